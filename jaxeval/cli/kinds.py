@@ -232,6 +232,8 @@ KINDS: Mapping[str, click.ParamType] = {  # type: ignore[type-arg]
     "Day": click.DateTime(["%Y-%m-%d"]),
     "Figure": OutputFile(FIGURES),
     "Page": OutputFile((".html",)),
+    "Card": OutputFile((".png",)),
+    "Badge": OutputFile((".svg",)),
     "State": OutputFile((".parquet",)),
     "Json": OutputFile((".json",)),
     "TextOutput": OutputFile(),

@@ -44,7 +44,7 @@ from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_files import remove_copies
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import PairOptions, RankOptions, ScaleOptions, SliceOptions, VoteFitOptions
-from jaxeval.options.columns import CallReading, VoteReading
+from jaxeval.options.columns import CallReading, VoteColumns, VoteReading
 from jaxeval.options.field import COLUMNS, SHOWN, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
@@ -114,6 +114,7 @@ class Kept(Options):
         "it as FILES.", "FILE",
     )  # fmt: skip
     vote_id: str | None = again(TwoBoards, "id", None, more="A state that was begun with it keeps to it.", flag="--id")
+    time: str | None = again(VoteColumns, "time", more="The page of --html says when they end.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,14 +187,15 @@ def leaderboard(
     written = {**_written(asked, published, outputs), "--effect": effect, "--state": kept.state}
     check_outputs(written, [*files, *reading.files, *judge.files])
     groups = [*(asked.by or ()), *(name for name in (asked.cluster, asked.strata) if name)]
-    keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep]))
+    times = [] if kept.time is None else [kept.time]
+    keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep, *times]))
 
     def read(paths: Sequence[FileName], vote_id: str | None = None, known: Mapping[str, str] | None = None) -> Battles:
         return reading.read(paths, keep, vote_id, known)
 
     board: dict[str, Any] = asked.arguments() | {"missing": asked.missing if asked.by else "error"}
     board |= {"features": covariates, "normalize": not styled.raw_features}
-    rate = partial(_rate, board=board, published=published, outputs=outputs, reading=reading)
+    rate = partial(_rate, board=board, published=published, outputs=outputs, reading=reading, time=kept.time)
     if vote_id is not None and (reading.count is not None or judge.judged is not None or n_sharing() > 1):
         raise click.UsageError("--id does not go with --count, --judged or --distributed: leave one out")
     if judge.judged is not None:
@@ -282,7 +284,8 @@ def _written(asked: GroupBoard, published: Published, outputs: Outputs) -> dict[
     """The files that every leaderboard may be written to, by their options."""
     if asked.by and published.eval_results:
         raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
-    return {"--out": outputs.out, "--plot": published.plot, "--html": published.path}
+    pages = {"--html": published.path, "--card": published.card, "--badge": published.badge}
+    return {"--out": outputs.out, "--plot": published.plot, **pages}
 
 
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
@@ -325,6 +328,7 @@ def _rate(
     reading: BoardReading | None = None,
     state: StateFile | None = None,
     boards: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
+    time: str | None = None,
 ) -> pd.DataFrame | None:
     """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options.
 
@@ -356,9 +360,9 @@ def _rate(
         save_leaderboard(table, plot)
         tell(f"drew {plot}")
     history = None if state is None else state.history(table, published.day)
-    if published.path is not None:
+    if published.wanted:
         votes = battles if boards is None else None
-        published.write(table, votes, options, reading, history=history, made=published.day)
+        published.write(table, votes, options, reading, history=history, made=published.day, time=time)
     published.publish(table)
     answer = leaderboard_answer(table, published.top, () if state is None else state.looked_at_again(table))
     tables = published.tables(answer.tables)

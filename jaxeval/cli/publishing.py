@@ -83,6 +83,8 @@ class Publishing(Options):
 
 
 Page: TypeAlias = Path
+Card: TypeAlias = Path
+Badge: TypeAlias = Path
 #: Options of a leaderboard that are about covariates.
 _OF_FEATURES = ("features", "normalize", "feature_ridge")
 
@@ -98,11 +100,34 @@ class HtmlPage(Options):
         "without some of the votes. With covariates it also has the board without them.", "FILE", flag="--html",
     )  # fmt: skip
     title: str | None = option(None, "Title of the page of --html. [Leaderboard]", "TEXT")
+    labels_of_groups: tuple[str, ...] = option(
+        (), "What pages call a category, such as is_if=\"Instruction following\"; may be repeated.", "NAME=WORDS",
+    )  # fmt: skip
+    card: Card | None = option(
+        None, "Draw the finding and the first models as a PNG of 1200 x 630 pixels, for links to the page.", "FILE"
+    )
+    badge: Badge | None = option(None, "Write who leads as a small SVG, for a README.", "FILE")
+    space: str | None = option(
+        None, "Write a static Space of the Hugging Face Hub to the folder NAME: page, table, README, card, and a "
+        "workflow that makes it again each night.", "OWNER/NAME",
+    )  # fmt: skip
+    upload: bool = option(False, "Upload the folder of --space, with the token of huggingface_hub (HF_TOKEN).")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.title is not None and self.path is None:
+        if self.title is not None and not self.wanted:
             raise click.UsageError("--title needs --html: it is the title of that page")
+        if self.labels_of_groups and not self.wanted:
+            raise click.UsageError("--labels-of-groups needs --html: pages show these words")
+        if wrong := [text for text in self.labels_of_groups if not all(text.partition("="))]:
+            raise click.UsageError(f"--labels-of-groups takes NAME=WORDS, got {wrong[0]!r}")
+        if self.upload and self.space is None:
+            raise click.UsageError("--upload needs --space: it uploads that folder")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is to be written."""
+        return any(x is not None for x in (self.path, self.card, self.badge, self.space))
 
     def write(
         self,
@@ -113,6 +138,7 @@ class HtmlPage(Options):
         *,
         history: pd.DataFrame | None,
         made: date,
+        time: str | None = None,
     ) -> None:
         """Write the page of a leaderboard of ``battles``; with covariates beside the same without them.
 
@@ -123,17 +149,53 @@ class HtmlPage(Options):
             reading: what is known of its models.
             history: dated boards, this one among them, where they are kept.
             made: the day of the board.
+            time: the column of the times of votes.
         """
         from jaxeval.data.battles import Battles
-        from jaxeval.pages.page import page
+        from jaxeval.pages.cards import save_badge, save_card
+        from jaxeval.pages.page import data_of_page, write_page
+        from jaxeval.pages.spaces import card_address, checked_space, upload_space, write_space
         from jaxeval.ratings.leaderboard import leaderboard
 
-        assert self.path is not None
         results = [table]
-        if options.get("features") and battles is not None:
+        if options.get("features") and battles is not None and (self.path or self.space):
             plain = {name: value for name, value in options.items() if name not in _OF_FEATURES}
             without = leaderboard(battles, **plain)
             results.append(without if reading is None else reading.with_metadata(without))
         votes = battles if type(battles) is Battles else None  # no rankings
-        page(results, self.path, title=self.title, made=made, battles=votes, history=history)
-        tell(f"wrote {self.path}")
+        ends = None
+        if time is not None and battles is not None:
+            from jaxeval.audits.periods import vote_seconds
+
+            ends = datetime.fromtimestamp(int(vote_seconds(battles, time).max()), UTC).date()
+        data = data_of_page(
+            results, title=self.title, made=made, battles=votes, history=history, ends=ends,
+            labels=dict(text.split("=", 1) for text in self.labels_of_groups), metadata=None, earlier=None,
+        )  # fmt: skip
+        about = f"{data['title']} · {data['facts']}"
+        if self.path is not None:
+            write_page(data, self.path)
+            tell(f"wrote {self.path}")
+        if self.card is not None:
+            save_card(table, self.card, data["answer"], about)
+            tell(f"drew {self.card}")
+        if self.badge is not None:
+            save_badge(table, self.badge, data["title"])
+            tell(f"wrote {self.badge}")
+        if self.space is None:
+            return
+        folder = checked_space(self.space)
+        folder.mkdir(exist_ok=True)
+        write_page({**data, "image": card_address(self.space)}, folder / "index.html")
+        save_card(table, folder / "card.png", data["answer"], about)
+        write_space(table, folder, self.space, data)
+        if "category" not in table:
+            from jaxeval.show.hub import write_eval_results
+
+            write_eval_results(
+                table, folder / "eval_results", dataset=self.space, task="elo", date=made.isoformat(),
+                source=f"https://huggingface.co/spaces/{self.space}", notes=f"Elo rating; jaxeval {data['version']}",
+            )  # fmt: skip
+        tell(f"wrote the Space {self.space} to {folder}/")
+        if self.upload:
+            tell(f"uploaded {upload_space(folder, self.space)}")

@@ -1,4 +1,4 @@
-// How the page was made: settings, seed, digest, versions, and warnings that belong to no single board.
+// How the page was made: in sentences, then settings, versions and digest for those who want them.
 
 const aboutPanel = {
 	id: "about",
@@ -11,10 +11,13 @@ const aboutPanel = {
 		root.append(
 			...data.about.map((line) => element("p", {}, line)),
 			...warnings(data.warnings),
-			element("h2", {}, "Settings"),
-			element("dl", { class: "settings" }, ...settings),
-			element("h2", {}, "Digest"),
 			element("p", {}, "SHA-256 of the data of this page: ", element("code", {}, data.digest)),
+			element(
+				"details",
+				{},
+				element("summary", {}, `All settings (${Object.keys(data.settings ?? {}).length})`),
+				element("dl", { class: "settings" }, ...settings),
+			),
 		);
 	},
 };

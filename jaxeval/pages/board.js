@@ -1,6 +1,11 @@
 // The board: a table to sort, search and filter, with notes and warnings below.
 
 const MOST_CHOICES = 60;
+const WIDE = "(min-width: 46rem)";
+const MAKERS = /^(organi[sz]ation|maker|developer|provider|company|lab)$/i;
+/** Pixels that bars take on a narrow screen, and their share of a wide one. */
+const [LEAST_BARS, SHARE_OF_BARS] = [96, 1 / 3];
+const MEASURED_ROWS = 40;
 
 /** The board that the reader chose, with or without style control. */
 function boardOf(state, data) {
@@ -22,9 +27,11 @@ function shownRows(board, state, data) {
 		const [key, value] = split(entry);
 		wanted.set(key, [...(wanted.get(key) ?? []), value]);
 	}
+	const most = state.most.map(split).map(([key, text]) => [key, Number(text)]);
 	return board.rows.filter((row) => {
 		const { name, about } = data.models[row.model];
 		if (row.votes < state.min) return false;
+		for (const [key, end] of most) if (!(about[key] <= end)) return false;
 		for (const [key, values] of wanted) if (!values.includes(about[key] ?? "")) return false;
 		return (
 			sought === "" ||
@@ -42,7 +49,18 @@ function split(entry) {
 
 /** The part of the state that filters rows; all panels of rows share it. */
 function filterState() {
-	return { q: "", min: 0, only: [] };
+	return { q: "", min: 0, only: [], most: [] };
+}
+
+/** The fields of a panel, folded on narrow screens: its own, those that filter rows, and `more` at the end. */
+function foldedFields(store, data, own = [], more = []) {
+	const wide = window.matchMedia(WIDE).matches;
+	return element(
+		"details",
+		{ class: "filters", open: wide },
+		element("summary", {}, "Search, filter and copy"),
+		element("div", { class: "bar-of-fields" }, ...own, ...filterFields(store, data), ...more),
+	);
 }
 
 /** Fields that filter rows. */
@@ -83,8 +101,25 @@ function filterFields(store, data) {
 			);
 			return [{ key, title, list }];
 		});
+	const ends = data.columns
+		.filter(({ of, kind }) => of === "model" && kind === "number")
+		.map(({ key, title }) => {
+			const own = () =>
+				store.set({
+					most: [
+						...store.get().most.filter((entry) => split(entry)[0] !== key),
+						...(field.value === "" || Number.isNaN(Number(field.value)) ? [] : [`${key}=${field.value}`]),
+					],
+				});
+			const field = element("input", { type: "number", step: "any", inputmode: "decimal", oninput: own });
+			return { key, title, field };
+		});
 	const show = () => {
 		const state = store.get();
+		for (const { key, field } of ends) {
+			const [, text] = state.most.map(split).find(([name]) => name === key) ?? [key, ""];
+			if (document.activeElement !== field) field.value = text;
+		}
 		if (search.value !== state.q) search.value = state.q;
 		if (Number(fewest.value) !== state.min) fewest.value = state.min || "";
 		for (const { key, list } of lists) {
@@ -98,7 +133,26 @@ function filterFields(store, data) {
 		labelled("Search", search),
 		labelled("Votes, at least", fewest),
 		...lists.map(({ title, list }) => labelled(title, list)),
+		...ends.map(({ title, field }) => labelled(`${title}, at most`, field)),
 	];
+}
+
+/** The name of a model as a link, if metadata have its address, after the initial of its maker. */
+function modelCell(model, data) {
+	const { name, about } = data.models[model];
+	const address = data.columns.find(({ of, kind }) => of === "model" && kind === "link");
+	const maker = data.columns.find(({ of, kind, key }) => of === "model" && kind === "text" && MAKERS.test(key));
+	const shown = about[address?.key] === undefined ? named(name) : linked(about[address.key], name);
+	const known = maker && about[maker.key];
+	if (!known) return shown;
+	const makers = [...new Set(data.models.map(({ about: own }) => own[maker.key]).filter(Boolean))].sort();
+	const colour = makers.indexOf(known) % 8;
+	return element(
+		"span",
+		{ class: "made" },
+		element("span", { class: `maker dot-${colour}`, title: known, "aria-hidden": "true" }, [...known][0].toUpperCase()),
+		shown,
+	);
 }
 
 /** An interval as a bar on the scale of its board: a line, and a mark at the rating. */
@@ -155,10 +209,7 @@ function arrow(places) {
 
 /** The columns of a board. */
 function boardColumns(board, data) {
-	const bounds = board.rows.flatMap((row) =>
-		row.rating === undefined ? [] : [number(row.lower), row.rating, number(row.upper)],
-	);
-	const [low, high] = rangeOf(bounds);
+	const [low, high] = endsOfBars(board.rows);
 	const at = scaleOf(low, high, 1, 99);
 	const has = (name) => board.rows.some((row) => row[name] !== undefined);
 	const level = data.level ? `${Number((100 * data.level).toPrecision(4))}%` : "";
@@ -168,7 +219,8 @@ function boardColumns(board, data) {
 		{ id: "rank", title: "Rank", number: true, kind: "rank", value: (row) => row.rank, text: (row) => count(row.rank) },
 		has("best") && {
 			id: "ranks",
-			title: "Ranks left open",
+			title: "Rank range",
+			order: 1,
 			kind: "ranks",
 			help: `The ranks that the votes leave open to the ${data.competitor.one}, at ${level}`,
 			value: (row) => row.best,
@@ -185,7 +237,7 @@ function boardColumns(board, data) {
 			kind: "model",
 			value: (row) => data.models[row.model].name,
 			text: (row) => data.models[row.model].name,
-			cell: (row) => named(data.models[row.model].name),
+			cell: (row) => modelCell(row.model, data),
 		},
 		{
 			id: "rating",
@@ -200,6 +252,7 @@ function boardColumns(board, data) {
 			id: "interval",
 			title: level ? `${level} interval` : "Interval",
 			number: true,
+			order: 2,
 			kind: "interval",
 			help: "From the rating to the ends of its interval; sorted by width",
 			value: (row) => number(row.upper) - number(row.lower),
@@ -222,6 +275,7 @@ function boardColumns(board, data) {
 			id: "moved",
 			title: "Style moves it",
 			number: true,
+			order: 2,
 			largestFirst: true,
 			help: "Rating with style control, less the rating without",
 			value: (row) => row.rating - (ratings.get(row.model)?.rating ?? NaN),
@@ -231,9 +285,10 @@ function boardColumns(board, data) {
 			id: "since",
 			title: board.since ? `Since ${board.since}` : "Since the earlier board",
 			number: true,
+			order: 2,
 			kind: "since",
 			largestFirst: true,
-			help: "Places up or down, and the change of the rating",
+			help: "Places up or down, and the change of the rating; grey where it is not told from chance",
 			value: rankMove,
 			text: sinceText,
 			cell: sinceCell,
@@ -242,6 +297,7 @@ function boardColumns(board, data) {
 			id: "votes",
 			title: "Votes",
 			number: true,
+			order: 2,
 			largestFirst: true,
 			value: (row) => row.votes,
 			text: (row) => count(row.votes),
@@ -251,6 +307,7 @@ function boardColumns(board, data) {
 			id: "tier",
 			title: "Tier",
 			number: true,
+			order: 1,
 			kind: "tiers",
 			help: `${data.competitor.heads} that the votes cannot tell from the first of their tier`,
 			value: (row) => row.tier,
@@ -260,11 +317,22 @@ function boardColumns(board, data) {
 			id: "notes",
 			title: "Notes",
 			kind: "notes",
+			order: 1,
 			value: (row) => row.flags ?? "",
 			text: (row) => row.flags ?? "",
 		},
 	];
 	return columns.filter(Boolean);
+}
+
+/** The ends of the scale of bars: those of the ratings, and room for an interval of the usual width at either side. */
+function endsOfBars(rows) {
+	const rated = rows.filter(({ rating }) => rating !== undefined);
+	const halves = rated.map(({ lower, upper }) => (number(upper) - number(lower)) / 2).filter(Number.isFinite);
+	const room = halves.sort((a, b) => a - b)[Math.floor(halves.length / 2)] ?? 0;
+	const ranked = rated.filter(({ rank }) => rank !== undefined);
+	const [low, high] = rangeOf((ranked.length > 1 ? ranked : rated).map(({ rating }) => rating));
+	return [low - 1.5 * room, high + 1.5 * room];
 }
 
 function axisTop(low, high) {
@@ -287,18 +355,17 @@ function sinceText(row) {
 function sinceCell(row) {
 	const before = stateBefore(row);
 	if (before !== null) return element("span", { class: "new" }, before);
-	const places = rankMove(row);
+	const [places, moved] = [rankMove(row), row.rating - row.was.rating];
 	const said = places > 0 ? `up ${places}` : places < 0 ? `down ${-places}` : "same rank";
+	const sure = Math.abs(moved) > row.was.half; // false where nothing is known of its chance
+	const kind = sure ? (moved > 0 ? "up" : "down") : "same";
+	const chance = row.was.half === undefined ? "" : `, 95% interval \u00b1\u00a0${fixed(row.was.half)}`;
 	return element(
 		"span",
-		{},
-		element(
-			"span",
-			{ class: places > 0 ? "up" : places < 0 ? "down" : "same", "aria-label": said, role: "img" },
-			arrow(places),
-		),
+		{ class: kind, title: `${sure ? "moved" : "not told from chance"}: ${signed(moved)}${chance}` },
+		element("span", { "aria-label": said, role: "img" }, arrow(places)),
 		" ",
-		element("small", {}, signed(row.rating - row.was.rating)),
+		element("small", {}, signed(moved)),
 	);
 }
 
@@ -316,10 +383,12 @@ function moreColumn({ key, title, kind, of }, data, board) {
 				? (row) => named(text(row))
 				: undefined;
 	return {
+		hidden: kind === "link", // the name leads there
 		id: `by-${key}`,
 		title,
 		number: isNumber,
 		kind: "more",
+		order: 3,
 		largestFirst: isNumber,
 		value: (row) => value(row) ?? null,
 		text,
@@ -327,34 +396,129 @@ function moreColumn({ key, title, kind, of }, data, board) {
 	};
 }
 
+/** Which columns fit `width`: those of a lower order go first, and `chosen` ones stay. */
+function fitting(columns, rows, width, chosen) {
+	if (chosen.length > 0)
+		return new Set(columns.filter(({ id, order }) => !order || chosen.includes(id)).map(({ id }) => id));
+	const measure = element("div", { class: "measure", "aria-hidden": "true" });
+	measure.append(dataTable({ label: "", columns, rows: rows.slice(0, MEASURED_ROWS), sort: "", press: () => {} }));
+	document.body.append(measure);
+	const heads = [...measure.querySelectorAll("th[scope=col]")];
+	const wide = window.matchMedia(WIDE).matches;
+	const widths = columns.map(({ id }, k) => {
+		if (id === "bar") return wide ? width * SHARE_OF_BARS : LEAST_BARS;
+		return heads[k].offsetWidth;
+	});
+	measure.remove();
+	const inOrder = columns.map((_, k) => k).sort((a, b) => (columns[a].order ?? 0) - (columns[b].order ?? 0));
+	const shown = new Set();
+	let left = width - 34; // the button of what has no room
+	for (const k of inOrder) {
+		const { id, order = 0 } = columns[k];
+		if (order > 0 && (!wide || widths[k] > left)) continue;
+		left -= widths[k];
+		shown.add(id);
+	}
+	return shown;
+}
+
+/** A list of columns to show; none chosen means those that fit. */
+function columnChooser(store) {
+	const list = element("div", { class: "boxes" });
+	const node = element("details", { class: "chooser" }, element("summary", {}, "Columns"), list);
+	const show = (columns, shown) => {
+		const further = columns.filter(({ order }) => order);
+		const press = (id, on) => {
+			const now = further.filter((column) => shown.has(column.id)).map((column) => column.id);
+			store.set({ cols: on ? [...now, id] : now.filter((other) => other !== id) });
+		};
+		const boxes = further.map(({ id, title }) => {
+			const box = element("input", {
+				type: "checkbox",
+				"aria-label": `Show ${title}`,
+				onchange: () => press(id, box.checked),
+			});
+			box.checked = shown.has(id);
+			return element("label", { class: "switch" }, box, element("span", {}, title));
+		});
+		list.replaceChildren(
+			...boxes,
+			button("Those that fit", () => store.set({ cols: [] })),
+		);
+	};
+	return { node, show };
+}
+
+/** A button that opens what the row says beyond the columns shown. */
+function moreOf(row, columns, data) {
+	const { name } = data.models[row.model];
+	const press = () => {
+		const line = node.closest("tr");
+		const open = node.getAttribute("aria-expanded") === "true";
+		node.setAttribute("aria-expanded", !open);
+		if (open) {
+			line.nextElementSibling.remove();
+			return;
+		}
+		const parts = columns.flatMap((column) => {
+			const text = column.text(row);
+			return text === "" ? [] : [element("dt", {}, column.title), element("dd", {}, column.cell?.(row) ?? text)];
+		});
+		const cell = element("td", { colspan: line.children.length }, element("dl", { class: "settings" }, ...parts));
+		line.after(element("tr", { class: "more-of" }, cell));
+	};
+	const node = button("+", press, {
+		"aria-label": `More about ${name}`,
+		"aria-expanded": "false",
+		class: "more-button",
+	});
+	return node;
+}
+
 const boardPanel = {
 	id: "board",
 	title: "Board",
-	state: () => ({ ...filterState(), sort: "rank", pick: [] }),
+	state: () => ({ ...filterState(), sort: "rank", pick: [], cols: [] }),
 	render(root, store, data) {
 		const told = element("p", { class: "told", role: "status" });
 		const place = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The board" });
 		const below = element("div", { class: "below" });
 		let [rows, columns, board] = [[], [], null];
 		const buttons = copyButtons(() => ({ columns, rows, title: `${data.title}: ${board.title}` }));
-		root.append(element("div", { class: "bar-of-fields" }, ...filterFields(store, data), buttons), told, place, below);
+		const chooser = columnChooser(store);
+		root.append(foldedFields(store, data, [], [chooser.node, buttons]), told, place, below);
 
 		const draw = () => {
 			const state = store.get();
 			board = boardOf(state, data);
 			columns = boardColumns(board, data);
 			rows = sorted(shownRows(board, state, data), columns, state.sort);
+			const fits = fitting(
+				columns.filter(({ hidden }) => !hidden),
+				board.rows,
+				place.clientWidth || window.innerWidth - 24,
+				state.cols,
+			);
+			chooser.show(
+				columns.filter(({ hidden }) => !hidden),
+				fits,
+			);
+			const [shown, others] = [columns.filter(({ id }) => fits.has(id)), columns.filter(({ id }) => !fits.has(id))];
+			const more = { id: "more", title: "More", kind: "opens", copy: false, text: () => "" };
+			more.cell = (row) => moreOf(row, others, data);
+			place.classList.toggle("fits", state.cols.length === 0);
 			const starts = tierStarts(rows);
 			const inOrder = state.sort === "rank" || state.sort === "-rating";
 			const focus = document.activeElement?.dataset?.sort;
 			place.replaceChildren(
 				dataTable({
 					label: `${data.title}: ${board.title}`,
-					columns,
+					columns: others.length > 0 ? [...shown, more] : shown,
 					rows,
 					sort: state.sort,
 					press: (sort) => store.set({ sort }),
 					rowClass: (row) => (inOrder && starts.has(row) ? "tier" : null),
+					above: (row) => (inOrder && starts.has(row) ? `Tier ${row.tier}` : null),
 				}),
 			);
 			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
@@ -367,8 +531,14 @@ const boardPanel = {
 				...warnings(board.warnings),
 			);
 		};
-		store.subscribe(draw);
-		draw();
+		let drawnFor = 0;
+		const all = () => {
+			drawnFor = Math.floor(place.clientWidth);
+			draw();
+		};
+		store.subscribe(all);
+		all();
+		drawnToWidth(place, (width) => width !== drawnFor && all());
 	},
 };
 

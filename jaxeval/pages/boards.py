@@ -75,7 +75,7 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
             title = board_title(name, own)
             if titles[title] > 1 and own.title is not None and name is not None:
                 title = f"{own.title}: {title}"
-            notes = [visible_line(answers[k])] if len(answers) == len(groups) else []
+            notes = []
             if len(table) > most:
                 notes.append(
                     f"{own.competitor.counted(len(table))}, of which the first {most:,} by rank are here; the table of "
@@ -94,6 +94,7 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
                 "controls": list(map(str, own.settings.get("features") or [])),
                 "scale": scale_of(own.settings),
                 "rows": rows,
+                "answer": _answer(answers[k], name, own, title) if len(answers) == len(groups) else None,
                 "n_models": len(table),
                 "n_votes": int(table["vote_count"].sum()) // 2,
                 "notes": notes,
@@ -104,6 +105,13 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
             boards.append(board)
     _join_controls(boards)
     return boards
+
+
+def _answer(said: str, name: Any, own: Given, title: str) -> str:
+    """Return who leads a board, in a sentence that begins with what readers call its category."""
+    if name is None:
+        return visible_line(said)
+    return visible_line(f"{title}: {said.removeprefix(f'{slice_title(name, own.by)}: ')}")
 
 
 def most_rows(given: Sequence[Given]) -> int:
@@ -122,9 +130,11 @@ def categories(own: Given) -> list[Any]:
 
 
 def board_title(name: Any, own: Given) -> str:
-    """Return the name of a category; a name that is no text comes with its column, as "1" alone says nothing."""
+    """Return the label of a category, or its name; one that is no text comes with its column, as "1" says nothing."""
     if name is None:
         return own.title or "All votes"
+    if str(name) in own.labels:
+        return own.labels[str(name)]
     return str(name) if isinstance(name, str) else slice_title(name, own.by)
 
 
@@ -266,6 +276,7 @@ class Given(NamedTuple):
 
     title: str | None
     table: pd.DataFrame
+    labels: Mapping[str, str] = {}  # of categories, in words
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -311,7 +322,7 @@ def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[
     others = [(title, result) for title, result in each if not _is_board(result)]
     if not each:
         raise DataError(f"there is nothing to show: a page takes {TAKEN}")
-    for title, table in found:
+    for title, table, _ in found:
         if table.empty:
             said, own = "" if title is None else f" {title!r}", competitor_of(table.attrs.get("settings"))
             raise DataError(f"the leaderboard{said} has no {own.many}")
@@ -382,6 +393,8 @@ def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
     rated, warnings = np.isfinite(rating), list(fit.warnings)
     if len(rating) > boards.MOST_INVERTED:
         ends, errors = pd.DataFrame(np.nan, fit.ratings.index, ["lower", "upper"]), np.full(len(rating), np.nan)
+        best = fit.ratings[rated].idxmax() if rated.any() else None
+        answer = "" if best is None else f"{best} has the highest rating, {fit.ratings[best]:.1f}"
         many = fit.competitor.many
         warnings.append(
             f"ratings have no intervals: errors of a fit need its covariance, a table of all pairs of {many}, and "
@@ -389,6 +402,7 @@ def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
         )
     else:
         ends, errors = fit.interval(level), fit.standard_errors.to_numpy()
+        answer = str(fit.answer)
     table = pd.DataFrame(
         {
             "model_name": fit.ratings.index.to_numpy(),
@@ -408,6 +422,7 @@ def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
     table = table.iloc[order].reset_index(drop=True)
     made = {"level": level, "interval": "wald", "n_resamples": 0, "by": [], "min_battles": 0}
     table.attrs = {
+        "answer": answer,
         "warnings": warnings,
         "report": str(fit.report),
         "settings": {

@@ -19,18 +19,14 @@ const categoriesPanel = {
 		const kinds = choice({
 			label: "Cells",
 			options: [
-				{ id: "rank", title: "Ranks" },
+				{ id: "rank", title: "Rank ranges" },
 				{ id: "rating", title: "Ratings" },
 			],
 			choose: (cells) => store.set({ cells }),
 		});
 		let table = { columns: [], rows: [] };
 		const buttons = copyButtons(() => ({ ...table, title: `${data.title}: ${store.get().cells}s by category` }));
-		root.append(
-			element("div", { class: "bar-of-fields" }, kinds.node, ...filterFields(store, data), buttons),
-			told,
-			place,
-		);
+		root.append(foldedFields(store, data, [kinds.node], [buttons]), told, place);
 		const draw = () => {
 			const state = store.get();
 			const cells = state.cells === "rating" ? "rating" : "rank";
@@ -57,19 +53,24 @@ const categoriesPanel = {
 	},
 };
 
-/** A row for each model and a column for each board; cells are shaded by the rank of the model on the board. */
+/**
+ * A row for each model and a column for each board. Cells show the ranks that the votes leave open; they are shaded by the
+ * rank of the model on the board, and fade the more ranks are open.
+ */
 function matrix(boards, cells, state, data) {
 	const ofBoard = boards.map((board) => new Map(shownRows(board, state, data).map((row) => [row.model, row])));
 	const models = [...new Set(ofBoard.flatMap((rows) => [...rows.keys()]))];
 	const columns = boards.map((board, k) => {
 		const at = (model) => ofBoard[k].get(model)?.[cells];
-		const text = (model) => (cells === "rank" ? count(at(model)) : fixed(at(model)));
+		const range = (row) => (row?.rank === undefined ? "" : rankSet(row) || count(row.rank));
+		const text = (model) => (cells === "rank" ? range(ofBoard[k].get(model)) : fixed(at(model)));
 		const places = Math.max(...board.rows.map(({ rank }) => rank ?? 0), 1);
 		const shade = (model) => {
-			const place = ofBoard[k].get(model)?.rank;
-			return place === undefined
-				? "none"
-				: `shade-${Math.min(Math.floor(((place - 1) / places) * SHADES), SHADES - 1)}`;
+			const row = ofBoard[k].get(model);
+			if (row?.rank === undefined) return "none";
+			const open = row.best === undefined ? 0 : (row.worst - row.best) / places;
+			const place = Math.min(Math.floor(((row.rank - 1) / places) * SHADES), SHADES - 1);
+			return open > 0.5 ? "open" : `shade-${Math.min(place + Math.floor(open * SHADES), SHADES - 1)}`;
 		};
 		const cell = (model) => element("span", { class: `shade ${shade(model)}` }, text(model));
 		return {

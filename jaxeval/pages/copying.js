@@ -100,26 +100,32 @@ function copyButtons(shown) {
 	);
 }
 
-/** Copy text, and show it to readers whose browser does not allow to write to the clipboard. */
+/** Copy text and say so; readers whose browser does not allow to write to the clipboard get it to select. */
 function copyText(text, title) {
-	const field = element("textarea", { readonly: true, rows: 14, "aria-label": title, spellcheck: "false" });
-	field.value = text;
-	const told = element("p", { role: "status" }, "Select all and copy: Ctrl+C, or \u2318C.");
-	const dialog = element(
-		"dialog",
-		{ onclose: () => dialog.remove(), "aria-label": title },
-		element("h2", {}, title),
-		field,
-		told,
-		button("Close", () => dialog.close()),
-	);
-	document.body.append(dialog);
-	dialog.showModal();
-	field.select();
-	navigator.clipboard?.writeText(text).then(
-		() => {
-			told.textContent = "Copied.";
-		},
-		() => {},
-	);
+	const byHand = () => {
+		const field = element("textarea", { readonly: true, rows: 14, "aria-label": title, spellcheck: "false" });
+		field.value = text;
+		const dialog = element(
+			"dialog",
+			{ onclose: () => dialog.remove(), "aria-label": title },
+			element("h2", {}, title),
+			field,
+			element("p", {}, "Select all and copy: Ctrl+C, or \u2318C."),
+			button("Close", () => dialog.close()),
+		);
+		document.body.append(dialog);
+		dialog.showModal();
+		field.select();
+	};
+	if (navigator.clipboard === undefined) byHand();
+	else navigator.clipboard.writeText(text).then(() => toast(`Copied: ${title.toLowerCase()}.`), byHand);
+}
+
+const TOAST_MS = 2_500;
+
+/** Say something in a corner for a moment. */
+function toast(text) {
+	const node = element("p", { class: "toast", role: "status" }, text);
+	document.body.append(node);
+	setTimeout(() => node.remove(), TOAST_MS);
 }

@@ -27,6 +27,7 @@ SCRIPTS = (
     "charts.js",
     "board.js",
     "intervals.js",
+    "prices.js",
     "categories.js",
     "history.js",
     "refit.js",

@@ -27,16 +27,17 @@ function named(text) {
 	return element("bdi", { class: "name" }, text);
 }
 
-/** A link to an address of the web; other text stays text, whatever it looks like. */
-function linked(address) {
+/** A link to an address of the web, by its host or a `name`; other text stays text, whatever it looks like. */
+function linked(address, name) {
 	let url;
 	try {
 		url = new URL(address);
 	} catch {
-		return named(address);
+		return named(name ?? address);
 	}
-	if (url.protocol !== "https:" && url.protocol !== "http:") return named(address);
-	return element("a", { href: url.href, rel: "noopener noreferrer", title: address }, url.host);
+	if (url.protocol !== "https:" && url.protocol !== "http:") return named(name ?? address);
+	const shown = name === undefined ? url.host : named(name);
+	return element("a", { href: url.href, rel: "noopener noreferrer", title: address }, shown);
 }
 
 /** A button with words on it. */

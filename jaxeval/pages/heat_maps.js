@@ -50,6 +50,17 @@ function normalShare(x) {
 	return x > 0 ? 1 - beyond : beyond;
 }
 
+/** The point below which the normal distribution has a share, by bisection. */
+function normalQuantile(share) {
+	let [low, high] = [-9, 9];
+	for (let k = 0; k < 50; k++) {
+		const middle = (low + high) / 2;
+		if (normalShare(middle) < share) low = middle;
+		else high = middle;
+	}
+	return (low + high) / 2;
+}
+
 /** A function of two models that gives their votes as the first one sees them, or null if they never met. */
 function pairLookup(votes, models) {
 	const place = new Map(models.map((model, k) => [model, k]));
@@ -104,8 +115,17 @@ function heatOf(kind, models, board, ratings, lookup) {
 			return pair ? (pair.won - pair.total * expected) / Math.sqrt(pair.square * expected * (1 - expected)) : NaN;
 		}),
 	);
-	if (kind === "win")
-		return { values, two: true, share: (x) => x, text: (x) => `${Math.round(100 * x)}`, ends: ["0", "50", "100"] };
+	if (kind === "win") {
+		const far = (x) => (Number.isFinite(x) ? Math.abs(x - 0.5) : 0);
+		const end = Math.max(Math.ceil(20 * values.flat().reduce((most, x) => Math.max(most, far(x)), 0)) / 20, 0.05);
+		return {
+			values,
+			two: true,
+			share: (x) => (x - 0.5 + end) / (2 * end),
+			text: (x) => `${Math.round(100 * x)}`,
+			ends: [0.5 - end, 0.5, 0.5 + end].map((x) => `${Math.round(100 * x)}`),
+		};
+	}
 	const most = values.flat().reduce((largest, x) => (Number.isFinite(x) ? Math.max(largest, Math.abs(x)) : largest), 0);
 	if (kind === "battles") {
 		const top = Math.log1p(most) || 1;
@@ -180,13 +200,7 @@ const heatMapsPanel = {
 		const ends = element("span", { class: "ends" });
 		const place = element("div", { class: "scroll" }, canvas);
 		root.append(
-			element(
-				"div",
-				{ class: "bar-of-fields" },
-				labelled("Show", kind),
-				labelled(`${data.competitor.heads}, at most`, top),
-				...filterFields(store, data),
-			),
+			foldedFields(store, data, [labelled("Show", kind), labelled(`${data.competitor.heads}, at most`, top)]),
 			said,
 			place,
 			element("div", { class: "legend" }, legend, ends),
@@ -253,6 +267,7 @@ const heatMapsPanel = {
 				heat: heatOf(map.id, models, board, ratings, lookup),
 			};
 			if (at && Math.max(...at) >= models.length) at = null;
+			at ??= firstThatMet(models, lookup);
 			canvas.setAttribute("aria-label", `${map.title}: ${countedRated(models.length, data)} of ${board.title}`);
 			ends.replaceChildren(...view.heat.ends.map((text) => element("span", {}, text)));
 			tell();
@@ -298,6 +313,13 @@ const heatMapsPanel = {
 		draw();
 	},
 };
+
+/** The first pair in the order of the board that met; the first two where votes are not known. */
+function firstThatMet(models, lookup) {
+	for (let i = 0; lookup && i < models.length; i++)
+		for (let j = i + 1; j < models.length; j++) if (lookup(models[i], models[j])) return [i, j];
+	return [0, 1];
+}
 
 /** Sentences on what a map shows, and for how many models. */
 function noteOf(map, board, there, shown, data) {

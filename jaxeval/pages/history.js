@@ -18,7 +18,7 @@ const historyPanel = {
 		});
 		const told = element("p", { class: "told" });
 		const place = element("figure", { class: "chart" });
-		root.append(element("div", { class: "bar-of-fields" }, kinds.node, ...filterFields(store, data)), told, place);
+		root.append(foldedFields(store, data, [kinds.node]), told, place);
 		const again = drawnToWidth(place, (width) => {
 			const state = store.get();
 			const board = boardOf(state, data);
@@ -46,8 +46,12 @@ const historyPanel = {
 
 function historyChart(history, rows, of, data, width) {
 	const times = history.dates.map((date) => Date.parse(date));
-	const series = rows.map(({ model }) => history.models[model][of].map((value) => (value === null ? NaN : value)));
-	const [low, high] = rangeOf(series.flat());
+	const valuesOf = (model, name) => (history.models[model][name] ?? []).map((value) => value ?? NaN);
+	const series = rows.map(({ model }) => valuesOf(model, of));
+	const ends = rows.map(({ model }) =>
+		of === "rating" ? ["lower", "upper"].map((end) => valuesOf(model, end)) : [[], []],
+	);
+	const [low, high] = rangeOf([series, ends].flat(3));
 	const names = Math.min(Math.max(width * 0.24, 90), 220);
 	const height = 360;
 	const x = scaleOf(times[0], times.at(-1), 46, width - names - 10);
@@ -58,7 +62,7 @@ function historyChart(history, rows, of, data, width) {
 		parts.push(drawn("line", { class: "grid", x1: 40, x2: width - names - 6, y1: y(tick), y2: y(tick) }));
 		parts.push(drawn("text", { class: "tick", x: 34, y: y(tick) + 4, "text-anchor": "end" }, count(tick)));
 	}
-	const every = Math.max(Math.ceil(times.length / Math.max(Math.floor((width - names) / 90), 2)), 1);
+	const every = Math.max(Math.ceil(times.length / Math.max(Math.floor((width - names) / 120), 2)), 1);
 	times.forEach((time, k) => {
 		if (k % every === 0)
 			parts.push(
@@ -69,13 +73,18 @@ function historyChart(history, rows, of, data, width) {
 				),
 			);
 	});
-	const ends = apart(
+	const places = apart(
 		series.map((values) => y(values.findLast(Number.isFinite))),
 		14,
 	);
 	rows.forEach(({ model }, k) => {
 		const known = series[k].map((value, t) => [times[t], value]).filter(([, value]) => Number.isFinite(value));
 		if (known.length === 0) return;
+		const at = (value, t) => `${x(times[t]).toFixed(1)} ${y(value).toFixed(1)}`;
+		const inside = times.map((_, t) => t).filter((t) => ends[k].every((end) => Number.isFinite(end[t])));
+		const [under, over] = ends[k].map((end) => inside.map((t) => at(end[t], t)));
+		if (inside.length > 1)
+			parts.push(drawn("path", { class: `spread dot-${k}`, d: `M${[...under, ...over.reverse()].join("L")}Z` }));
 		const path = known
 			.map(([time, value], t) => `${t ? "L" : "M"}${x(time).toFixed(1)} ${y(value).toFixed(1)}`)
 			.join("");
@@ -96,7 +105,7 @@ function historyChart(history, rows, of, data, width) {
 		parts.push(
 			drawn(
 				"text",
-				{ class: `name-of-line dot-${k}`, x: width - names, y: ends[k] + 4 },
+				{ class: `name-of-line dot-${k}`, x: width - names, y: places[k] + 4 },
 				shortened(name, Math.floor(names / 7)),
 			),
 		);

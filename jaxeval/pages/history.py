@@ -17,6 +17,8 @@ from jaxeval.wording import counted, named
 #: Columns of the table: a row for each model of each board of each day. ``board`` is the category, or empty. Ratings of
 #: one ``scale`` (gauge, link, ties, covariates) can be compared.
 COLUMNS = ("date", "board", "scale", "model_name", "rating", "rank", "vote_count")
+#: Ends of the intervals, which the histories of earlier versions lack.
+ENDS = ("rating_lower", "rating_upper")
 
 
 def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
@@ -30,6 +32,7 @@ def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
         "rating": table["rating"].to_numpy(float),
         "rank": table["rank"].astype("Int64").array,
         "vote_count": table["vote_count"].astype("int64").array,
+        **{end: table[end].to_numpy(float) for end in ENDS},
     })  # fmt: skip
 
 
@@ -84,7 +87,7 @@ def write_history(history: pd.DataFrame, path: str | Path) -> None:
         OSError: it cannot be written.
     """
     with whole_file(path) as file:
-        history[list(COLUMNS)].to_parquet(file, index=False)
+        history[[*COLUMNS, *(end for end in ENDS if end in history)]].to_parquet(file, index=False)
 
 
 def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: date, number: Mapping[str, int]) -> None:
@@ -114,11 +117,11 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
         models: dict[int, dict[str, list[Any]]] = {}
         for name, rows in known.groupby("model_name", sort=False):
             by_day = rows.set_index("date").reindex(dates)
-            models[number[str(name)]] = {
-                "rating": [None if x is pd.NA or x != x or abs(x) == float("inf") else round(float(x), 3)
-                           for x in by_day["rating"]],
+            own = models[number[str(name)]] = {
+                "rating": _finite(by_day["rating"], 3),
                 "rank": [None if pd.isna(x) else int(x) for x in by_day["rank"]],
-            }  # fmt: skip
+            }
+            own |= {end.removeprefix("rating_"): _finite(by_day[end], 1) for end in ENDS if end in by_day}
         board["history"] = {"dates": dates, "models": models}
         before = [day for day in dates if day < made.isoformat()]
         if before:
@@ -126,8 +129,15 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
             board["since"] = before[-1]
 
 
+def _finite(values: pd.Series, decimals: int) -> list[float | None]:
+    return [None if pd.isna(x) or abs(x) == float("inf") else round(float(x), decimals) for x in values]
+
+
 def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Mapping[str, int]) -> None:
-    """Give the rows of boards the rating and rank that they have in ``rows`` of a history on the same scale."""
+    """Give the rows of boards the rating and rank that they have in ``rows`` of a history on the same scale.
+
+    ``half`` of an earlier rating is half the 95 % interval of its change; see `_half_of_change`.
+    """
     was: dict[tuple[str, str, int], dict[str, Any]] = {}
     for row in rows.to_dict("records"):
         if row["model_name"] in number:
@@ -136,12 +146,31 @@ def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Ma
                 known["rating"] = round(float(row["rating"]), 6)
             if not pd.isna(row["rank"]):
                 known["rank"] = int(row["rank"])
+            known["votes"] = int(row["vote_count"])
             was[row["board"], row["scale"], number[row["model_name"]]] = known
     for board in boards:
-        for row in board["rows"]:
-            row_then = was.get((board["category"] or "", board["scale"], row["model"]))
-            if row_then is not None and "rating" in row:
-                row["was"] = row_then
+        there = [(row, was.get((board["category"] or "", board["scale"], row["model"]))) for row in board["rows"]]
+        met = [(row, then) for row, then in there if then is not None and "rating" in row]
+        kept = all(row["votes"] >= then["votes"] for row, then in met)
+        grown = sum(row["votes"] for row, _ in met) / max(sum(then["votes"] for _, then in met), 1)
+        for row, then in met:
+            half = _half_of_change(row, then["votes"], kept, grown)
+            row["was"] = {name: x for name, x in then.items() if name != "votes"} | half
+
+
+def _half_of_change(row: Mapping[str, Any], before: int, kept: bool, grown: float) -> dict[str, float]:
+    """Half the interval of a rating's change since there were ``before`` votes; nothing where it has no interval.
+
+    An estimate of n votes has the variance V / n. If the votes of the earlier board are among those of the later one,
+    the covariance of two efficient estimates is the variance of the later one (Hausman 1978, DOI 10.2307/1913827), so
+    that their difference has V / n_before - V / n. Other votes are independent: the variances add up. A model with few
+    new votes moves with the others: its votes count as ``grown`` as those of the board at least.
+    """
+    lower, upper = row.get("lower"), row.get("upper")
+    if not isinstance(lower, int | float) or not isinstance(upper, int | float) or before == 0:
+        return {}
+    times = max(row["votes"] / before, grown)
+    return {"half": round((upper - lower) / 2 * (times - 1 if kept else times + 1) ** 0.5, 6)}
 
 
 def earlier_rows(given: Sequence[Given]) -> pd.DataFrame:

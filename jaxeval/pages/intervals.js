@@ -6,7 +6,7 @@ const intervalsPanel = {
 	state: () => filterState(),
 	render(root, store, data) {
 		const place = element("figure", { class: "chart" });
-		root.append(element("div", { class: "bar-of-fields" }, ...filterFields(store, data)), place);
+		root.append(foldedFields(store, data), place);
 		const again = drawnToWidth(place, (width) => {
 			const state = store.get();
 			const board = boardOf(state, data);

@@ -16,6 +16,7 @@
 const PANELS = [
 	boardPanel,
 	intervalsPanel,
+	pricesPanel,
 	heatMapsPanel,
 	categoriesPanel,
 	whatIfPanel,
@@ -47,14 +48,20 @@ function start() {
 		"div",
 		{ class: "tools" },
 		button("Copy link", () => copyText(window.location.href, "A link to this view")),
+		button("Embed", () =>
+			copyText(embedded(window.location.href, data.title), "HTML that shows this view in another page"),
+		),
 		themeButton(),
 	);
 	const app = document.getElementById("app");
-	app.replaceChildren(
+	const wide = window.matchMedia(WIDE).matches;
+	const children = [
 		...boardChoice(store, data),
-		element("nav", { class: "views", "aria-label": "Views" }, views.node, tools),
+		element("nav", { class: "views", "aria-label": "Views" }, views.node, wide && tools),
 		...roots.values(),
-	);
+		!wide && tools,
+	];
+	app.replaceChildren(...children.filter(Boolean));
 
 	const rendered = new Set();
 	const show = () => {
@@ -67,6 +74,20 @@ function start() {
 	};
 	store.subscribe((_, changed) => changed.has("view") && show());
 	show();
+	const answer = document.querySelector("h1 + p");
+	const say = () => {
+		if (data.boards.length > 0) answer.textContent = boardOf(store.get(), data).answer ?? data.answer;
+	};
+	store.subscribe(say);
+	say();
+}
+
+/** HTML of a frame with a page; the address and the title are text of attributes. */
+function embedded(address, title) {
+	const signs = { "&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;" };
+	const attributes = Object.entries({ src: address, title, width: "100%", height: "720", loading: "lazy" });
+	const text = attributes.map(([name, value]) => `${name}="${value.replace(/[&"<>]/g, (sign) => signs[sign])}"`);
+	return `<iframe ${text.join(" ")}></iframe>`;
 }
 
 /** Tabs of boards, and the switch for style control where both were computed. */

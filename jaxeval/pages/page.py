@@ -3,17 +3,17 @@
 The scripts get this JSON in ``#data``:
 
 * ``panels``: ids of the panels of the page;
-* ``title``, ``facts``, ``made``, ``version``, ``versions``, ``seed``, ``settings`` of the first result, ``about`` (the
-  same in sentences), ``warnings`` that belong to no single board, ``digest`` of the rest
-  (`show.files.json_digest`);
+* ``title``, ``answer`` (who leads the first board, in a sentence), ``facts``, ``image`` (of a card), ``made``,
+  ``version``, ``versions``, ``seed``, ``settings`` of the first result, ``about`` (the same in sentences), ``warnings``
+  that belong to no single board, ``digest`` of the rest (`show.files.json_digest`);
 * ``competitor``: what is rated, ``{one, many, a_one, head, heads}``, the last two as headings;
 * ``level`` of the intervals; ``columns``: ``{key, title, kind, of}`` of further columns, ``of`` models or rows;
 * ``models``: ``{name, about: {key: value}}``; names hold visible characters only, and may still be any text;
-* ``boards``: ``{id, title, category, controls, controlled?, without?, rows, n_models, n_votes, notes, warnings,
+* ``boards``: ``{id, title, answer, category, controls, controlled?, without?, rows, n_models, n_votes, notes, warnings,
   pairs, what_if, history?, since?}``. ``controlled`` is the id of the board of the same votes with covariates, and
   ``without`` that of the board without them. ``pairs`` are of `pair_counts`, or null; ``what_if`` says why readers
   cannot refit, or is null; with votes there are ``law``, ``gauge``, ``reweight`` and ``pool``, see `votes`. ``since``
-  is the day of ``was`` in the rows;
+  is the day of ``was`` in the rows, ``{rating, rank, half}``, ``half`` that of the interval of the change;
 * their ``rows``: ``{model, rank, best, worst, rating, lower, upper, tier, votes, flags, more, was}``; ``model`` is a
   position in ``models``. Missing values are left out; infinite ends of intervals are "inf" and "-inf";
 * ``results``: sections of other results, see `sections_of`.
@@ -42,9 +42,11 @@ from jaxeval.pages.boards import (
     Models,
     about_models,
     boards_of,
+    categories,
     columns_of,
     general_warnings,
     given_boards,
+    is_address,
 )
 from jaxeval.pages.document import document, free_id, number_of, write_document
 from jaxeval.pages.history import add_earlier, add_history, checked_history, earlier_rows, read_history
@@ -53,14 +55,14 @@ from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, heading, 
 from jaxeval.show.files import json_digest, plain_values
 from jaxeval.show.shown import Shown, rated, settings_line, view_of
 from jaxeval.show.table import Table
-from jaxeval.wording import Noun, common_noun, counted, visible_line
+from jaxeval.wording import Noun, common_noun, counted, named, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
 
 _DOTS = 110  # of figures, an inch
 #: Panels of leaderboards, in this order; a panel without data is not shown.
-PANELS = ("board", "intervals", "pairs", "categories", "what-if", "history")
+PANELS = ("board", "intervals", "prices", "pairs", "categories", "what-if", "history")
 
 
 def page(
@@ -73,6 +75,9 @@ def page(
     earlier: Any = None,
     history: pd.DataFrame | str | Path | None = None,
     made: date | str | None = None,
+    ends: date | str | None = None,
+    labels: Mapping[str, str] | None = None,
+    image: str | None = None,
 ) -> None:
     """Write results as one HTML file that works offline and makes no network request.
 
@@ -90,11 +95,15 @@ def page(
         earlier: an earlier leaderboard of the same votes and categories; the page says how far each model moved.
         history: dated boards, as ``jaxeval leaderboard --state`` keeps them: a table, or its file.
         made: the day of the board, as a date or "2026-09-13"; today by default.
+        ends: the day of the last vote.
+        labels: what readers call a category, by its name: ``{"if": "Instruction following"}``.
+        image: the address of a picture of the page, as ``--card`` draws one, for sites that show links to the page.
 
     Raises:
         TypeError: ``results`` are of another type, or ``battles`` are no `Battles`.
         DataError: there are no results; a leaderboard is empty; ``battles`` are not the votes of a leaderboard; as by
-            `join_metadata`; ``history`` is no history; ``made`` is no date.
+            `join_metadata`; ``history`` is no history; ``made`` or ``ends`` is no date; ``labels`` name no category;
+            ``image`` is no address of the web.
         OSError: the file cannot be written.
 
     Examples:
@@ -106,24 +115,54 @@ def page(
         >>> "model-1" in Path("board.html").read_text()
         True
     """
+    data = data_of_page(
+        results, title=title, battles=battles, metadata=metadata, earlier=earlier, history=history, made=made,
+        ends=ends, labels=labels,
+    )  # fmt: skip
+    if image is not None and not is_address(image):
+        raise DataError(f"image={image!r} is no address of the web, as https://example.org/card.png")
+    write_page({**data, "image": image}, path)
+
+
+def data_of_page(
+    results: Any, *, title: str | None, battles: Any, metadata: Any, earlier: Any, history: Any,
+    made: date | str | None, ends: date | str | None, labels: Mapping[str, str] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the data of a `page`, which takes the same."""
     given, others = given_boards(results, metadata)
+    given = _labelled(given, labels or {})
     day = _day(made)
-    data = page_data(given, others, title, day, battles)
+    data = page_data(given, others, title, day, battles, None if ends is None else _day(ends, "ends"))
     if data["boards"]:
         _add_past(data, given, earlier, history, day)
     elif not (battles is None and earlier is None and history is None):
         raise DataError("battles=, earlier= and history= are about leaderboards, and there is none")
-    write_document(page_html(data), path)
+    return data
 
 
-def page_html(data: dict[str, Any]) -> str:
-    """Return the HTML of a page's data."""
-    return document("results.html.jinja", {**data, "digest": json_digest(data)})
+def write_page(data: dict[str, Any], path: str | Path) -> None:
+    """Write the page of its data as one file, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    write_document(document("results.html.jinja", {**data, "digest": json_digest(data)}), path)
+
+
+def _labelled(given: Sequence[Given], labels: Mapping[str, str]) -> list[Given]:
+    """Return boards with labels of their categories."""
+    known = {str(name): None for own in given for name in categories(own) if name is not None}
+    if unknown := [name for name in labels if name not in known]:
+        raise DataError(
+            f"labels= name no category {named(list(map(repr, unknown)))}: there are {named([*known]) or 'none'}"
+        )
+    return [own._replace(labels=labels) for own in given]
 
 
 def page_data(
-    given: Sequence[Given], others: Sequence[tuple[str | None, Any]], title: str | None, made: date, battles: Any = None
-) -> dict[str, Any]:
+    given: Sequence[Given], others: Sequence[tuple[str | None, Any]], title: str | None, made: date,
+    battles: Any = None, ends: date | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return all that the page shows, in types that JSON has."""
     models, columns = Models(given), columns_of(given)
     boards, results = boards_of(given, models, columns), sections_of(others)
@@ -133,10 +172,13 @@ def page_data(
         add_votes(boards, given, battles, models.number)
     settings = given[0].settings if given else _settings_of(others[0][1])
     own = common_noun(board.competitor for board in given) if given else rated(others[0][1])
+    said = [board["answer"] for board in boards[:1]] if boards else results[0]["notes"]
     return {
         "panels": [*(PANELS if boards else ()), *(("results",) if results else ()), "about"],
         "title": visible_line(title if title is not None else "Leaderboard" if boards else results[0]["title"]),
-        "facts": _facts(boards, _n_models(given), settings, own),
+        "answer": next(filter(None, said), "Results"),
+        "facts": _facts(boards, _n_models(given), settings, own, ends, made),
+        "image": None,
         "made": made.isoformat(),
         "version": __version__,
         "versions": settings.get("versions"),
@@ -177,12 +219,17 @@ def _settings_of(result: Any) -> Mapping[str, Any]:
     return asdict(settings) if is_dataclass(settings) and not isinstance(settings, type) else dict(settings or {})
 
 
-def _facts(boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping[str, Any], competitor: Noun) -> str:
-    """On one line: how many models, votes and boards the page has."""
+def _facts(
+    boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping[str, Any], competitor: Noun,
+    ends: date | None, made: date,
+) -> str:  # fmt: skip
+    """On one line: how many models, votes and boards the page has, and when the votes end."""
     parts = []
     if boards:
         most = max(board["n_votes"] for board in boards)
-        parts = [competitor.counted(n_models), counted(most, "vote")]
+        until = "" if ends is None else f" until {ends.isoformat()}"
+        parts = [competitor.counted(n_models), counted(most, "vote") + until]
+        parts += [f"as of {made.isoformat()}"] if ends is None else []
     parts += [counted(len(boards), "board")] if len(boards) > 1 else []
     if isinstance(level := settings.get("level"), float):
         parts.append(f"{100 * level:g}% intervals")
@@ -201,13 +248,13 @@ def _about(given: Sequence[Given]) -> list[str]:
     return [visible_line(line) for line in dict.fromkeys(lines)]
 
 
-def _day(made: date | str | None) -> date:
+def _day(made: date | str | None, name: str = "made") -> date:
     if made is None:
         return datetime.now(UTC).date()
     try:
         return made if isinstance(made, date) else date.fromisoformat(made)
     except ValueError as error:
-        raise DataError(f"made={made!r} is no date such as 2026-09-13") from error
+        raise DataError(f"{name}={made!r} is no date such as 2026-09-13") from error
 
 
 def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any]]:

@@ -4,13 +4,16 @@
  * A table. A column is `{id, title, help, number, value, text, cell, copy, copied}`. Rows are sorted by `value(row)`; null
  * and NaN come last in both directions. `text(row)` is copied, and `cell(row)` is shown (by default the text).
  * `copy: false` leaves the column out of copies; in CSV the columns `copied`, `{title, value}`, take its place.
- * `sort` is the id of a column, with "-" in front if the largest values come first. `press(sort)` asks for another order.
+ * `above(row)` is a line to put above a row, such as "Tier 2", or null. `sort` is the id of a column, with "-" in front if the largest values come first. `press(sort)` asks for another order.
  */
-function dataTable({ label, columns, rows, sort, press, rowClass = () => null }) {
+function dataTable({ label, columns, rows, sort, press, rowClass = () => null, above = () => null }) {
 	const head = element("tr", {}, ...columns.map((column) => heading(column, sort, press)));
-	const lines = rows.map((row, k) =>
-		element("tr", { class: rowClass(row, rows[k - 1]) }, ...columns.map((column) => cellOf(column, row))),
-	);
+	const lines = rows.flatMap((row, k) => {
+		const label = above(row);
+		const line = element("tr", { class: rowClass(row, rows[k - 1]) }, ...columns.map((column) => cellOf(column, row)));
+		if (label === null) return [line];
+		return [element("tr", { class: "label" }, element("td", { colspan: columns.length }, label)), line];
+	});
 	return element(
 		"table",
 		{ class: "board", "aria-label": label },

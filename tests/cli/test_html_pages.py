@@ -2,9 +2,14 @@
 
 import json
 import re
+import struct
+from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from command_line import said
 
 import jaxeval
@@ -29,6 +34,56 @@ def files(tmp_path_factory):
 FEW = ["--resamples", 20, "--quiet"]
 
 
+def test_card_badge_space_and_the_words_of_a_page(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    votes = pd.read_parquet(files[0])
+    votes["day"] = pd.Timestamp("2026-09-01") + pd.to_timedelta(np.arange(len(votes)) % 7, "D")
+    votes.to_parquet("votes.parquet")
+    named = ["--title", "O & <b>", "--html", "x.html", "--card", "x.png", "--badge", "x.svg", "--space", "me/board"]
+    said("leaderboard", "votes.parquet", *named, "--time", "day", "--publish-date", "2026-09-13", *FEW)
+    answer = said("leaderboard", "votes.parquet", "--resamples", 20).splitlines()
+    html = (tmp_path / "x.html").read_text("utf-8")
+    (first,) = re.findall(r"</h1>\s*<p[^>]*>(.*?)</p>", html)
+    assert first in answer
+    assert f'<meta property="og:description" content="{first}">' in html
+    assert "1,000 votes until 2026-09-07" in html
+    assert "og:image" not in html
+    size = struct.unpack(">II", (tmp_path / "x.png").read_bytes()[16:24])
+    assert size == (1200, 630)
+    root = ElementTree.fromstring((tmp_path / "x.svg").read_text())
+    assert root.get("aria-label") == f"O & <b>: {first.split(' leads')[0]} leads"
+    space = tmp_path / "board"
+    assert "og:image" in (space / "index.html").read_text("utf-8")
+    assert pd.read_parquet(space / "leaderboard.parquet")["model_name"].nunique() == 4
+    assert len(list(space.glob("eval_results/*/.eval_results/elo.yaml"))) == 4
+    readme = (space / "README.md").read_text()
+    assert yaml.safe_load(readme.split("---")[1])["sdk"] == "static"
+    assert "--space me/board --upload" in yaml.safe_load((space / "workflow.yml").read_text())["jobs"]["refresh"][
+        "steps"][3]["run"]  # fmt: skip
+
+
+def test_uploads_are_asked_for(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = []
+
+    class Hub:
+        def create_repo(self, space, **how):
+            done.append((space, how["space_sdk"]))
+
+        def upload_folder(self, folder_path, **how):
+            done.append(sorted(path.name for path in Path(folder_path).iterdir()))
+            raise OSError("no network")
+
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
+    given = ["leaderboard", files[0], "--space", "me/board", *FEW]
+    assert "me/board was not uploaded; the files are in board: no network" in said(*given, "--upload", code=1)
+    assert done[0] == ("me/board", "static")
+    assert {"README.md", "index.html", "leaderboard.parquet", "card.png"} <= set(done[1])
+    said(*given)
+    assert len(done) == 2
+
+
 @pytest.mark.slow
 def test_a_page_with_slices(files, tmp_path):
     out = tmp_path / "board.html"
@@ -43,9 +98,12 @@ def test_a_page_with_slices(files, tmp_path):
         "Ours",
         "--publish-date",
         "2026-09-13",
+        "--labels-of-groups",
+        "English=In English",
         *FEW,
     )
     data = data_of(out)
+    assert "In English" in [board["title"] for board in data["boards"]]
     assert (data["title"], data["made"]) == ("Ours", "2026-09-13")
     assert len(data["boards"]) == pd.read_parquet(files[0])["language"].nunique()
     assert all(board["pairs"] for board in data["boards"])
@@ -97,4 +155,11 @@ def test_every_board_has_a_page(command, tmp_path, monkeypatch):
 
 def test_what_is_refused(files, tmp_path):
     assert "--title needs --html" in said("leaderboard", files[0], "--title", "x", code=2)
+    out = tmp_path / "x.html"
+    assert "takes NAME=WORDS" in said("leaderboard", files[0], "--html", out, "--labels-of-groups", "x", code=2)
+    assert "needs --html" in said("leaderboard", files[0], "--labels-of-groups", "x=y", code=2)
+    assert "needs --space" in said("leaderboard", files[0], "--upload", code=2)
+    assert "takes OWNER/NAME" in said("leaderboard", files[0], "--space", "me", *FEW, code=1)
+    wrong = ["--html", out, "--labels-of-groups", "x=y"]
+    assert "name no category 'x'" in said("leaderboard", files[0], *wrong, *FEW, code=1)
     assert "must end in .html" in said("leaderboard", files[0], "--html", tmp_path / "x.pdf", code=2)

@@ -211,6 +211,8 @@ def test_history_and_earlier_boards(tmp_path, battles, board):
     before = first.set_index("model_name")["rating"]
     for row, own in zip(shown["rows"], board.to_dict("records"), strict=True):
         assert row["was"]["rating"] == pytest.approx(before[own["model_name"]], abs=1e-6)
+        half = (row["upper"] - row["lower"]) / 2  # of twice the votes, about: V / 1000 - V / 2000 = V / 2000
+        assert 0.9 * half < row["was"]["half"] < 1.3 * half
     (again,) = data_of(written(tmp_path, board, earlier=first))["boards"]
     assert [row["was"]["rating"] for row in again["rows"]] == pytest.approx(
         [row["was"]["rating"] for row in shown["rows"]]
@@ -218,6 +220,26 @@ def test_history_and_earlier_boards(tmp_path, battles, board):
     (tmp_path / "history.parquet").write_bytes(b"no parquet")
     with pytest.raises(jaxeval.DataError, match="is no history of boards"):
         written(tmp_path, board, history=tmp_path / "history.parquet")
+
+
+@pytest.mark.slow
+def test_intervals_of_changes_hold_them():
+    """Boards that grow from 5,000 to 6,000 votes, of models that stay as they are: 40 of them hold 96.25 % of 400."""
+    from jaxeval.pages.history import _half_of_change
+
+    scaled = []
+    for seed in range(12):
+        votes = jaxeval.simulate_votes(6_000, 10, seed=seed)
+        before, after = (jaxeval.fit_bradley_terry(jaxeval.Battles.from_pandas(votes.iloc[:n])) for n in (5_000, 6_000))
+        ends, grown = after.interval(), after.n_battles.sum() / before.n_battles.sum()
+        for model, (lower, upper) in ends.iterrows():
+            row = {"lower": lower, "upper": upper, "votes": after.n_battles[model]}
+            half = _half_of_change(row, int(before.n_battles[model]), True, grown)["half"]
+            scaled.append((after.ratings[model] - before.ratings[model]) / half)
+    assert (
+        0.9 <= np.mean(np.abs(scaled) <= 1) <= 0.99
+    )  # .95 and three standard errors of 120, some of which go together
+    assert 1.96 * np.std(scaled) == pytest.approx(1, abs=0.2)
 
 
 def test_thirty_thousand_competitors(tmp_path):

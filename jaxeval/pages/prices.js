@@ -1,0 +1,177 @@
+// Ratings against prices: which models nobody beats for their money, and how sure that is.
+
+const PRICE = /price|cost/i;
+const MOST_DRAWS = 2_000;
+const SEED = 2_463_534_242;
+
+/** The first column of numbers of models whose name says that it is a price. */
+function priceColumn(data) {
+	return data.columns.find(({ of, kind, key }) => of === "model" && kind === "number" && PRICE.test(key));
+}
+
+/** A function that gives numbers between 0 and 1, the same ones of a seed (Marsaglia 2003, xorshift). */
+function uniforms(seed) {
+	let x = seed | 0 || 1;
+	return () => {
+		x ^= x << 13;
+		x ^= x >>> 17;
+		x ^= x << 5;
+		return ((x >>> 0) + 0.5) / 4_294_967_296;
+	};
+}
+
+/** Which of points `{price, rating}` have no other that is as cheap and better: true for each that is on the front. */
+function onFront(points) {
+	const order = points
+		.map((_, k) => k)
+		.sort((a, b) => points[a].price - points[b].price || points[b].rating - points[a].rating);
+	const front = points.map(() => false);
+	let best = -Infinity;
+	for (const k of order) {
+		if (points[k].rating <= best) continue;
+		front[k] = true;
+		best = points[k].rating;
+	}
+	return front;
+}
+
+/** Points with `front` and `chance`: the share of draws, of normals as wide as the intervals, with the point on the front. */
+function withFront(points, level) {
+	const next = uniforms(SEED);
+	const normal = () => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next());
+	const width = normalQuantile((1 + level) / 2);
+	const counts = points.map(() => 0);
+	const known = points.every(({ half }) => Number.isFinite(half));
+	for (let b = 0; known && b < MOST_DRAWS; b++) {
+		const drawnPoints = points.map(({ price, rating, half }) => ({
+			price,
+			rating: rating + (half / width) * normal(),
+		}));
+		onFront(drawnPoints).forEach((is, k) => (counts[k] += is));
+	}
+	const front = onFront(points);
+	return points.map((point, k) => ({ ...point, front: front[k], chance: known ? counts[k] / MOST_DRAWS : NaN }));
+}
+
+const pricesPanel = {
+	id: "prices",
+	title: "Prices",
+	available: (data) => priceColumn(data) !== undefined,
+	state: () => ({ ...filterState(), rank: "-rating" }),
+	render(root, store, data) {
+		const { key, title } = priceColumn(data);
+		const told = element("p", { class: "told" });
+		const chart = element("figure", { class: "chart" });
+		const place = element("div", {
+			class: "scroll",
+			tabindex: 0,
+			role: "region",
+			"aria-label": `Ratings and ${title}`,
+		});
+		let table = { columns: [], rows: [] };
+		const buttons = copyButtons(() => ({ ...table, title: `${data.title}: ratings and ${title}` }));
+		root.append(foldedFields(store, data, [], [buttons]), told, chart, place);
+		const again = drawnToWidth(chart, (width) => {
+			const state = store.get();
+			const board = boardOf(state, data);
+			const points = shownRows(board, state, data).flatMap((row) => {
+				const price = data.models[row.model].about[key];
+				if (!(price > 0) || row.rating === undefined || row.rank === undefined) return [];
+				const half = (number(row.upper) - number(row.lower)) / 2;
+				return [{ ...row, price, half }];
+			});
+			const rows = withFront(points, data.level ?? 0.95);
+			told.textContent =
+				`${countedRated(rows.length, data)} with a price, a rating and a rank. On the front: none that costs as little is rated higher. ` +
+				"Its chance takes the intervals as normal and independent.";
+			table = { columns: priceColumns(title, data), rows: [] };
+			table.rows = sorted(rows, table.columns, state.rank);
+			chart.replaceChildren(priceChart(rows, title, data, width));
+			place.replaceChildren(
+				dataTable({ label: `Ratings and ${title}`, ...table, sort: state.rank, press: (rank) => store.set({ rank }) }),
+			);
+		});
+		store.subscribe(again);
+	},
+};
+
+function priceColumns(title, data) {
+	const name = ({ model }) => data.models[model].name;
+	const cell = ({ model }) => modelCell(model, data);
+	const own = { number: true, largestFirst: true };
+	return [
+		{ id: "model", title: data.competitor.head, rowHeader: true, kind: "model", value: name, text: name, cell },
+		{
+			...own,
+			id: "rating",
+			title: "Rating",
+			kind: "rating",
+			value: (row) => row.rating,
+			text: (row) => fixed(row.rating),
+		},
+		{ ...own, id: "price", title, value: (row) => row.price, text: (row) => count(row.price) },
+		{ id: "front", title: "On the front", value: (row) => Number(!row.front), text: (row) => (row.front ? "yes" : "") },
+		{ ...own, id: "chance", title: "Chance of it", value: (row) => row.chance, text: (row) => percent(row.chance) },
+	];
+}
+
+function priceChart(rows, title, data, width) {
+	const height = 380;
+	const [cheap, dear] = rangeOf(rows.map(({ price }) => Math.log10(price)));
+	const ends = rows.flatMap(({ rating, half }) => (Number.isFinite(half) ? [rating - half, rating + half] : [rating]));
+	const [low, high] = rangeOf(ends);
+	const [x, y] = [scaleOf(cheap, dear, 56, width - 110), scaleOf(low, high, height - 40, 14)];
+	const parts = [];
+	for (const tick of roundTicks(low, high, 6)) {
+		parts.push(drawn("line", { class: "grid", x1: 48, x2: width - 8, y1: y(tick), y2: y(tick) }));
+		parts.push(drawn("text", { class: "tick", x: 42, y: y(tick) + 4, "text-anchor": "end" }, count(tick)));
+	}
+	for (let power = Math.floor(cheap); power <= dear; power++)
+		for (const factor of [1, 3]) {
+			const at = power + Math.log10(factor);
+			if (at < cheap || at > dear) continue;
+			const price = factor * 10 ** power;
+			parts.push(drawn("text", { class: "tick", x: x(at), y: height - 20, "text-anchor": "middle" }, count(price)));
+		}
+	parts.push(
+		drawn(
+			"text",
+			{ class: "tick", x: (width - 60) / 2, y: height - 4, "text-anchor": "middle" },
+			`${title} (log scale)`,
+		),
+	);
+	const front = rows.filter((row) => row.front).sort((a, b) => a.price - b.price);
+	const steps = front.map(({ price, rating }, k) => {
+		const [right, up] = [x(Math.log10(price)).toFixed(1), y(rating).toFixed(1)];
+		return k ? `H${right}V${up}` : `M${right} ${up}`;
+	});
+	if (front.length > 0) parts.push(drawn("path", { class: "line line-1", d: `${steps.join("")}H${width - 110}` }));
+	const names = apart(
+		front.map(({ rating }) => y(rating) - 8),
+		12,
+	);
+	for (const row of rows) {
+		const [cx, cy] = [x(Math.log10(row.price)), y(row.rating)];
+		if (Number.isFinite(row.half))
+			parts.push(
+				drawn("line", { class: "rule", x1: cx, x2: cx, y1: y(row.rating - row.half), y2: y(row.rating + row.half) }),
+			);
+		const said = `${data.models[row.model].name}: ${fixed(row.rating)}, ${title} ${count(row.price)}`;
+		parts.push(drawn("circle", { class: row.front ? "dot dot-1" : "point", cx, cy, r: 4 }, drawn("title", {}, said)));
+	}
+	front.forEach((row, k) => {
+		const name = shortened(data.models[row.model].name, 26);
+		parts.push(drawn("text", { class: "label", x: x(Math.log10(row.price)) + 6, y: names[k] }, name));
+	});
+	return drawn(
+		"svg",
+		{
+			width,
+			height,
+			viewBox: `0 0 ${width} ${height}`,
+			role: "img",
+			"aria-label": `Ratings against ${title} of ${countedRated(rows.length, data)}; the table below has the numbers`,
+		},
+		...parts,
+	);
+}
