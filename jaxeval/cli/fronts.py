@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jaxeval.show.shown import Answer, Result
 
 _MOST_PAIRED = 50  # models of a table of all pairs
+_ON_REQUEST = ("dominates", "most telling", "without each benchmark")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.Data
         return {**answer.figures(), **{name: x for result in there for name, x in figures_of(result).items()}}
 
     parts = [
-        Part(name.capitalize(), table, kept=tuple(table)[:3], more=name == "dominates") for name, table in more.items()
+        Part(name.capitalize(), table, kept=tuple(table)[:3], more=name in _ON_REQUEST) for name, table in more.items()
     ]
     return answer._replace(
         sentences=[*answer.sentences, *(text for result in there for text in result.answer.sentences)],

@@ -14,7 +14,7 @@ from jaxeval.cli.declared import Figure, File, Plot, Top, command
 from jaxeval.cli.fronts import Costs, beside
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.terminal import tell
-from jaxeval.options.columns import ItemScoreColumns, Names, VoteReading
+from jaxeval.options.columns import ItemScoreColumns, Names, Pair, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 from jaxeval.wording import counted
@@ -22,11 +22,12 @@ from jaxeval.wording import counted
 if TYPE_CHECKING:
     import pandas as pd
 
+    from jaxeval.capability.capability_index import CapabilityIndex
     from jaxeval.show.shown import Result
 
 
 #: Options that are no arguments of the estimators.
-_FURTHER = ("released", "cost", "budget", "plot", "where", "level")
+_FURTHER = ("released", "cost", "budget", "plot", "where", "level", "forecast")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +118,9 @@ class Index(Costs):
     released: str | None = again(Horizons, "released")
     plot: Figure | None = again(Plot, "plot")
     where: str | None = again(VoteReading, "where")
+    forecast: tuple[Pair, ...] = option(
+        (), "Also: the share that a model is expected to reach on a benchmark; may be repeated.", "MODEL BENCHMARK"
+    )
     level: Share = again(ResamplingOptions, "level", 0.9)
     loss: str = option(
         "likelihood", "What is minimised: a binomial's loss, or squared errors.", choices=("likelihood", "squared"),
@@ -149,11 +153,27 @@ def index(file: File, asked: Index, drawn: ResamplingOptions, shown: Top, output
     options = {name: value for name, value in asked.arguments().items() if name not in ("anchors", *_FURTHER)}
     found = capability_index(frame, anchors=_anchors(asked.anchors), **options, **drawn.arguments())
     front = asked.front(found, lambda column: of_each(frame, asked.model, "model", column), found.level)
-    tables = {"choices": found.choices().T.reset_index()}
+    tables = {
+        "choices": found.choices().T.reset_index(), "most telling": found.most_telling(),
+        "without each benchmark": _left_out(found),
+    }  # fmt: skip
+    if asked.forecast:
+        import pandas as pd
+
+        rows = [{"model": m, "benchmark": b, **found.forecast(m, b)} for m, b in asked.forecast]
+        tables["forecast"] = pd.DataFrame(rows)
     if asked.released is not None:
         released = of_each(frame, asked.model, "model", asked.released)
         tables["trend"] = found.trend(released).rename_axis("what").reset_index()
     _present(found, [front], tables | asked.tables(front), asked.plot, outputs, shown.top)
+
+
+def _left_out(found: CapabilityIndex) -> pd.DataFrame:
+    """The largest change of an index if a benchmark is left out, and whose it is."""
+    changed = found.without_each_benchmark()
+    most = changed.abs().idxmax(axis=1)
+    change = [changed.loc[name, model] for name, model in most.items()]
+    return most.rename("model").reset_index().assign(change=change)
 
 
 def _table(file: File, where: str | None) -> pd.DataFrame:

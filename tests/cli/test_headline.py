@@ -63,10 +63,20 @@ def test_index(scores, tmp_path):
     assert index["model-9"] == pytest.approx(150)
 
 
-def test_index_on_the_screen(scores):
-    result = run("index", scores, "--resamples", "40", "--cost", "price")
+def test_index_on_the_screen(scores, tmp_path):
+    further = "--forecast", "model-1", "benchmark-2", "--out", tmp_path
+    result = run("index", scores, "--resamples", "40", "--cost", "price", *further)
     assert "has the highest index" in result.output
     assert "on the front, from cheap to good: model-1" in result.output
+    found = jaxeval.capability_index(pd.read_csv(scores), n_resamples=40, progress=False)
+    written = {path.stem: pd.read_csv(path, comment="#") for path in tmp_path.glob("*.csv")}
+    expected = found.forecast("model-1", "benchmark-2")
+    assert written["forecast"].iloc[0, 2:].tolist() == pytest.approx(list(expected.values()))
+    pd.testing.assert_frame_equal(written["most telling"], found.most_telling(), check_dtype=False)
+    row = written["without each benchmark"].iloc[0]
+    changed = found.without_each_benchmark()
+    assert row["change"] == pytest.approx(changed.loc[row["benchmark"], row["model"]])
+    assert abs(row["change"]) == pytest.approx(changed.abs().to_numpy().max())
 
 
 @pytest.mark.parametrize(
@@ -75,6 +85,7 @@ def test_index_on_the_screen(scores):
         (["--fix", "model-1"], "--fix must be MODEL=INDEX"),
         (["--cost", "prize"], "did you mean 'price'"),
         (["--draw", "models"], "--draw"),
+        (["--forecast", "model-1", "GPQA"], "no benchmark 'GPQA'"),
     ],
 )
 def test_what_is_wrong_with_an_index(scores, options, error):
