@@ -35,7 +35,7 @@ from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import design_effect, freedom_of, widening
 from jaxeval.statistics.multiplicity import holm
-from jaxeval.statistics.paired import p_above, score_interval
+from jaxeval.statistics.paired import p_above, root_between, score_interval
 from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, named, visible_line
@@ -512,7 +512,7 @@ def _end(p: Callable[[float], float], difference: float, limit: float, level: fl
     at_limit = p(limit)
     if at_limit >= tail or at_limit != at_limit:
         return limit if at_limit == at_limit else float("nan")
-    return float(scipy.optimize.brentq(lambda null: p(null) - tail, limit, difference))
+    return root_between(lambda null: p(null) - tail, limit, difference)
 
 
 def _anytime(
