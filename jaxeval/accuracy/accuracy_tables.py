@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -31,7 +31,7 @@ from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, visible_line
 
 Words = NDArray[np.object_]
 
@@ -52,6 +52,7 @@ class AccuracySettings:
     sampling: CalibrationSampling | None  # how the labelled answers were chosen
     device: str
     versions: str
+    random: tuple[str, ...] = ()  # facets that are drawn anew
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,9 +65,22 @@ class AccuracyTables(Result):
     settings: AccuracySettings
     slices: Mapping[str, Slice] = field(repr=False)
     binary: Bool = field(repr=False)  # (J,) judges whose verdicts are 0 and 1
+    over_judges: pd.DataFrame | None = field(default=None, repr=False)  # with judges among the random facets
+    _about: str = field(default="", repr=False)  # what was sampled, where facets are random
 
     def _sentences(self) -> list[str]:
-        return [what_to_believe(self.table, self.settings.sampling)]
+        return [*self.about_facets(), what_to_believe(self.table, self.settings.sampling)]
+
+    def about_facets(self) -> list[str]:
+        """Say what was sampled where facets are random, and the best model by judges like these."""
+        if not self._about:
+            return []
+        rows = pd.DataFrame() if self.over_judges is None else self.over_judges.dropna(subset=["estimate"])
+        if not len(rows):
+            return [f"intervals are {self._about}"]
+        best = rows.iloc[0]
+        ends = f"{best['estimate']:.3f} [{best['lower']:.3f}, {best['upper']:.3f}]"
+        return [f"{self._about}: the accuracy of {visible_line(str(best['model']))} is {ends}"]
 
     def _shown(self) -> Answer:
         title = (
@@ -93,6 +107,7 @@ class AccuracyTables(Result):
         Raises:
             ValueError: there is no such slice.
         """
+        reject_facets(self.settings.random, "slices by themselves")
         tables = (of_slice(table, label).drop(columns="slice", errors="ignore") for table in (self.table, self.rates))
         table, rates = (own.reset_index(drop=True) for own in tables)
         own = {"": self.slices["" if label == "all" else label]}
@@ -105,6 +120,7 @@ class AccuracyTables(Result):
         Test items are drawn with the judgments of all models and judges, and so are calibration items: all differences
         are paired. Estimates that no resamples bound, see ``status``, have no draws. `of` picks another slice.
         """
+        reject_facets(self.settings.random, "joint draws of accuracies")
         table = of_slice(self.table, "all")
         found = estimate_draws(self.slices[""], self.binary)
         draws = np.stack([found[name] for name in ESTIMATORS], -1)
@@ -119,6 +135,13 @@ class AccuracyTables(Result):
             warnings=tuple(self.warnings),
             settings=self.settings,
         )
+
+
+def reject_facets(random: Sequence[str], what: str) -> None:
+    """Raise ValueError where facets were declared random, of which ``what`` knows nothing."""
+    if random:
+        facets = ", ".join(map(visible_line, random))
+        raise ValueError(f"{what} know nothing of random facets ({facets}): leave random= (--random) out for them")
 
 
 def joined(tables: Mapping[str, pd.DataFrame], by: str | None) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Unpack
@@ -15,6 +15,7 @@ from jaxeval.accuracy.accuracy_tables import AccuracySettings, AccuracyTables, a
 from jaxeval.accuracy.belief import checked_sampling
 from jaxeval.accuracy.estimates import Evidence, Slice
 from jaxeval.accuracy.judged_sums import POOLED, arrays, few_clusters, lone_items, resampled, sums, with_missing_filled
+from jaxeval.accuracy.random_facets import FacetedAccuracies
 from jaxeval.accuracy.report import JudgeReport, judge_report
 from jaxeval.arrays import Bool, Int
 from jaxeval.checks import checked_integer
@@ -24,6 +25,7 @@ from jaxeval.execution.precision import backend_name, versions
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, named
 
 #: Missing shares are reported to differ where chance makes such a difference more rarely than this.
@@ -310,6 +312,7 @@ def judge_accuracy(
     stratify: str | None = None,
     strata: str | None = None,
     cluster: str | None = None,
+    random: str | Sequence[str] = (),
     shared: Hashable = POOLED,
     level: float = 0.95,
     n_resamples: int = 10_000,
@@ -340,6 +343,11 @@ def judge_accuracy(
             and a cluster with items in both is drawn for both at once. Intervals in closed form allow for them by the
             variance between clusters (CR2). For few clusters, these and intervals of resamples are longer by Student's
             t. Not with ``strata``, which a cluster may cross.
+        random: what another evaluation would draw anew besides items: columns kept with both (a prompt, a seed; each
+            item has one), or "judge". Intervals of ``table`` count the columns, by variance components of what items
+            contribute; ``rates`` do not. With "judge", ``over_judges`` has accuracies by judges like these: means over
+            judges, with Satterthwaite's degrees of freedom. Not with ``by``, ``stratify`` and ``strata``; joint draws
+            and comparisons of models are refused.
         shared: whose labels the shared calibration uses: "pooled", of all models; or a model.
         level: confidence level of all intervals.
         n_halves: number of random halves of the calibration items behind "ppi_plus_plus_half"; the resamples take
@@ -375,6 +383,9 @@ def judge_accuracy(
         )
     for name, value, least in (("n_resamples", n_resamples, 2), ("n_halves", n_halves, 1), ("seed", seed, 0)):
         checked_integer(name, value, least)
+    facets = facet_names(random)
+    if facets and (by or stratify or strata):
+        raise ValueError("random= does not go with by=, stratify= and strata=: leave one out")
     sampling = checked_sampling(sampling, calibration.sampling)
     calibration, warnings = aligned(calibration, test, shared, sampling)
     slices = {}
@@ -407,11 +418,19 @@ def judge_accuracy(
         for text in [*without_items(part.test), *lone_items(part.judged.data), *few_clusters(part.judged.data)]
     ]
     binary = calibration.binary & test.binary
+    table = joined({label: accuracy_table(part, binary, level, sampling) for label, part in slices.items()}, by)
+    of_facets: dict[str, Any] = {}
+    if facets:
+        errors = FacetedAccuracies(slices[""], facets, cluster)
+        table = errors.widened(table, binary, level)
+        of_facets = {"over_judges": errors.over_judges(table, binary, level), "_about": errors.about}
+        warnings += errors.warnings()
     return JudgeAccuracy(
-        table=joined({label: accuracy_table(part, binary, level, sampling) for label, part in slices.items()}, by),
+        table=table,
         rates=joined({label: rates_table(part, binary, level) for label, part in slices.items()}, by),
         warnings=warnings,
-        settings=AccuracySettings(**draws, **others, device=backend_name(), versions=versions()),
+        settings=AccuracySettings(**draws, **others, device=backend_name(), versions=versions(), random=tuple(facets)),
         slices=slices,
         binary=binary,
+        **of_facets,
     )

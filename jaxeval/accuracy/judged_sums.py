@@ -278,22 +278,26 @@ def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | Non
             return None
         names = [answers.items.map(str) for answers in (calibration, test)]
     else:
-        names = [_clusters_of_items(answers, cluster) for answers in (calibration, test)]
+        names = [values_of_items(answers, cluster, "cluster") for answers in (calibration, test)]
     number, _ = pd.factorize(np.concatenate(names))
     found = DrawnItems(number[: len(names[0])], number[len(names[0]) :], cluster is not None)
     return None if found.n == len(number) else found  # each item is by itself
 
 
-def _clusters_of_items(answers: JudgedAnswers, cluster: str) -> NDArray[np.object_]:
-    """(N,) the cluster of each item, as text."""
-    levels, number = answers.covariate(cluster)
+def values_of_items(answers: JudgedAnswers, column: str, word: str) -> NDArray[np.object_]:
+    """(N,) the value of each item, as text; ``word`` says what one is.
+
+    Raises:
+        DataError: no such column was kept, or an item has several values or none.
+    """
+    levels, number = answers.covariate(column)
     number = np.where(answers.answered, number, -1)
     item, _ = np.nonzero(number >= 0)
-    of_item = stratum_of_groups(number[number >= 0], item, answers.items, cluster, "item", "clusters", "cluster")
+    of_item = stratum_of_groups(number[number >= 0], item, answers.items, column, "item", f"{word}s", word)
     without = np.setdiff1d(np.arange(len(answers.items)), item)
     if len(without):
         raise DataError(
-            f"{counted(len(without), 'item')} without a value of {cluster!r} (the first is "
+            f"{counted(len(without), 'item')} without a value of {column!r} (the first is "
             f"{plain(answers.items[without[0]])!r}): fill the column, or leave those items out"
         )
     return np.asarray(levels.map(str), object)[of_item]

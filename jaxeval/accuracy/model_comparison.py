@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from jaxeval.accuracy.accuracy_tables import joined, of_slice
+from jaxeval.accuracy.accuracy_tables import joined, of_slice, reject_facets
 from jaxeval.accuracy.difference_tables import DifferenceTables, Pair, Words, difference_tables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy, judge_accuracy
@@ -143,6 +143,7 @@ def compare(accuracy: JudgeAccuracy, pairs: Sequence[Pair], labels_of_b: bool = 
     Args:
         labels_of_b: the shared calibration is that of B where B has labels; else the one of ``accuracy``.
     """
+    reject_facets(accuracy.settings.random, "differences of accuracies")
     differences, stabilities = {}, {}
     for label, part in accuracy.slices.items():
         believe = _believed(accuracy, label)

@@ -69,7 +69,7 @@ class JudgeReport(Result):
 
     def _sentences(self) -> list[str]:
         accuracy, settings = self.involved(self.accuracy.table), self.accuracy.settings
-        return [what_to_believe(accuracy, settings.sampling), *self.claims()]
+        return [*self.accuracy.about_facets(), what_to_believe(accuracy, settings.sampling), *self.claims()]
 
     def _in_full(self, view: Answer) -> Answer:
         """The estimates to believe first, of pairs before those of models."""
@@ -77,6 +77,9 @@ class JudgeReport(Result):
         parts = [_believed(self.involved(self.accuracy.table), settings)]
         tables = {"accuracy": self.accuracy.table, "rates": self.accuracy.rates}
         title = "Accuracy of each model"
+        if self.accuracy.over_judges is not None:
+            tables["over_judges"] = self.accuracy.over_judges
+            parts.insert(0, Part("Accuracy by judges like these", tables["over_judges"], rows="model"))
         if comparison is not None:
             parts.insert(0, _believed(comparison.table, settings))
             tables = {"differences": comparison.table, **tables, "stability": comparison.stability}

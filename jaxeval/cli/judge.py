@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from jaxeval import plots
 from jaxeval.cli.declared import command
 from jaxeval.cli.judged_scores import Labels, Sampling
@@ -12,7 +14,7 @@ from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import GroupOption
-from jaxeval.options.columns import CallReading, File, ItemScoreColumns, Pair
+from jaxeval.options.columns import CallReading, File, ItemScoreColumns, Names, Pair, RandomFacets
 from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 
@@ -61,6 +63,12 @@ class JudgeOptions(Options):
     sampling: Sampling | None = again(Labels, "sampling")
     cluster: str | None = again(DrawnTogether, "cluster")
     strata: str | None = again(DrawnTogether, "strata")
+    random: Names | None = again(RandomFacets, "random", more="judge: accuracies by judges like these, too.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.random and self.pairs:
+            raise click.UsageError("--random and --compare do not go together: leave one out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +93,16 @@ def judge(asked: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: Out
     from jaxeval.accuracy.report import judge_report
 
     estimated = asked.arguments("sampling", "by", "stratify", "strata", "cluster")
-    keep = [name for name in (asked.by, asked.stratify, asked.strata, asked.cluster) if name]
+    facets = list(asked.random or ())
+    keep = [name for name in (asked.by, asked.stratify, asked.strata, asked.cluster, *facets) if name]
+    keep = [name for name in keep if name != "judge"]
     labelled, judged = (
         _read(path, columns.arguments(), keep, path == asked.calibration) for path in (asked.calibration, asked.test)
     )
     named = [tuple(named_model(judged.models, name) for name in pair) for pair in asked.pairs]
     chosen = checked_pairs(judged, named) if named else []
     whose = named_model(labelled.models, asked.shared) if asked.shared else POOLED
-    accuracy = judge_accuracy(labelled, judged, shared=whose, **estimated, **drawn.arguments())
+    accuracy = judge_accuracy(labelled, judged, shared=whose, random=facets, **estimated, **drawn.arguments())
     comparison = compare(accuracy, chosen, labels_of_b=asked.shared is None) if chosen else None
 
     def figures() -> dict[str, Any]:
