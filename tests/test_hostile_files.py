@@ -119,6 +119,7 @@ VOTES = {
     "an infinite weight": of_column("weight", np.where(NOT_MET, 1, np.inf), fate=REFUSED),
     "counts, some 0": of_column("count", COUNTS, twin(weight=COUNTS)),
     "counts as 3.0": of_column("count", COUNTS.astype(float), twin(weight=COUNTS), EITHER),
+    "counts of a billion": of_column("count", COUNTS * 10**7, twin(weight=COUNTS)),
     "counts of a quadrillion": of_column("count", COUNTS * 10**13, twin(weight=COUNTS)),
     "half a vote": of_column("count", COUNTS + 0.5, fate=REFUSED),
     "soft targets at the edge": of_column("target", SOFT, twin(y=SOFT)),

@@ -322,6 +322,7 @@ _MAX_STEPS = {Solver.CHORD: 40, Solver.NEWTON_CG: 60, Solver.NEWTON: 200}
 _FIRTH_STEPS = {Solver.FIRTH: 200}
 # Tables that a lane works on; Newton's factor is one more.
 _TABLES = {Solver.CHORD: 1, Solver.NEWTON_CG: 3, Solver.NEWTON: 4, Solver.FIRTH: 12}
+_WITHOUT_TABLES = 16  # numbers that a draw of a unit without tables works on, in rounds
 # The most that a compiled chunk takes for each number that a lane works on, by XLA's own figures.
 _BYTES_PER_WORD = 10
 
@@ -335,7 +336,8 @@ def table_words(problems: PairProblem, solver: Solver) -> int:
     """Numbers that a lane works on."""
     units, layout = problems.units, problems.layout
     tables = _of_slice(layout.position) * _TABLES[solver]
-    return tables + _of_slice(units.size) + (0 if layout.weight is None else 4 * _of_slice(layout.weight))
+    drawn = _of_slice(units.size) * (1 if units.tables is not None else _WITHOUT_TABLES)
+    return tables + drawn + (0 if layout.weight is None else 4 * _of_slice(layout.weight))
 
 
 def _of_slice(stacked: Array) -> int:

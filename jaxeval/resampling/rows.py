@@ -52,7 +52,7 @@ class Slots(NamedTuple):
         column = units.strata.column
         strata = units.strata._replace(column=None if column is None else column[:n])
         if isinstance(units, Units):
-            assert units.tables is not None  # there are few
+            assert units.tables is not None  # as `slots_of_kinds` has them
             tables = units.tables._replace(**{name: getattr(units.tables, name)[:, :n] for name in _OF_UNITS})
             units = units._replace(size=units.size[:, :n], tables=tables)
         return Slots(units._replace(strata=strata), n, self.source, self.times)
@@ -88,7 +88,8 @@ def slots_of_kinds(pattern: Int, strata: Int | None = None, kept: NDArray[np.int
     size = padded(len(first), Step.ITEMS)
     count = np.bincount(pattern if kept is None else pattern[kept], minlength=size)
     most = shortfall_of(np.array(padded(len(pattern), Step.ITEMS)))  # the largest of all row counts of this size
-    units = make_units(count[None], None if strata is None else strata[first], least_places=2 * int(most))
+    ordered = None if strata is None else strata[first]
+    units = make_units(count[None], ordered, least_places=2 * int(most), large=False)  # subsets are drawn alike
     return Slots(units, size, first, count[: len(first)])
 
 

@@ -95,6 +95,9 @@ _SINGLES_SHORTFALL = 4.0
 # gigabytes; draws without tables take 2 us a unit, in place of some 10 ns and a share of the single draws.
 _MOST_WORDS = 2**22
 _FEW_BATTLES = 2**23  # whose tables have fewer words in any case
+# Places of single draws from which on units are drawn without tables: of each unit, whose draw without tables takes
+# the time of so many; and of all, which take a gigabyte in the lanes of a chunk.
+_MOST_PLACES_OF_UNIT, _MOST_PLACES = 64, 2**16
 _MOST_BATTLES = 2**53 - 1  # doubles count them
 # A battle is drawn more often than this with a probability under 2**-32.
 _THRESHOLDS = 12
@@ -119,14 +122,18 @@ def stream_number(label: str) -> int:
     return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest()) if label else 0
 
 
-def without_tables(count: Int) -> bool:
+def without_tables(count: Int, given_total: bool = True) -> bool:
     """Return whether units of sizes ``count`` are so large that they are drawn without tables.
 
-    Draws follow from it, so it depends on nothing but the sizes.
+    Draws follow from it, so it depends on nothing but the sizes, and whether resamples have a given total. Without tables, the cost of a resample follows the
+    units; with them, it also grows with the root of the battles.
     """
     total = int(count.sum())
     if total < _FEW_BATTLES:
         return False
+    places = 2 * int(shortfall_of(np.array(total))) * given_total
+    if places > min(_MOST_PLACES_OF_UNIT * np.count_nonzero(count), _MOST_PLACES):
+        return True
     return total >= 2**31 or _words(np.unique(count)).sum() > _MOST_WORDS
 
 
@@ -144,7 +151,11 @@ def _words(rates: NDArray[Any]) -> Float:
 
 
 def make_units(
-    count: Int, stratum: Int | None = None, shortfall: int | None = None, least_places: int = BATTLE_PLACES
+    count: Int,
+    stratum: Int | None = None,
+    shortfall: int | None = None,
+    least_places: int = BATTLE_PLACES,
+    large: bool | None = None,
 ) -> Units:
     """Units of sizes ``count`` (K, Q), for resamples of as many battles (or clusters, or items) as there are.
 
@@ -154,6 +165,7 @@ def make_units(
         shortfall: by how much the Poisson rates fall short of each stratum's total, by default `shortfall_of` it; 0 for
             draws that need no given total.
         least_places: fewest places for single draws.
+        large: whether they are drawn without tables; `without_tables` by default.
     """
     by_column = count.sum(0)
     if int(by_column.sum()) > _MOST_BATTLES:
@@ -162,7 +174,7 @@ def make_units(
     stratum_of_column = np.zeros(int(np.flatnonzero(by_column)[-1]) + 1, np.int64) if stratum is None else stratum
     n = len(stratum_of_column)
     total = np.bincount(stratum_of_column, by_column[:n]).astype(np.int64)
-    large = without_tables(count)
+    large = without_tables(count, shortfall is None) if large is None else large
     short = shortfall_of(total) if shortfall is None else np.minimum(shortfall, total)
     limit = _left_by_rounds(total) if large else 2 * short
     by_number = np.zeros((n, power_of_two(len(count))), np.int64)

@@ -25,10 +25,13 @@ def drawn(size=SIZE, stratum=None, scheme=DrawScheme.MULTINOMIAL, numbers=range(
 
 
 def test_which_boards_have_no_tables():
-    assert not without_tables(np.full(1000, 10**6))  # 14,000 words for all: they have one rate
+    assert not without_tables(np.full(10_000, 10**4))  # 1,500 words for all: they have one rate
+    assert without_tables(np.full(10_000, 10**5))  # a billion battles: 80,000 single draws in each resample
+    assert without_tables(np.full(100, 10**5))  # 19,000 single draws are more than 100 draws without tables
     assert without_tables(np.arange(1000) + 10**8)
     assert without_tables(np.array([2**31]))
-    assert not without_tables(np.array([2**31 - 1]))
+    assert not without_tables(np.array([2**23 - 1]))
+    assert make_units(np.full((3, 200), 3 * 10**6)).strata.place.size < 2000  # 1.8 billion battles in 600 rows
 
 
 @pytest.mark.parametrize("stratum", [None, STRATUM])
