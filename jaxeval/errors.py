@@ -4,7 +4,16 @@ from __future__ import annotations
 
 
 class DataError(ValueError):
-    """Input that cannot be read as judgments; the message says what was found, where, and what to do."""
+    """Input that cannot be read as judgments; the message says what was found, where, and what to do.
+
+    ``file`` is the name of the file whose content it is about, as far as that is known.
+    """
+
+    file: str | None = None
+
+
+class ColumnError(DataError):
+    """Columns have to be named: one is not there, or rows cannot be told apart by those that are."""
 
 
 class NoRowsError(DataError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Sequence
 from glob import glob
@@ -178,14 +177,16 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
     from jaxeval.data.file_heads import read_head
     from jaxeval.data.file_lists import names_of
     from jaxeval.data.lm_eval_files import telling_file
+    from jaxeval.errors import ColumnError
 
     given = ctx.params.get("files") or [ctx.params.get("file")]
     files = [name for name in given if name is not None and str(name) != "-"]
-    command, said = str(ctx.info_name), str(error)
+    command, said, lacks = str(ctx.info_name), str(error), isinstance(error, ColumnError)
+    if error.file is None and not lacks:
+        return error
     try:
         read = names_of(files) if files else []
-        of_file = any(said.startswith(f"{base_name(name)}: ") for name in (*files, *read))
-        if not (of_file or re.search("repeats? a model and an item", said)):
+        if error.file not in (None, *map(base_name, (*files, *read))):
             return error
         uses = [use for use in uses_of(read_head(telling_file(read))) if not _PLACES & {*use.words}]
     except (ValueError, OSError, ImportError):
@@ -199,7 +200,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
         said = f"say it so: {line_of(use, files)}\n{said}; found: {use.why}{'; ' * bool(use.open)}{use.open}"
     if not own and uses:
         said += f"; the file rather fits: {line_of(uses[0], files)}"
-    if not own and command in _BLANKS and re.search("no (result )?column", said) and not {*typed} & _ROLES:
+    if not own and command in _BLANKS and lacks and not {*typed} & _ROLES:
         line = shlex.join(["jaxeval", command, *map(str, files)])
         said = f"say it so: {line} {_BLANKS[command]}\n{said}"
     error.args = (said, *error.args[1:])

@@ -13,7 +13,7 @@ import click
 from jaxeval.cli.fronts import Costs
 from jaxeval.cli.terminal import complain, named_model, tell
 from jaxeval.data.remote_names import FileName, base_name, is_remote
-from jaxeval.errors import DataError
+from jaxeval.errors import ColumnError, DataError
 from jaxeval.options.boards import MissingGroup, SliceOptions
 from jaxeval.options.columns import ColumnPair, File, VoteReading
 from jaxeval.options.field import COLUMNS, ROWS, SHOWN, Options, again, option
@@ -98,7 +98,7 @@ class Reading(Competitor, VoteReading):
         from jaxeval.data.columns import folded, without_blanks
         from jaxeval.data.file_lists import names_of
         from jaxeval.data.published_formats import format_of_names
-        from jaxeval.data.table_files import head_names
+        from jaxeval.data.table_files import head_names, naming
 
         said = [self.winner, self.target, self.scores, self.counts, self.winner_model, self.labels, self.count]
         if any(x is not None for x in said) or (self.model_a, self.model_b) != ("model_a", "model_b"):
@@ -120,10 +120,11 @@ class Reading(Competitor, VoteReading):
             columns, options, why = found
             tell(f"{first}: {why}; read as {shlex.join(options)}" if options else f"{first}: {why}")
             return columns
-        raise DataError(
-            f"{base_name(first)}: no column is called 'model_a', and the values do not say which columns are the sides "
-            f"and the result; its columns are {named(list(map(repr, head.names)), 20)}"
-        )
+        with naming(first):
+            raise ColumnError(
+                "no column is called 'model_a', and the values do not say which columns are the sides and the result; "
+                f"its columns are {named(list(map(repr, head.names)), 20)}"
+            )
 
     def _saved(self, paths: Sequence[FileName], path: Path, id: str | None) -> Battles:
         """The battles of a state, which are read already."""

@@ -28,7 +28,7 @@ from jaxeval.data.conditions import rows_where
 from jaxeval.data.labels import Sides
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import BothBad, DataReport, MissingResult, Voters
-from jaxeval.data.roles import guessed_columns
+from jaxeval.data.roles import is_plain, voter_columns
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.wording import LONGEST_WORD, MODEL, Noun, counted
 
@@ -264,7 +264,7 @@ def n_battles_of(which: Bool, count: Int | None) -> int:
 
 def _voters(frame: pd.DataFrame, count: Int | None) -> Voters | None:
     """Who voted, if a column says it; votes without a voter are each of another."""
-    name = next((name for name in guessed_columns(frame, "rater") if (frame.columns == name).sum() == 1), None)
+    name = next((name for name in voter_columns(list(frame)) if is_plain(frame[name])), None)
     if name is None:
         return None
     code, people = pd.factorize(frame[name])

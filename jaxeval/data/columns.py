@@ -14,7 +14,7 @@ from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.same_rows import reject_same_tables
-from jaxeval.errors import DataError
+from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, did_you_mean, named
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def require_column(frame: pd.DataFrame, *columns: str) -> None:
             raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
         if times == 0:
             have = ", ".join(map(repr, frame.columns))
-            raise DataError(
+            raise ColumnError(
                 f"no column {column!r} in the table; its columns are {have}{did_you_mean(column, frame.columns)}"
             )
 

@@ -14,7 +14,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import Rows, count_rows, factorized, numbers, reject_values, renames, whole_numbers
 from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import told_fields
-from jaxeval.errors import DataError
+from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, did_you_mean
 
 
@@ -46,7 +46,7 @@ class NeededColumns(NamedTuple):
         for column in self.named:
             if column not in names and column not in fields:
                 own = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
-                raise DataError(
+                raise ColumnError(
                     f"no column {column!r} in the table; its columns are {have}"
                     f"{own if column in ('model_a', 'model_b') else ''}{told_fields(column, fields)}"
                     f"{did_you_mean(column, [*names, *fields])}"
@@ -54,7 +54,7 @@ class NeededColumns(NamedTuple):
         of_counts = COUNT_COLUMNS if has_counts(names) else ()
         found = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
         if self.results and not found:
-            raise DataError(
+            raise ColumnError(
                 f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
                 f"{did_you_mean('winner', names)}"
             )
@@ -236,7 +236,7 @@ def _labelled(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Row
             )
         if not found:
             have = ", ".join(map(repr, frame.columns))
-            raise DataError(
+            raise ColumnError(
                 f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
                 f"{did_you_mean('winner', frame.columns)}"
             )

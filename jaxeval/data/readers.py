@@ -24,7 +24,7 @@ from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_files import fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import BothBad, MissingResult
-from jaxeval.data.roles import ROLES
+from jaxeval.data.roles import voter_columns
 from jaxeval.data.same_rows import reject_same
 from jaxeval.data.shared_votes import votes_once
 from jaxeval.data.table_files import head_columns, head_names, naming, pieces, told_of, with_types
@@ -171,10 +171,8 @@ def read_battles(
     merged = rows.result()
     one = len(files) == 1 and len(merged.times) == rows.n_rows
     origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
-    try:
+    with naming(label):
         battles = Battles.from_pandas(frame_of(merged.table, nested=True), rows=origin, keep=keep, **columns)
-    except DataError as error:
-        raise type(error)(f"{label}: {error}") from error
     told = dict.fromkeys(sentence for file in files for sentence in told_of(file))
     told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as, *sentences])
     battles = replace(battles, report=replace(battles.report, read_as=tuple(told)))
@@ -245,9 +243,7 @@ def _published(
 
 def _voters(needed: NeededColumns, names: Sequence[Sequence[str]]) -> list[str]:
     """The column that says who voted, if all files have one: it is read to say how unequally people vote."""
-    usual = [folded(name) for name in (*ROLES["rater"].names, *ROLES["rater"].also)]
-    found = sorted((name for name in names[0] if folded(name) in usual), key=lambda name: usual.index(folded(name)))
-    found = [name for name in found if all(list(own).count(name) == 1 for own in names)]
+    found = [name for name in voter_columns(names[0]) if all(list(own).count(name) == 1 for own in names)]
     return [] if {*found} & {*needed.named} else found[:1]
 
 

@@ -138,6 +138,13 @@ def guessed_column(frame: pd.DataFrame, role: str) -> str | None:
     return next(iter(guessed_columns(frame, role)), None)
 
 
+def voter_columns(names: Sequence[Any]) -> list[Any]:
+    """The columns that may say who voted, those with the usual names first; none that is there twice."""
+    usual = [folded(name) for name in (*ROLES["rater"].names, *ROLES["rater"].also)]
+    found = [name for name in names if folded(name) in usual and list(names).count(name) == 1]
+    return sorted(found, key=lambda name: usual.index(folded(name)))
+
+
 def is_plain(column: pd.Series) -> bool:
     """Whether values can be told apart; lists and records, such as chat prompts, cannot."""
     try:

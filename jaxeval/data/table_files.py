@@ -100,8 +100,9 @@ def naming(name: FileName) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        if not str(error).startswith(f"{base_name(name)}: "):
+        if error.file != base_name(name):
             error.args = (f"{base_name(name)}: {error}", *error.args[1:])
+            error.file = base_name(name)
         raise
 
 

@@ -125,8 +125,8 @@ def stream_number(label: str) -> int:
 def without_tables(count: Int, given_total: bool = True) -> bool:
     """Return whether units of sizes ``count`` are so large that they are drawn without tables.
 
-    Draws follow from it, so it depends on nothing but the sizes, and whether resamples have a given total. Without tables, the cost of a resample follows the
-    units; with them, it also grows with the root of the battles.
+    Draws follow from it, so it depends on nothing but the sizes, and whether resamples have a given total. Without
+    tables, the cost of a resample follows the units; with them, it also grows with the root of the battles.
     """
     total = int(count.sum())
     if total < _FEW_BATTLES:

@@ -13,7 +13,7 @@ from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.item_scores import ItemScores, step_of_means
-from jaxeval.errors import DataError
+from jaxeval.errors import ColumnError, DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.rows import resampled_sums
@@ -308,7 +308,7 @@ def as_item_scores(scores: ItemScores | Any) -> ItemScores:
             "choose the rows of one evaluator"
         )
     if scores.n_repeated:
-        raise DataError(
+        raise ColumnError(
             f"{counted(scores.n_repeated, 'row repeats', 'rows repeat')} a model and an item: name the column of "
             "trials (trial=, --trial), of benchmarks whose items have the same names (benchmark=, --benchmark), or of "
             "judges, prompts or seeds that another evaluation would draw anew (random=, --random), or drop the copies"
