@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,8 +14,10 @@ from jaxeval.capability.columns import USUAL
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded
 from jaxeval.data.file_heads import HEAD_ROWS, Head
+from jaxeval.data.form_votes import about_questions, blind_questions
 from jaxeval.data.formats import Shape
 from jaxeval.data.found_columns import (
+    COUNTED,
     ONE_TWO,
     ONE_TWO_LABELS,
     POINTS,
@@ -23,6 +26,7 @@ from jaxeval.data.found_columns import (
     differ,
     fits,
     is_binary,
+    may_be_result,
     quoted,
     readings,
     results_of,
@@ -30,6 +34,7 @@ from jaxeval.data.found_columns import (
     sides_of,
 )
 from jaxeval.data.judged_answers import DEFAULT_LABEL, JudgedAnswers
+from jaxeval.data.labels import spoken_label
 from jaxeval.data.outcomes import COUNT_COLUMNS
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.roles import (
@@ -51,6 +56,7 @@ _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
 _METRICS = ("metric", "metric_name", "scorer", "criterion")
+_MOST_LABELS = 4  # of a column of results
 _FEW = 20  # judges that a panel may have, groups that a board may be cut into
 
 
@@ -87,6 +93,8 @@ def nothing_in(head: Head) -> str | None:
         return None
     if len(head.rows) == 0:
         return "The table has no rows: nothing to rate."
+    if blind := blind_questions(head.rows):
+        return f"Its columns {about_questions(blind)}."
     results = [name for name in map(str, head.rows) if folded(name) in map(folded, _HOLD_RESULTS)
                or any(word in folded(name) for word in ("score", "goals", "points"))]  # fmt: skip
     empty = [name for name in results if head.rows[name].isna().all()]
@@ -122,13 +130,14 @@ def _known_formats(head: Head) -> Iterator[Use]:
     """What a file of a published format is for."""
     kinds: list[tuple[Shape, bool]] = [("pair", False), ("answer", False), ("answer", True)]
     for shape, is_document in kinds:
-        form = format_of_names(head.keys if is_document else head.names, shape, is_document)
+        form = format_of_names(head.keys if is_document else head.names, shape, is_document, lambda: head.rows)
         if form is None:
             continue
         first = head.document if is_document else head.rows
         asks = () if first is None else form.asks(first)
         hint = form.hint if asks else ""
-        what = form.name if is_document else f"{form.name}, told by {quoted(form.seen(head.names))}"
+        seen = form.seen(head.names)
+        what = f"{form.name}, told by {quoted(seen)}" if seen and not is_document else form.name
         if shape == "pair":
             yield Use("Ratings of the models", ("leaderboard", "{}", *asks), what, hint)
             yield Use("Can the leaderboard be believed?", ("audit", "{}", *asks), what)
@@ -173,14 +182,46 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         yield Use("Which battles tell most?", ("next", "{}", *options, "--k", "100"), why)
         yield from _arena(frame, options)
         return
+    if words := _with_blanks(frame):
+        yield words
+        return
     for won, lost in _WON:
-        found = [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)]
+        found = [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)
+                 and not {*COUNTED[1]} & {folded(name) for name in frame}]  # fmt: skip
         for winner, loser in found[:1]:
             options = ("--winner-model", winner, "--loser-model", loser)
             why = f"who won in {winner!r}, who lost in {loser!r}"
             yield Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options), why)
             yield Use("Can the leaderboard be believed?", ("audit", "{}", *options), why)
             return
+
+
+def _with_blanks(frame: pd.DataFrame) -> Use | None:
+    """Votes whose labels are words of the file's own, or the numbers of two sides: what they mean is to be said."""
+    for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
+        rest = [name for name in map(str, frame) if name not in (a, b)]
+        why = f"two sides in {quoted((a, b))}"
+        words = [name for name in rest if not is_numeric_dtype(frame[name]) and may_be_result(name)
+                 and 1 < n_values(frame, name) <= _MOST_LABELS]  # fmt: skip
+        numbers = [name for name in rest if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
+        if len(words) == 1:
+            values = [str(value) for value in frame[words[0]].dropna().unique()]
+            labels = ",".join(f"{value}={spoken_label(value) or 'SIDE'}" for value in values)
+            options = (*side_options(a, b), "--winner", words[0], "--labels", labels)
+            return Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options),
+                       f"{why}, results in {words[0]!r}",
+                       f"say for {'SIDE' if 'SIDE' in labels else 'each'}: model_a, model_b or tie")  # fmt: skip
+        if not words and len(numbers) == len(rest) == 2:
+            options = (*side_options(a, b), "--scores", ":".join(numbers))
+            return Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options),
+                       f"{why}, numbers of each in {quoted(numbers)}",
+                       f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
+    return None
+
+
+def _in_sql(name: str) -> str:
+    """A column's name in a condition."""
+    return name if re.fullmatch(r"[a-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def _arena(frame: pd.DataFrame, options: tuple[str, ...]) -> Iterator[Use]:
@@ -448,11 +489,13 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
                 options = [
                     word for role, own in roles.items() if own not in (role, None) for word in (f"--{role}", own)
                 ]
+                metrics = [str(value) for value in frame[name].dropna().unique()]
+                shown = metrics[0].replace("'", "''")
                 yield Use(
                     "A leaderboard of scores, with intervals",
-                    ("scores", "{}", *options, "--benchmark", name),
-                    f"metrics in {name!r}",
-                    "scores are means over the metrics: to rate one, keep its rows alone",
+                    ("scores", "{}", *options, "--where", f"{_in_sql(name)} = '{shown}'"),
+                    f"metrics in {name!r}: {quoted(metrics)}",
+                    f"it rates by the first metric alone; --benchmark {shlex.quote(name)} instead takes means over all",
                 )
         return
     if item is not None and score is not None and not sides_of(frame):

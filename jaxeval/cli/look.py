@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _MOST = 12  # columns to name
 _PLACES = {"NEW_FILE", "OTHER_FILE", "LABELLED_FILE", "VOTES_FILE", "VERDICTS_FILE"}  # of further files in a line
 _ROLES = {"--model-a", "--model-b", "--winner", "--model", "--item", "--score", "--ranking"}
+_OF_NUMBERS = {"--count", "--weight", "--target"}  # where one was typed, a line without it is no help
 _MOST_NEAR = 10_000  # files of a folder among which a mistyped one is sought
 
 
@@ -95,7 +96,7 @@ def look(files: tuple[FileName, ...]) -> None:
             nothing = "The two files differ in their columns, and no line fits both: look at each by itself."
         uses = [*together, *(use for use in uses if not together or "OTHER_FILE" not in use.words)]
         uses = _of_two(uses, others)
-    lines += _suggested(uses, files) if uses else _needs(head) if nothing is None else [nothing]
+    lines += _suggested(uses, files) if uses else _needs(head, files) if nothing is None else [nothing]
     print_bytes(("\n".join(map(visible, lines)) + "\n").encode())
 
 
@@ -148,12 +149,17 @@ def _suggested(uses: Sequence[Use], files: Sequence[FileName]) -> list[str]:
 def line_of(use: Use, files: Sequence[FileName]) -> str:
     """What to type."""
     if use.words[0] == "python":
-        return shlex.join([*use.words[:-1], use.words[-1].format(str(files[0]))])
+        return _quoted([*use.words[:-1], use.words[-1].format(str(files[0]))])
     words: list[str] = []
     for before, word in zip(("", *use.words), use.words, strict=False):
         names = files[:1] if before.startswith("--") else files  # an option takes one file
         words += map(str, names) if word == "{}" else [word]
-    return shlex.join(["jaxeval", *words])
+    return _quoted(["jaxeval", *words])
+
+
+def _quoted(words: Sequence[str]) -> str:
+    """Words for a shell, those with quotes inside in double ones where nothing in them means more there."""
+    return " ".join(f'"{word}"' if "'" in word and not set(word) & {*'"$`\\!'} else shlex.quote(word) for word in words)
 
 
 #: Commands that read votes as the leaderboard does, or with further options.
@@ -195,7 +201,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
     if not own and command in _OF_VOTES:
         own = [use._replace(words=(command, *use.words[1:])) for use in uses if use.words[0] == "leaderboard"]
     for use in own[:1]:
-        if {*use.words[1:]} <= {"{}", *typed}:
+        if {*use.words[1:]} <= {"{}", *typed} or ({*typed} & _OF_NUMBERS) - {*use.words}:
             return error
         said = f"say it so: {line_of(use, files)}\n{said}; found: {use.why}{'; ' * bool(use.open)}{use.open}"
     if not own and uses:
@@ -207,7 +213,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
     return error
 
 
-def _needs(head: Head) -> list[str]:
+def _needs(head: Head, files: Sequence[FileName]) -> list[str]:
     """What each command reads, for a file that no command is known to fit."""
     found = "Its columns do not say" if head.names else "It does not say"
     needs = {row.name: row.needs for row in ROWS.values() if row.needs}
@@ -215,5 +221,6 @@ def _needs(head: Head) -> list[str]:
     return [
         f"{found} which command fits. What each of them reads:",
         *(f"  {name.ljust(width)}  {text}" for name, text in needs.items()),
-        "Columns may have other names: jaxeval COMMAND --help says by which options they are named.",
+        "Columns may have other names: jaxeval COMMAND --help says by which options they are named, as in "
+        f"jaxeval leaderboard {shlex.quote(str(files[0]))} {_BLANKS['leaderboard']}",
     ]

@@ -12,7 +12,7 @@ import click
 
 from jaxeval.cli.fronts import Costs
 from jaxeval.cli.terminal import complain, named_model, tell
-from jaxeval.data.remote_names import FileName, base_name, is_remote
+from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.options.boards import MissingGroup, SliceOptions
 from jaxeval.options.columns import ColumnPair, File, VoteReading
@@ -105,14 +105,17 @@ class Reading(Competitor, VoteReading):
             return {}
         from jaxeval.data.file_heads import read_head
         from jaxeval.data.file_lists import local_file
+        from jaxeval.data.form_votes import about_questions, blind_questions
         from jaxeval.data.found_columns import found_votes
 
         first = names_of(paths)[0]
         names = head_names(local_file(first))
-        if {"modela", "modelb"} <= {folded(name) for name in names} or format_of_names(names, "pair") is not None:
+        if {"modela", "modelb"} <= {folded(name) for name in names}:
             return {}
         head = read_head(first)
         rows = head.rows
+        if format_of_names(names, "pair", rows=lambda: rows) is not None:
+            return {}
         if rows is not None and len({name.strip() for name in rows}) == rows.shape[1]:  # values separated by ", ", say
             rows = without_blanks(rows, list(rows))[0].rename(columns=str.strip)
         found = None if rows is None else found_votes(rows)
@@ -121,6 +124,9 @@ class Reading(Competitor, VoteReading):
             tell(f"{first}: {why}; read as {shlex.join(options)}" if options else f"{first}: {why}")
             return columns
         with naming(first):
+            blind = [] if rows is None else blind_questions(rows)
+            if blind:
+                raise DataError(about_questions(blind))
             raise ColumnError(
                 "no column is called 'model_a', and the values do not say which columns are the sides and the result; "
                 f"its columns are {named(list(map(repr, head.names)), 20)}"

@@ -18,7 +18,7 @@ from jaxeval.cli.outputs import Outputs, present
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions
-from jaxeval.options.field import ROWS, again, option
+from jaxeval.options.field import again, option
 from jaxeval.options.resampling import ResamplingOptions
 
 if TYPE_CHECKING:
@@ -39,10 +39,11 @@ _MOST_ANSWERS = 5  # of several boards
 class ScoreReading(declared.ItemScoreColumns):
     """How files of scores are read, and what to do about gaps."""
 
-    missing: Missing = option(
-        "error", "What to do about gaps. error: refuse models that lack scores. complete: take the items that all "
-        "have. available: take each model on the items that it has.", section=ROWS,
+    missing: Missing = again(
+        declared.VoteReading, "missing", text="What to do about gaps. error: refuse models that lack scores. complete: "
+        "take the items that all have. available: take each model on the items that it has.",
     )  # fmt: skip
+    where: str | None = again(declared.VoteReading, "where")
 
     def read(
         self, files: Sequence[FileName], keep: Sequence[str] = (), random: Sequence[str] = ()

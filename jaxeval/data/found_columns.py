@@ -38,6 +38,8 @@ _SAYS_OTHER = re.compile(r"toss|predict|expect|forecast|previous|shown|serve")
 _SAYS_PEOPLE = re.compile(r"rater|annotator|judge|voter|worker|reviewer|labell?er|expert|person|people|user")
 #: Columns that may say how many battles a row stands for.
 _SAYS_COUNT = ("count", "n", "votes", "nvotes", "times", "frequency", "freq")
+#: Columns of how often the first side won, drew and lost.
+COUNTED = (("won", "wins", "win"), ("tied", "ties", "tie", "drawn", "draws", "draw"), ("lost", "losses", "loss"))
 _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two judges are the same in more
 #: Columns of judges, items and the like hold no results, even where their values are letters such as L and R.
 _NAMES = {folded(name) for role in ROLES.values() if role.kind == "name" for name in role.names}
@@ -124,6 +126,12 @@ def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[tuple[str,
         yield from readings(frame, a, b, {}, sides, f"results in {quoted(ONE_HOT_COLUMNS)}")
     if {*COUNT_COLUMNS} <= {*rest, *renames(COUNT_COLUMNS, rest).values()}:
         yield from readings(frame, a, b, {}, sides, f"counts of results in {quoted(COUNT_COLUMNS)}")
+    whole = [name for name in rest if is_integer_dtype(frame[name])]
+    triple = [next((name for name in whole if folded(name) in words), "") for words in COUNTED]
+    if all(triple):
+        options = (*sides, "--counts", ":".join(triple))
+        why = f"counts of results in {quoted(triple)}"
+        yield from readings(frame, a, b, {"counts": tuple(triple)}, options, why)
     scores = [(x, y) for x in rest for y in rest if differs(x, y)
               and is_numeric_dtype(frame[x]) and any(word in folded(x) for word in POINTS)]  # fmt: skip
     for pair in sorted(scores, key=lambda pair: len(pair[0])):
@@ -134,6 +142,12 @@ def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[tuple[str,
         if folded(name) not in _NAMES and n_values(frame, name) <= max(6, 2 + len({*frame[a], *frame[b]})):
             options = (*sides, "--winner", name)
             yield from readings(frame, a, b, {"winner": name}, options, f"results in {name!r}")
+
+
+def may_be_result(name: str) -> bool:
+    """Whether a column may say who won, and not who judged, where they stood, or what was expected."""
+    words = name.casefold()
+    return folded(name) not in _NAMES and not (_SAYS_PLACE.search(words) or _SAYS_OTHER.search(words))
 
 
 def readings(
@@ -169,7 +183,9 @@ def _count_columns(frame: pd.DataFrame, battles: Battles) -> list[str]:
     """Columns that may say how many battles each row stands for."""
     names = [str(name) for name in frame if folded(name) in _SAYS_COUNT and battles.count is None]
     return [
-        name for name in names if is_integer_dtype(frame[name]) and (frame[name] > 1).any() and (frame[name] >= 0).all()
+        name
+        for name in names
+        if is_integer_dtype(frame[name]) and (frame[name] > 1).any() and frame[name].between(0, 2**53 - 1).all()
     ]
 
 
@@ -228,7 +244,7 @@ def found_votes(frame: pd.DataFrame) -> tuple[dict[str, Any], tuple[str, ...], s
 def _arguments(options: Sequence[str]) -> dict[str, Any]:
     """The arguments of `Battles.from_pandas` that options stand for."""
     names = [name.removeprefix("--").replace("-", "_") for name in options[::2]]
-    return {name: tuple(value.split(":")) if name == "scores" else value
+    return {name: tuple(value.split(":")) if name in ("scores", "counts") else value
             for name, value in zip(names, options[1::2], strict=True)}  # fmt: skip
 
 

@@ -41,7 +41,8 @@ _CODINGS = {"a_wins_1": {1.0: _A, 0.0: _B, 0.5: _TIE}, "a_wins_0": {0.0: _A, 1.0
 _TIES = {
     **{label: result for label, result in STANDARD.items() if result.target == 0.5},
     **dict.fromkeys(["tied", "draw", "drawn", "equal", "both", "gleich", "unentschieden", "empate"], _TIE),
-    **dict.fromkeys(["both bad", "bothbad", "neither"], _BOTH_BAD),
+    **dict.fromkeys(["no preference", "both equal", "both are equal", "equally good", "same", "both good"], _TIE),
+    **dict.fromkeys(["both bad", "bothbad", "neither", "both are bad"], _BOTH_BAD),
 }
 #: A strong preference counts as three: arXiv:2406.11939, section 5.
 STRONG = 3.0
@@ -82,6 +83,14 @@ _NAMES = "names of the winners"
 #: Numbers that two codings read in opposite ways.
 _CODED = {-1.0, 0.0, 0.5, 1.0, 2.0}
 _MOST_SHOWN = 10
+
+
+def spoken_label(word: str) -> str | None:
+    """The standard label of a word of `SPOKEN`; None for another."""
+    result = SPOKEN.get(word.casefold())
+    if result is None:
+        return None
+    return {1.0: "model_a", 0.0: "model_b"}.get(result.target, "tie (bothbad)" if result.both_bad else "tie")
 
 
 class Sides(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.data.columns import first_place, folded, numbers_or_nan, reject_missing, reject_values
+from jaxeval.data.form_votes import FORM, pair_columns
 from jaxeval.data.formats import Format, Shape, Source
 from jaxeval.data.harness_formats import ANSWERS
 from jaxeval.data.outcomes import by_difference
@@ -45,12 +46,24 @@ def formats() -> dict[str, Format]:
     return every
 
 
-def format_of_names(names: Sequence[str], shape: Shape, is_document: bool = False) -> Format | None:
-    """The first format of a shape that a file with these columns, or a JSON object with these keys, has."""
+def format_of_names(
+    names: Sequence[str],
+    shape: Shape,
+    is_document: bool = False,
+    rows: Callable[[], pd.DataFrame | None] = lambda: None,
+) -> Format | None:
+    """The first format of a shape that a file with these columns, or a JSON object with these keys, has.
+
+    Where no name tells it, the first ``rows`` may be those of a form.
+    """
     if shape == "pair" and {"modela", "modelb"} <= {folded(name) for name in names}:
         return None  # a table of battles
     known = (form for form in formats().values() if (form.shape, form.is_document) == (shape, is_document))
-    return next((form for form in known if form.seen(names)), None)
+    found = next((form for form in known if form.seen(names)), None)
+    if found is None and shape == "pair":
+        first = rows()
+        return None if first is None or not pair_columns(first) else FORM
+    return found
 
 
 #: Scores that differ by no more are ties, as in FastChat, the home of MT-bench.

@@ -16,6 +16,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, folded, frame_of, told_renames
 from jaxeval.data.conditions import columns_of
 from jaxeval.data.equal_rows import EqualRows
+from jaxeval.data.file_heads import read_head
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.labels import Labels
@@ -128,7 +129,7 @@ def read_battles(
     label = base_name(path) if isinstance(path, str | Path) else several
     # Published formats have sides of their own. The command names all columns, most of them by their usual names.
     usual = all(columns.get(role, name) == name for role, name in _USUAL_SIDES.items())
-    form = format_of_names(head_names(files[0]), "pair") if needed.results and usual else None
+    form = _format_of(files[0]) if needed.results and usual else None
     if form is not None:
         return _published(form, files, label, baseline, keep, columns)
     heads = [head_columns(file) for file in files]
@@ -182,6 +183,10 @@ def read_battles(
     ):  # no equal rows are merged, so that a further column belongs to the same rows
         battles = replace(battles, further=cache(partial(_further, path, battles, columns)))
     return battles
+
+
+def _format_of(file: Path) -> Format | None:
+    return format_of_names(head_names(file), "pair", rows=lambda: read_head(file).rows)
 
 
 def _further(path: FileName, battles: Battles, columns: BattleColumns, name: str) -> pd.Series | None:

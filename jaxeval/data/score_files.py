@@ -20,6 +20,7 @@ from jaxeval.data.columns import (
     reject_repeats,
     require_column,
 )
+from jaxeval.data.conditions import columns_of, rows_where
 from jaxeval.data.file_formats import archived
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Source, json_document, whole_table
@@ -32,7 +33,7 @@ from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import MissingJudgment
 from jaxeval.data.table_files import head_names, naming, told_of
-from jaxeval.errors import DataError
+from jaxeval.errors import DataError, NoRowsError
 from jaxeval.wording import counted, did_you_mean, named
 
 #: What the values of ``missing`` are called in `JudgedAnswers.from_pandas`.
@@ -156,6 +157,28 @@ class ScoreColumns(NamedTuple):
     keep: Sequence[str] = ()
     wide: bool = False
     output_filter: str | None = None
+    where: str | None = None
+
+    @property
+    def of_condition(self) -> tuple[str, ...]:
+        """Columns that ``where`` names."""
+        return () if self.where is None else columns_of(self.where)
+
+    def chosen(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows that meet ``where``, with a note of how many these are.
+
+        Raises:
+            NoRowsError: none does.
+        """
+        if self.where is None:
+            return frame
+        met = rows_where(frame, self.where)
+        if not met.any():
+            raise NoRowsError(f"no row of {len(frame):,} meets the condition {self.where!r}")
+        left = frame[met].reset_index(drop=True)
+        note = f"{self.where}: {met.sum():,} of {counted(len(frame), 'row')}"
+        left.attrs = {**frame.attrs, "notes": [*frame.attrs.get("notes", ()), note]}
+        return left
 
 
 def read_scores(
@@ -172,6 +195,7 @@ def read_scores(
     wide: bool = False,
     output_filter: str | None = None,
     random: Sequence[str] = (),
+    where: str | None = None,
 ) -> ItemScores:
     """Scores of models on items from files of evaluations, whose format is recognised by their content.
 
@@ -202,6 +226,7 @@ def read_scores(
         wide: whether a table has a column of scores for each model.
         output_filter: the filter of lm-evaluation-harness, such as "strict-match".
         random: columns of what was sampled besides items, such as judges, prompts or seeds; see `error_budget`.
+        where: condition in SQL that rows must meet, such as "metric = 'bleu'"; with the extra ``jaxeval[sql]``.
 
     Raises:
         DataError: a file is in none of these forms, or its scores cannot be read; the error begins with its name.
@@ -216,7 +241,7 @@ def read_scores(
         {'x': 0.5, 'y': 1.0}
     """
     kept = [*keep, *random]
-    asked = ScoreColumns(model, item, score, trial, cluster, benchmark, weight, kept, wide, output_filter)
+    asked = ScoreColumns(model, item, score, trial, cluster, benchmark, weight, kept, wide, output_filter, where)
     return _of_table(*score_table(path, asked), keep, random)
 
 
@@ -292,8 +317,9 @@ def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
     names = head_names(path) if document is None else list(document)
     form = format_of_names(names, "answer", is_document=document is not None)
     if form is not None:
-        said = {option: getattr(asked, option) for option in ("score", "output_filter", "keep")}
-        return form.read(Source(name, (path,), names, document, **said))
+        said = {option: getattr(asked, option) for option in ("score", "output_filter")}
+        keep = [*asked.keep, *asked.of_condition]
+        return asked.chosen(form.read(Source(name, (path,), names, document, keep=keep, **said)))
     if document is None:
         table = _plain_table(path, name, names, asked)
         table.attrs["notes"] = [*table.attrs.get("notes", ()), *told_of(path)]
@@ -317,8 +343,9 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], asked: ScoreC
     named_columns = [own for role, own in wanted.items() if not (lone and role == "model")]
     further = [own for own in (getattr(asked, role) for role in _USUAL) if own is not None]
     usual = [role for role in _USUAL if getattr(asked, role) is None]
-    needed = NeededColumns(named=(*named_columns, *further, *asked.keep), results=(), beside=tuple(usual))
-    frame = whole_table(path, needed, nested=True)
+    every = dict.fromkeys((*named_columns, *further, *asked.keep, *asked.of_condition))
+    needed = NeededColumns(named=tuple(every), results=(), beside=tuple(usual))
+    frame = asked.chosen(whole_table(path, needed, nested=True))
     renamed = {own: role for role, own in wanted.items()}
     renamed |= {own: role for role in _USUAL if (own := getattr(asked, role)) is not None}
     frame = frame.rename(columns={own: role for own, role in renamed.items() if own not in asked.keep})
@@ -329,7 +356,7 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], asked: ScoreC
 
 
 def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
-    frame = whole_table(path, ALL_COLUMNS, nested=True)
+    frame = asked.chosen(whole_table(path, ALL_COLUMNS, nested=True))
     item = "item" if asked.item is None and "item" in frame else asked.item
     about = [x for x in (item, asked.cluster, asked.benchmark, asked.weight, *asked.keep) if x is not None]
     about += [x for x in ("cluster", "benchmark", "weight") if x in frame and x not in about]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import run, said
+from twins import newton
 
 import jaxeval
 from jaxeval.data.model_tables import join_metadata, read_metadata, read_names
@@ -240,7 +241,7 @@ ROWS = {"model": [*"xxyy"], "question": [1, 2, 1, 2], "acc": [1, 0, 1, 1], "f1":
 LONG = pd.DataFrame(ROWS).melt(["model", "question"], var_name="metric", value_name="score")
 ASKED = {
     "several metrics": ("scores", pd.DataFrame(ROWS), "--item question --score acc"),
-    "metrics in rows": ("scores", LONG.rename(columns={"question": "item"}), "--benchmark metric"),
+    "metrics in rows": ("scores", LONG.rename(columns={"question": "item"}), "--where \"metric = 'acc'\""),
     "a column for each model": ("scores", pd.DataFrame({"question": [1, 2], "x": [1, 0], "y": [1, 1]}),
                                 "--wide --item question"),
     "an index of pandas": ("scores", pd.DataFrame({"": ["p", "q"], "x": [1, 0], "y": [1, 1]}), "--wide --item ''"),
@@ -281,3 +282,69 @@ def test_folders_and_archives(tmp_path):
     for command in ("rankings", "anchored"):
         assert "it is an archive of header.json, and no table" in run(command, tmp_path / "log.eval").output
     assert "is a folder of 2 files, and one is read: name it" in run("meta", tmp_path, "--gold", "gold").output
+
+
+QUESTION = "Which answer is better, {} or {}?"
+PAIRS = [("x", "y"), ("x", "z"), ("y", "z")]
+#: Names of the columns of a form, of which each is of a pair; and its answers.
+FORMS = {
+    "names in the questions": (QUESTION, lambda a, b: [a, b, a, "Both are equal"]),
+    "names in a grid": ("Your choice [{} vs {}]", lambda a, b: ["A", "B", "A", "Tie"]),
+    "names in the answers": ("Question {}{}", lambda a, b: [a, b, a, "No preference"]),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_has_a_column_for_each_question(name, tmp_path):
+    header, answers = FORMS[name]
+    columns = {header.format(*pair): answers(*pair) for pair in PAIRS}
+    form = pd.DataFrame({"Timestamp": "today", "Email Address": [*"klmn"], **columns})
+    form.to_csv(tmp_path / "form.csv", index=False)
+    (line,) = [line for line in said(tmp_path / "form.csv").splitlines() if line.startswith("  jaxeval leaderboard")]
+    out = tmp_path / "board.csv"
+    shown = said(*shlex.split(line)[1:], "--resamples", "9", "--out", out)
+    assert "12 rows: 12 battles between 3 models, 3 of them ties" in shown
+    assert "read as a form with a column for each question between two models" in shown
+    board = pd.read_csv(out)
+    assert [*board["model_name"]] == [*"xyz"]
+    wins = np.array([[0, 2.5, 2.5], [1.5, 0, 2.5], [1.5, 1.5, 0]])
+    theta = newton(wins) * 400 / np.log(10)
+    np.testing.assert_allclose(board["rating"], 1000 + theta - theta.mean(), atol=1e-4)
+
+
+def test_questions_that_do_not_say_whose_the_answers_are(tmp_path):
+    form = pd.DataFrame({f"Q{k}. Which is better?": ["Answer A", "Answer B"] for k in range(3)})
+    form.to_csv(tmp_path / "form.csv", index=False)
+    for words in ((), ("leaderboard",)):
+        assert "call each of these columns 'MODEL vs MODEL'" in run(*words, tmp_path / "form.csv").output
+
+
+def test_a_line_with_blanks_for_what_labels_mean(tmp_path):
+    path = tmp_path / "table.csv"
+    sides = {"foo": [*"xyzxyz"], "bar": [*"yzxzxy"]}
+    pd.DataFrame({**sides, "baz": ["k", "m", "A"] * 2}).to_csv(path, index=False)
+    line = "--model-a foo --model-b bar --winner baz --labels k=SIDE,m=SIDE,A=model_a"
+    assert run("leaderboard", path).stderr.splitlines()[0].endswith(f"say it so: jaxeval leaderboard {path} {line}")
+    said("leaderboard", path, *shlex.split(line.replace("k=SIDE,m=SIDE", "k=model_b,m=tie")), "--resamples", "9")
+    pd.DataFrame({**sides, "one": [1, 2, 3] * 2, "two": [3, 2, 1] * 2}).to_csv(path, index=False)
+    assert f"leaderboard {path} --model-a foo --model-b bar --scores one:two" in said(path)
+    pd.DataFrame({**sides, "won": [1, 2, 3] * 2, "lost": [3, 2, 1] * 2, "tied": 1}).to_csv(path, index=False)
+    assert "counts of results in 'won'" in said("leaderboard", path, "--resamples", "9")
+
+
+def test_counts_that_are_too_large_are_not_answered_by_a_line_without_them(tmp_path):
+    rows = pd.DataFrame({"model_a": [*"xy"], "model_b": [*"yx"], "winner": "model_a", "n": [2**53, 1]})
+    rows.to_csv(tmp_path / "votes.csv", index=False)
+    shown = run("leaderboard", tmp_path / "votes.csv", "--count", "n").stderr
+    assert shown.startswith("Error: votes.csv: column 'n': counts must be below 2**53")
+
+
+def test_scores_take_a_condition(tmp_path):
+    path = tmp_path / "scores.csv"
+    LONG.to_csv(path, index=False)
+    for words, end in ((("scores",), ()), (("compare-scores", "x", "y"), ("--seed", "1"))):
+        shown = said(*words, path, "--item", "question", "--where", "metric = 'acc'", *end)
+        assert "metric = 'acc': 4 of 8 rows" in shown
+    assert (
+        "no row of 8 meets the condition" in run("scores", path, "--where", "metric = 'b'", "--item", "question").stderr
+    )
