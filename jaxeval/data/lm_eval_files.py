@@ -186,8 +186,8 @@ _SAMPLES = re.compile(r"samples_(.+?)(?:_(\d{4}-\d{2}-\d{2}T[\d.:-]+))?\.jsonl?"
 
 
 def metrics_of(names: Sequence[str]) -> list[str]:
-    """The metrics among the columns of samples."""
-    return [name for name in names if name not in _NO_METRICS]
+    """The metrics among the columns of samples, and no fields of other columns."""
+    return [name for name in names if name.partition(".")[0] not in _NO_METRICS]
 
 
 def metric_of(names: Sequence[str], asked: str | None) -> str:

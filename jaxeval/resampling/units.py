@@ -132,7 +132,7 @@ def without_tables(count: Int, given_total: bool = True) -> bool:
     if total < _FEW_BATTLES:
         return False
     places = 2 * int(shortfall_of(np.array(total))) * given_total
-    if places > min(_MOST_PLACES_OF_UNIT * np.count_nonzero(count), _MOST_PLACES):
+    if places > min(_MOST_PLACES_OF_UNIT * int(np.count_nonzero(count)), _MOST_PLACES):
         return True
     return total >= 2**31 or _words(np.unique(count)).sum() > _MOST_WORDS
 

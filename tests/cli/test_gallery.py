@@ -64,6 +64,7 @@ def test_the_command_that_is_proposed_reads_them(name, files):
     proposed = lines(files[name])
     line = next(words for words in proposed if words[0] == command)
     assert line is proposed[0] or name == "MT-bench, people"
+    assert not [word for word in line if "doc." in word]  # a field of samples is no metric
     rows = table(*line)
     names = [row.get("model_name", row.get("model", row.get("agent"))) for row in rows]
     if competitors is not None:
