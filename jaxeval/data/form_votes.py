@@ -15,7 +15,7 @@ from jaxeval.data.roles import voter_columns
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
-_BETWEEN = re.compile(r"\s+(?:vs\.?|versus|or|oder|gegen|contra)\s+", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s+(?:vs\.?|versus|or|od(?:\.|er)|gegen|contra)\s+", re.IGNORECASE)
 _BEFORE, _BEHIND = r"[:,?!]\s+|\s[-\u2013\u2014]\s", r"[?:,;(]|\s[-\u2013\u2014]\s"
 _MOST_WORDS, _LONGEST = 3, 60  # words and letters of a model's name
 _ANSWERS = {"yes", "no", "true", "false", "agree", "disagree", "male", "female"}
