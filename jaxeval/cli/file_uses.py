@@ -206,6 +206,8 @@ def _with_blanks(frame: pd.DataFrame) -> Use | None:
         numbers = [name for name in rest if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
         if len(words) == 1:
             values = [str(value) for value in frame[words[0]].dropna().unique()]
+            if {value.casefold() for value in values} <= {"yes", "no", "true", "false"}:  # which says of whom?
+                return None
             labels = ",".join(f"{value}={spoken_label(value) or 'SIDE'}" for value in values)
             options = (*side_options(a, b), "--winner", words[0], "--labels", labels)
             return Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options),
