@@ -10,6 +10,7 @@ import click
 
 from jaxeval.cli.board_options import boards_by
 from jaxeval.cli.reading import Reading
+from jaxeval.cli.terminal import complain
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.options.columns import CallReading
 from jaxeval.options.field import option
@@ -125,5 +126,6 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
             )
     text = [reading.model_a, reading.model_b]
     frames = [frame_of(read_whole_table(path, text)) for path in paths]
-    reject_same_tables(frames, [base_name(path) for path in paths])
+    for sentence in reject_same_tables(frames, [base_name(path) for path in paths]):
+        complain(sentence)
     return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)

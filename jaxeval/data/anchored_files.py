@@ -17,6 +17,7 @@ from jaxeval.data.labels import Sides, read_labels
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.roles import usual_column
+from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.data.table_files import head_names, naming, read_whole_table, told_of
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
@@ -56,6 +57,7 @@ def anchored_table(
             elif baseline is not None:
                 raise DataError("baseline= (--baseline) is for published formats, and this is none of them")
         frames.append(frame)
+    told |= dict.fromkeys(reject_same_tables(frames, [file.name for file in files]))
     return one_table(frames, [file.name for file in files]), list(told)
 
 

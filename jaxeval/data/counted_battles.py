@@ -9,11 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+import pandas as pd
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, frame_of, told_renames
 from jaxeval.data.equal_rows import with_codes
 from jaxeval.data.readers import BattleColumns, needed_for
+from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.processes import gather, process_count
 
@@ -64,7 +66,15 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
     if not parts:
         raise DataError("; ".join(["no process has any battles", *map(str, empty)]))
     _check_labels([part.report.label_families for part in parts])
+    reject_same_tables([_table(part) for part in parts], [f"process {p}" for p in range(len(parts))])
     return replace(Battles.concat(parts), n_processes=process_count())
+
+
+def _table(battles: Battles) -> pd.DataFrame:
+    """The battles of one process as a table, to be compared with those of others."""
+    sides = {"a": battles.models[battles.model_a], "b": battles.models[battles.model_b], "target": battles.target}
+    own = {name: x for name, x in {**sides, "weight": battles.weight, "count": battles.count}.items() if x is not None}
+    return pd.concat([pd.DataFrame(own), battles.columns.reset_index(drop=True)], axis=1)
 
 
 def _check_labels(families: Sequence[tuple[str, ...]]) -> None:

@@ -12,6 +12,7 @@ from jaxeval.data.formats import Format, Source, whole_table
 from jaxeval.data.labels import SPOKEN, spoken_label
 from jaxeval.data.outcomes import ALL_COLUMNS
 from jaxeval.data.roles import voter_columns
+from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
@@ -92,6 +93,7 @@ def _side(answer: str, pair: tuple[str, str]) -> str | None:
 def _read(source: Source) -> pd.DataFrame:
     """A row for each person and question."""
     frames = [source.table] if source.table is not None else [whole_table(x, ALL_COLUMNS, False) for x in source.paths]
+    reject_same_tables(frames, [path.name for path in source.paths])
     frame = pd.concat(frames, ignore_index=True)
     pairs = pair_columns(frame)
     if not pairs:

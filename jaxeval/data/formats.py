@@ -14,6 +14,7 @@ from jaxeval.data.columns import frame_of
 from jaxeval.data.json_lines import rows_of_document
 from jaxeval.data.outcomes import NeededColumns
 from jaxeval.data.remote_names import FileName
+from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.data.table_files import naming, pieces, with_types
 
 #: What one judgment is of: of two sides, of one answer to an item, or of several items in an order.
@@ -53,6 +54,7 @@ class Source:
         for path in self.paths:
             with naming(self.name if len(self.paths) == 1 else path):
                 parts.append(whole_table(path, needed, nested))
+        reject_same_tables(parts, [path.name for path in self.paths])
         return pd.concat(parts, ignore_index=True)
 
 

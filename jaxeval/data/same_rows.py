@@ -71,14 +71,20 @@ def reject_same(content: Content, name: str, other: str, advice: str = "") -> st
     return f"{same}: they count again, which is right for other votes only"
 
 
-def reject_same_tables(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
-    """Raise DataError where one of several files, called ``names``, holds the rows of another."""
+def reject_same_tables(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> list[str]:
+    """Return sentences on those of several files, called ``names``, that hold the few rows of another.
+
+    Raises:
+        DataError: one holds the rows of another, too many to be the same by chance.
+    """
+    sentences = []
     before: dict[str, str] = {}
     for frame, name in zip(frames, names, strict=True) if len(frames) > 1 else ():
         content = content_of(frame)
         if content.key in before:
-            reject_same(content, name, before[content.key])
+            sentences.append(reject_same(content, name, before[content.key]))
         before[content.key] = name
+    return sentences
 
 
 def _codes(column: pd.Series, of_name: np.uint64) -> _Codes:

@@ -135,3 +135,10 @@ def test_several_tables_are_one_and_must_have_the_same_columns(tmp_path):
     )
     with pytest.raises(DataError, match="is for published formats"):
         read_anchored_verdicts(tmp_path / "a.csv", baseline="x")
+
+
+def test_few_verdicts_that_are_there_twice_are_told(tmp_path):
+    for name in ("monday.csv", "tuesday.csv"):
+        (tmp_path / name).write_text("model,verdict\nx,win\nx,loss\ny,win\ny,tie\n")
+    shown = run("anchored", tmp_path / "monday.csv", tmp_path / "tuesday.csv", "--resamples", "20").output
+    assert "tuesday.csv has the same 4 rows as monday.csv: they count again" in shown

@@ -141,3 +141,12 @@ def test_files_with_a_reference_are_anchored(name, files):
     more = ("--baseline", "base") if name.endswith("v0.1") else ()
     rows = table("anchored", files[name], *more)
     assert {"alpha", "beta", "gamma"} <= {row["model"] for row in rows}
+
+
+@pytest.mark.parametrize("name", ["AlpacaEval, old", "Arena-Hard v2"])
+def test_the_same_judgments_in_two_files_count_once(name, files, tmp_path):
+    copy = tmp_path / f"copy{files[name].suffix}"
+    copy.write_bytes(files[name].read_bytes())
+    found = run("leaderboard", files[name], copy, "--resamples", "20")
+    assert found.exit_code == 1
+    assert f"{copy.name} has the same 72 rows as {files[name].name}: they would count twice" in found.stderr

@@ -308,6 +308,16 @@ class TestOneProcess:
         with pytest.raises(DataError, match=f"{error}. Say what the labels mean: labels=.*--labels 'A=model_a,...'"):
             gather_battles(None)
 
+    def test_the_same_votes_in_two_processes_count_once(self, folder, monkeypatch):
+        packed = []
+        monkeypatch.setattr("jaxeval.data.counted_battles.gather", lambda pack: packed.append(pack()) or packed)
+        for name in ("0.parquet", "1.parquet"):
+            gather_battles(lambda name=name: read_battles(folder / name))
+        packed[1] = packed[0]
+        monkeypatch.setattr("jaxeval.data.counted_battles.gather", lambda _: packed)
+        with pytest.raises(DataError, match=r"process 1 has the same .* as process 0: they would"):
+            gather_battles(None)
+
     def test_a_lost_process_is_one_line_of_the_command(self, folder, monkeypatch):
         def lose(*_, **__):
             raise ProcessError("a process of this run was lost")
