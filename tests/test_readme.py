@@ -121,7 +121,7 @@ def test_a_call_for_every_command():
     """But those that make examples, and that say the same in another way."""
     assert len(ROWS) > 10
     assert len(re.findall(r"^\| .* \| `jaxeval ", TEXT, re.MULTILINE)) == len(ROWS)
-    assert {*main.commands} - {call.split()[1] for call in CALLS} == {"demo", "simulate", "plan-scores"}
+    assert {*main.commands} - {call.split()[1] for call in CALLS} == {"demo", "page", "simulate", "plan-scores"}
 
 
 def test_links_lead_somewhere():

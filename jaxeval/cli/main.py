@@ -35,7 +35,7 @@ from jaxeval.cli.next_battles import next_battles
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.panel_options import PanelReading
 from jaxeval.cli.processes import first_goes_on, gather_files
-from jaxeval.cli.publishing import HtmlPage, Publishing
+from jaxeval.cli.publishing import HtmlPage, Publishing, page
 from jaxeval.cli.reading import BoardReading, Competitor
 from jaxeval.cli.scores import scores
 from jaxeval.cli.simulate import simulate
@@ -147,7 +147,7 @@ def main() -> None:
 
 for _command in (
     agreement, soft_elo_commands, judge, anchored, meta, compare_boards, audit, scores, error_budget,
-    compare_scores, plan_scores, next_battles, horizons, index, simulate,
+    compare_scores, plan_scores, next_battles, horizons, index, simulate, page,
 ):  # fmt: skip
     main.add_command(_command)
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from jaxeval.cli.commands import Command
+from jaxeval.cli.declared import command
 from jaxeval.cli.terminal import tell
 from jaxeval.options.field import SHOWN, Options, option
 from jaxeval.options.resampling import Folder
@@ -83,6 +85,31 @@ class Publishing(Options):
 
 
 Page: TypeAlias = Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blank(Options):
+    """The page without a board: the options."""
+
+    blank: Page = option(
+        None, "Write a page that reads a CSV, TSV or JSON lines file of votes in the reader's browser and rates it.",
+        "FILE", required=True,
+    )  # fmt: skip
+
+
+@command("page", Command)
+def page(*, asked: Blank) -> None:
+    """Write a page that rates votes without an install: readers drop a file on it, and nothing leaves their browser.
+
+    The page finds the columns, gives ratings, intervals, rank ranges, tiers and the answer, and saves itself as the
+    page of their board.
+    """
+    from jaxeval.pages.page import write_blank
+
+    write_blank(asked.blank)
+    tell(f"wrote {asked.blank}")
+
+
 Card: TypeAlias = Path
 Badge: TypeAlias = Path
 #: Options of a leaderboard that are about covariates.

@@ -11,11 +11,16 @@ const aboutPanel = {
 		root.append(
 			...data.about.map((line) => element("p", {}, line)),
 			...warnings(data.warnings),
-			element("p", {}, "SHA-256 of the data of this page: ", element("code", {}, data.digest)),
+			...(data.digest
+				? [element("p", {}, "SHA-256 of the data of this page: ", element("code", {}, data.digest))]
+				: []),
+		);
+		if (settings.length === 0) return;
+		root.append(
 			element(
 				"details",
 				{},
-				element("summary", {}, `All settings (${Object.keys(data.settings ?? {}).length})`),
+				element("summary", {}, `All settings (${settings.length / 2})`),
 				element("dl", { class: "settings" }, ...settings),
 			),
 		);

@@ -37,24 +37,29 @@ SCRIPTS = (
     "about.js",
     "main.js",
 )
+#: Further ones of a page that reads votes, before `main.js`.
+READING = ("resample.js", "votes_file.js", "blank.js")
 STYLES = ("page.css",)
 #: Characters that could end the element around the data, or begin another one.
 _IN_MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
-def document(template: str, data: Mapping[str, Any], **shown: Any) -> str:
+def document(template: str, data: Mapping[str, Any], reads: bool = False, **shown: Any) -> str:
     """Return the page of a template in ``templates``.
 
     Args:
         template: its name; it extends ``base.html.jinja``.
         data: what the script reads, in types that JSON has.
+        reads: whether it reads files of votes, and resamples them in a worker.
         **shown: further values for the template, which shows the page to readers without scripts.
     """
-    script, style = script_text(), style_text()
+    script, style = script_text(reads), style_text()
     page = (
         _environment()
         .get_template(template)
-        .render(policy=policy(script, style), script=script, style=style, data=json_in_html(data), page=data, **shown)
+        .render(
+            policy=policy(script, style, reads), script=script, style=style, data=json_in_html(data), page=data, **shown
+        )
     )
     return f"{page.strip()}\n"
 
@@ -69,13 +74,17 @@ def write_document(html: str, path: str | Path) -> None:
         file.write(html.encode())
 
 
-def policy(script: str, style: str) -> str:
-    """Return the content-security policy: only this script and this style may run, and no request is allowed."""
+def policy(script: str, style: str, reads: bool = False) -> str:
+    """Return the content-security policy: only this script and this style may run, and no request is allowed.
+
+    A page that ``reads`` votes may start a worker from a text of its own, which obeys the same policy.
+    """
     rules = [
         "default-src 'none'",
         f"script-src {_hash(script)}",
         f"style-src {_hash(style)}",
         "img-src data:",  # the icon, without which browsers ask servers for one
+        *(["worker-src blob:"] if reads else []),
         "base-uri 'none'",
         "form-action 'none'",
     ]
@@ -91,9 +100,10 @@ def json_in_html(data: Mapping[str, Any]) -> str:
 
 
 @cache
-def script_text() -> str:
+def script_text(reads: bool = False) -> str:
     """Return all scripts within one function, so that they declare no global name."""
-    return f'(() => {{\n"use strict";\n{_joined(SCRIPTS)}}})();\n'
+    *names, main = SCRIPTS
+    return f'(() => {{\n"use strict";\n{_joined([*names, *(READING if reads else ()), main])}}})();\n'
 
 
 @cache

@@ -27,6 +27,20 @@ const PANELS = [
 
 function start() {
 	const data = JSON.parse(document.getElementById("data").textContent);
+	if (data.blank !== undefined) {
+		const place = element("div", {});
+		const show = (made) => {
+			document.querySelector("h1").textContent = made.title;
+			document.querySelector(".facts").textContent = made.facts;
+			draw(made, place);
+		};
+		document.getElementById("app").replaceChildren(dropZone(data, show), place);
+		if (data.boards.length > 0) show(data); // a page that a reader saved
+	} else draw(data, document.getElementById("app"));
+}
+
+/** Draw the page of data into an element. */
+function draw(data, app) {
 	const panels = PANELS.filter(({ id, available }) => data.panels.includes(id) && (available?.(data) ?? true));
 	const plain = data.boards.find(({ without }) => without === undefined);
 	const initial = {
@@ -53,7 +67,6 @@ function start() {
 		),
 		themeButton(),
 	);
-	const app = document.getElementById("app");
 	const wide = window.matchMedia(WIDE).matches;
 	const children = [
 		...boardChoice(store, data),

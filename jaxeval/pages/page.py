@@ -55,7 +55,7 @@ from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, heading, 
 from jaxeval.show.files import json_digest, plain_values
 from jaxeval.show.shown import Shown, rated, settings_line, view_of
 from jaxeval.show.table import Table
-from jaxeval.wording import Noun, common_noun, counted, named, visible_line
+from jaxeval.wording import MODEL, Noun, common_noun, counted, named, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -147,6 +147,36 @@ def write_page(data: dict[str, Any], path: str | Path) -> None:
         OSError: it cannot be written.
     """
     write_document(document("results.html.jinja", {**data, "digest": json_digest(data)}), path)
+
+
+def write_blank(path: str | Path) -> None:
+    """Write a page that reads votes in the reader's browser, rates them, and becomes the page of their board.
+
+    Its data have ``blank``: the words for results and columns of `jaxeval.data`, see votes_file.js.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    from jaxeval.data.found_columns import _MARKS, RESULTS
+    from jaxeval.data.labels import _CODINGS, _FAMILIES, _TIES
+
+    def outcomes(words: Mapping[Any, Any]) -> dict[str, int]:
+        return {f"{word:g}" if isinstance(word, float) else word: int(2 - 2 * own.target)
+                for word, own in words.items() if own.weight == 1}  # fmt: skip
+
+    families = [outcomes(words) for words in _FAMILIES.values()]
+    data: dict[str, Any] = {
+        "panels": [*PANELS, "about"], "title": "Rate your votes",
+        "answer": "Drop a file of votes: this page rates the models, says how sure the ranks are, and sends nothing.",
+        "facts": "up to 300 models; 95% intervals from 1,000 resamples", "image": None,
+        "made": datetime.now(UTC).date().isoformat(), "version": __version__, "versions": None, "seed": 0,
+        "competitor": {**MODEL._asdict(), "a_one": MODEL.a_one, "head": MODEL.head, "heads": MODEL.heads},
+        "level": 0.95, "settings": {}, "about": [], "warnings": [], "columns": [], "models": [], "boards": [],
+        "results": [],
+        "blank": {"results": list(RESULTS), "marks": _MARKS, "families": families, "ties": outcomes(_TIES),
+                  "codes": [outcomes(_CODINGS["a_wins_1"])]},
+    }  # fmt: skip
+    write_document(document("results.html.jinja", {**data, "digest": None}, reads=True), path)
 
 
 def _labelled(given: Sequence[Given], labels: Mapping[str, str]) -> list[Given]:

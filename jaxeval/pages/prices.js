@@ -2,22 +2,25 @@
 
 const PRICE = /price|cost/i;
 const MOST_DRAWS = 2_000;
-const SEED = 2_463_534_242;
 
 /** The first column of numbers of models whose name says that it is a price. */
 function priceColumn(data) {
 	return data.columns.find(({ of, kind, key }) => of === "model" && kind === "number" && PRICE.test(key));
 }
 
-/** A function that gives numbers between 0 and 1, the same ones of a seed (Marsaglia 2003, xorshift). */
-function uniforms(seed) {
-	let x = seed | 0 || 1;
-	return () => {
-		x ^= x << 13;
-		x ^= x >>> 17;
-		x ^= x << 5;
-		return ((x >>> 0) + 0.5) / 4_294_967_296;
+/** Numbers from 0 to 2^32 - 1, the same ones of a seed (sfc32 of PractRand). */
+function wholeNumbers(seed) {
+	let [a, b, c, d] = [seed | 0, 0x9e3779b9 | 0, 0x243f6a88 | 0, 1];
+	const next = () => {
+		const t = (((a + b) | 0) + d) | 0;
+		d = (d + 1) | 0;
+		a = b ^ (b >>> 9);
+		b = (c + (c << 3)) | 0;
+		c = (((c << 21) | (c >>> 11)) + t) | 0;
+		return t >>> 0;
 	};
+	for (let k = 0; k < 20; k++) next();
+	return next;
 }
 
 /** Which of points `{price, rating}` have no other that is as cheap and better: true for each that is on the front. */
@@ -37,7 +40,8 @@ function onFront(points) {
 
 /** Points with `front` and `chance`: the share of draws, of normals as wide as the intervals, with the point on the front. */
 function withFront(points, level) {
-	const next = uniforms(SEED);
+	const whole = wholeNumbers(0);
+	const next = () => (whole() + 0.5) / 4_294_967_296;
 	const normal = () => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next());
 	const width = normalQuantile((1 + level) / 2);
 	const counts = points.map(() => 0);

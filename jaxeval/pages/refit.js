@@ -11,6 +11,7 @@ const MOST_STEPS = 200;
 const LONGEST_STEP = 2; // logits: far from the optimum full steps overshoot
 const FREQUENCY_FLOOR = 50; // inverse-pair-frequency weights are 1 / max(battles of the pair, 50)
 const MOST_REFITTED = 300; // models
+const NORMAL_95 = 1.959963984540054;
 
 /**
  * Unpacks the columns of pairs that pair_counts.py packed.
@@ -56,6 +57,26 @@ async function unpackPairs(pairs) {
 	}
 	const real = doubles(content, at, nPairs, 6);
 	return { size, first, second, count, weight: real.slice(0, 3), square: real.slice(3) };
+}
+
+/** The text of the columns that `unpackPairs` reads, of counts of votes whose pairs are in order. */
+async function packPairs(votes) {
+	const bytes = [];
+	const put = (x) => {
+		for (; x > 127; x = Math.floor(x / 128)) bytes.push((x % 128) + 128);
+		bytes.push(x);
+	};
+	put(votes.first.length);
+	let last = 0;
+	votes.first.forEach((first, p) => {
+		const key = first * votes.size + votes.second[p];
+		put(key - last);
+		last = key;
+	});
+	for (const column of votes.count) for (const x of column) put(x);
+	const stream = new Blob([Uint8Array.from(bytes)]).stream().pipeThrough(new CompressionStream("gzip"));
+	const packed = new Uint8Array(await new Response(stream).arrayBuffer());
+	return btoa(Array.from(packed, (byte) => String.fromCharCode(byte)).join(""));
 }
 
 function doubles(content, at, length, columns) {

@@ -6,14 +6,13 @@ const DROPPED = [
 	["ties", "ties"],
 	["losses", "wins of the second"],
 ];
-const NORMAL_95 = 1.959963984540054;
 const MOST_MODELS_TOLD = 8;
 
 /** The votes of a board, unpacked once. */
-const unpacking = new Map();
+const unpacking = new WeakMap();
 function votesOf(board) {
-	if (!unpacking.has(board.id)) unpacking.set(board.id, unpackPairs(board.pairs));
-	return unpacking.get(board.id);
+	if (!unpacking.has(board)) unpacking.set(board, unpackPairs(board.pairs));
+	return unpacking.get(board);
 }
 
 /** Names of models for addresses, with a number if two names are equal. */
@@ -339,13 +338,13 @@ const whatIfPanel = {
 };
 
 /** The board's own votes, fitted as the table's ratings are. */
-const tableFits = new Map();
+const tableFits = new WeakMap();
 function tableFit(board, votes) {
-	if (!tableFits.has(board.id)) {
+	if (!tableFits.has(board)) {
 		const nothing = { without: [], ties: "half", drops: [] };
-		tableFits.set(board.id, refitted(board.pairs.models, votes, nothing, board.gauge, board.reweight).rows);
+		tableFits.set(board, refitted(board.pairs.models, votes, nothing, board.gauge, board.reweight).rows);
 	}
-	return tableFits.get(board.id);
+	return tableFits.get(board);
 }
 
 /** A function that gives the votes of two models as the first one sees them. */

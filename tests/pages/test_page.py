@@ -17,7 +17,7 @@ from results import N_RESAMPLES, RESULTS
 
 import jaxeval
 from jaxeval.pages.boards import MOST_ROWS_IN_ALL
-from jaxeval.pages.document import SCRIPTS, STYLES, json_in_html, script_text, style_text
+from jaxeval.pages.document import READING, SCRIPTS, STYLES, json_in_html, script_text, style_text
 from jaxeval.pages.history import read_history, with_board, write_history
 from jaxeval.wording import visible_line
 
@@ -64,19 +64,23 @@ def test_only_the_own_script_and_style_may_run(tmp_path, board):
     assert not re.search(r"\son\w+=|javascript:|\sstyle=", html.split("<script")[0])
     assert not re.findall(r'(?:src|href)="(?!data:|#)', html)
     for name in ("fetch(", "XMLHttpRequest", "WebSocket", "eval(", "Function(", "innerHTML", "import("):
-        assert name not in script_text()
+        assert name not in script_text(reads=True)
 
 
 def test_no_two_scripts_declare_a_name():
     """In one function the later one would be called in place of the other."""
-    declared = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script_text(), re.MULTILINE)
+    declared = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script_text(reads=True), re.MULTILINE)
     assert len(declared) == len(set(declared))
-    assert {path.name for path in HOME.iterdir() if path.name.endswith((".js", ".css"))} == {*SCRIPTS, *STYLES}
+    assert {path.name for path in HOME.iterdir() if path.name.endswith((".js", ".css"))} == {
+        *SCRIPTS,
+        *READING,
+        *STYLES,
+    }
 
 
 @pytest.mark.skipif(not BIOME.exists(), reason="biome is not installed: pip install 'jaxeval[dev]'")
 def test_scripts_and_styles_are_linted(request):
-    sources = [str(HOME / name) for name in (*SCRIPTS, *STYLES)]
+    sources = [str(HOME / name) for name in (*SCRIPTS, *READING, *STYLES)]
     command = [str(BIOME), "check", f"--config-path={request.path.parent}", *sources]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
