@@ -86,7 +86,7 @@ COMMANDS: Mapping[str, Sequence[Row]] = {
         Row("demo", "Rate simulated votes, and draw their leaderboard.", "leaderboard(simulate_battles())"),
         Row("simulate", "Write example files for all other commands.", "simulate_votes()"),
         Row("page", "Write a page that rates votes in a browser.",
-            "page(leaderboard(read_battles(FILE)), PAGE)", "", "--blank rate.html", "pages.md"),
+            "page(leaderboard(read_battles(FILE)), PAGE)"),
     ),
 }  # fmt: skip
 ROWS = {row.name: row for rows in COMMANDS.values() for row in rows}
