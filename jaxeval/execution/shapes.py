@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from jaxeval.lazy_names import lazy_module
 
@@ -78,7 +78,9 @@ REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32)
 # In bytes. Lanes side by side share gathered lines of memory. But they wait for the slowest lane, and their arrays do
 # not fit in the cache: four lanes took half the time of sixteen on a CPU.
 SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**31, 128), 32)
-CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**27, 512), 8)
+# In words of eight bytes. What a row has besides its draws is read once for all lanes of a chunk: with three lanes in
+# place of 32, five million rows took five times as long.
+CONTEXTUAL_REFITS = Budget(Room(2**26, 32), Room(2**27, 512), 8)
 # Every chunk makes a table of a model's battles by opponent anew: a few lanes would wait for it more than they work.
 OWN_BATTLES = Budget(Room(2**20, 256), Room(2**28, 4096), 32, _VECTOR)
 FOLDS = Budget(Room(2**22, 1024), Room(2**28, 4096), 32)
@@ -131,6 +133,11 @@ def held_numbers(shape: Sequence[int]) -> int:
         return math.prod(shape)
     least = (1,) * (len(shape) - 2) + _TILE[2 - min(len(shape), 2) :]
     return math.prod(_in_steps(n, step) for n, step in zip(shape, least, strict=True))
+
+
+def drawn_words(n: int, kind: DTypeLike) -> int:
+    """Return words of eight bytes that ``n`` draws take; on accelerators, whose blocks are large, each is widened."""
+    return n * np.dtype(kind).itemsize // 8 if _on_cpu() else n
 
 
 def lane_bytes(of_cpu: int) -> int:

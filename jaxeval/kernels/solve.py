@@ -93,12 +93,19 @@ def iterate(
     start: Float[Array, "P *lanes"],
     tolerance: ArrayLike,
     max_steps: ArrayLike,
+    first: tuple[Array, Array] | None = None,
 ) -> Solution:
     """Apply ``step`` (theta to (change, gradient)) until the error predicted to remain is under ``tolerance``.
 
-    ``tolerance`` is in logits, for the largest component; the prediction is that of `loop`.
+    ``tolerance`` is in logits, for the largest component; the prediction is that of `loop`. The step from ``start`` is
+    ``first``, where that is known for less work.
     """
-    return loop(lambda theta, _, memory: SolveStep(*step(theta), memory), start, (), tolerance, max_steps)[0]
+
+    def remembering(theta: Array, _: Array, memory: tuple[()]) -> SolveStep:
+        return SolveStep(*step(theta), memory)
+
+    known = None if first is None else SolveStep(*first, ())
+    return loop(remembering, start, (), tolerance, max_steps, known)[0]
 
 
 def loop(
@@ -107,6 +114,7 @@ def loop(
     memory: Memory,
     tolerance: ArrayLike,
     max_steps: ArrayLike,
+    first: SolveStep | None = None,
 ) -> tuple[Solution, Memory]:
     """As `iterate`, with a ``step`` from theta, the lanes that run (...) and what the last step remembered.
 
@@ -120,8 +128,10 @@ def loop(
 
     def advance(carry: tuple[_State, Memory]) -> tuple[_State, Memory]:
         state, memory = carry
+        return moved(state, step(state.theta, running(state), memory))
+
+    def moved(state: _State, taken: SolveStep) -> tuple[_State, Memory]:
         runs = running(state)
-        taken = step(state.theta, runs, memory)
         size = jnp.max(jnp.abs(taken.change), 0)
         rate = jnp.minimum(size / state.size, 0.99)
         remaining = taken.remaining
@@ -135,8 +145,9 @@ def loop(
 
     lanes = start.shape[1:]
     infinite = jnp.full(lanes, jnp.inf, start.dtype)
-    first = _State(start, infinite, jnp.zeros_like(infinite), infinite, infinite, jnp.zeros(lanes, jnp.int32))
-    end, memory = lax.while_loop(lambda carry: jnp.any(running(carry[0])), advance, (first, memory))
+    at_start = _State(start, infinite, jnp.zeros_like(infinite), infinite, infinite, jnp.zeros(lanes, jnp.int32))
+    begun = (at_start, memory) if first is None else moved(at_start, first)
+    end, memory = lax.while_loop(lambda carry: jnp.any(running(carry[0])), advance, begun)
     status = jnp.where(end.remaining <= tolerance, Status.CONVERGED, Status.STEP_LIMIT)
     finite = jnp.all(jnp.isfinite(end.theta), 0) & jnp.isfinite(end.grad_norm)
     status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int8)

@@ -18,7 +18,7 @@ from jaxeval.data.features import Design
 from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision, one_blas_thread
-from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, padded_size, side_by_side
+from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, drawn_words, padded_size, side_by_side
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual, refits
 from jaxeval.kernels.batch.refits import Solver
@@ -311,13 +311,14 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     form = lane_form(options, options.response, np.uint8 if grid.max() == 1 else np.int32)
     secure = is_secure_board(board, drawn.repeating)
 
-    def words(solver: Solver) -> int:
-        """Draws, weights and (for Newton) tables of models."""
-        n_rows = rows.unit.size
-        tables = n_rows + (8 if solver == Solver.NEWTON else 2) * len(fitted.ridge) ** 2
-        return int(problem.units.size.size + n_rows + (0 if solver == Solver.CHORD else tables))
+    n_rows, n_drawn, square = rows.unit.size, problem.units.size.size + rows.unit.size, len(fitted.ridge) ** 2
 
-    hungriest = _BYTES_PER_ENTRY * words(Solver.NEWTON)
+    def words(solver: Solver) -> int:
+        """Draws of units and of rows; but for plain chord steps also weights and tables of models."""
+        tables = n_rows + (8 if solver == Solver.NEWTON else 2) * square
+        return drawn_words(n_drawn, form.count_dtype) + (0 if solver == Solver.CHORD else tables)
+
+    hungriest = _BYTES_PER_ENTRY * (n_drawn + n_rows + 8 * square)
     ways = [Stage(solver, steps, CONTEXTUAL_REFITS, words(solver), hungriest) for solver, steps in _MAX_STEPS.items()]
     if ways[0].solver == Solver.CHORD:
         ways[0] = ways[0]._replace(takes=np.array([secure]))

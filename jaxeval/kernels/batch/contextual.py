@@ -272,11 +272,13 @@ def chord(lanes: RowLanes, base: RowBase) -> Solution:
 
         return over_blocks(single, add_half, zero) if is_quick else over_blocks(rows, add_any, zero)
 
-    def step(moved: Array) -> tuple[Array, Array]:
-        grad = at_base + change_of_score(moved) - 2 * ridge * moved
+    def along(grad: Array) -> tuple[Array, Array]:
         return jnp.matmul(base.inverse, grad, precision="highest"), grad
 
-    end = iterate(step, zero, terms.tolerance, terms.max_steps)
+    def step(moved: Array) -> tuple[Array, Array]:
+        return along(at_base + change_of_score(moved) - 2 * ridge * moved)
+
+    end = iterate(step, zero, terms.tolerance, terms.max_steps, along(at_base))
     return end._replace(theta=base.phi[:, None] + end.theta)
 
 

@@ -1,0 +1,144 @@
+"""A day at an arena: 5 million votes, 350 models, 30 overlapping categories, style control, 1,000 resamples, a page.
+
+    python benchmarks/arena_day.py
+    python benchmarks/arena_day.py --votes 300000 --resamples 100   # a quick look: nothing is written
+
+One process from a Parquet file to a table and a page: `jaxeval leaderboard votes.parquet --by categories --features
+length,headers,lists,bold --html page.html`. A vote lies in three categories on average, and counts in each of them and
+in overall. Wall-clock time, that of all cores, and peak memory are told. Caches of programs start empty.
+
+Where arena-rank is installed, a script reads the same file and takes its closed-form (sandwich) intervals board by
+board, from one fit each and without its penalty; it draws no resamples, no ranks and no page. Ratings and widths of the
+intervals must agree with ours.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from harness import asked_sizes, save
+from peers import missing_peers
+from whole_process import timed
+
+VOTES, MODELS, CATEGORIES, RESAMPLES = 5_000_000, 350, 30, 1000
+FEATURES = ["length", "headers", "lists", "bold"]
+COEFFICIENTS = [0.5, 0.1, -0.05, 0.02]
+#: Largest difference from arena-rank's ratings, which stop at a tolerance of their own, Elo; and of the median width.
+TOLERANCE_ELO, TOLERANCE_WIDTH = 1.0, 0.05
+
+
+def write_votes(path: Path, n: int, n_models: int, n_categories: int) -> None:
+    """Votes decided by strength and style; popularity falls as rank^-0.3, sizes of categories as rank^-0.8."""
+    rng = np.random.default_rng(0)
+    popularity = np.arange(1, n_models + 1) ** -0.3
+    a, b = rng.choice(n_models, (2, n), p=popularity / popularity.sum())
+    b = np.where(a == b, (a + rng.integers(1, n_models, n)) % n_models, b)
+    theta, x = rng.normal(0, 0.5, n_models), rng.normal(size=(n, len(FEATURES)))
+    p = 1 / (1 + np.exp(theta[b] - theta[a] - x @ COEFFICIENTS))
+    tie, u = 0.5 * p * (1 - p), rng.random(n)
+    winner = np.select([u < p - tie, u < p + tie], [0, 1], 2)
+    share = np.arange(2, n_categories + 2) ** -0.8
+    is_in = rng.random((n, n_categories), np.float32) < np.minimum(3 * share / share.sum(), 0.6)
+    ends = np.append(0, np.cumsum(is_in.sum(1)))
+
+    def coded(codes: np.ndarray, words: list[str]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(words))
+
+    models = [f"model-{k:03d}" for k in range(n_models)]
+    names = coded(np.nonzero(is_in)[1], [f"category-{k:02d}" for k in range(n_categories)]).cast(pa.string())
+    columns = {
+        "model_a": coded(a, models),
+        "model_b": coded(b, models),
+        "winner": coded(winner, ["model_a", "tie", "model_b"]),
+        "categories": pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), names),
+    }
+    pq.write_table(pa.table(columns | dict(zip(FEATURES, x.astype(np.float32).T, strict=True))), path)
+
+
+def by_arena_rank(votes: Path, out: Path) -> None:
+    """Write arena-rank's ratings and closed-form intervals of overall and of every category, one after the other."""
+    from arena_rank.models.contextual_bradley_terry import ContextualBradleyTerry
+    from arena_rank.utils.data_utils import ContextualPairDataset
+
+    table = pd.read_parquet(votes)
+    category = table["categories"].explode()
+    boards = {"overall": table} | {str(name): table.loc[rows.index] for name, rows in category.groupby(category)}
+    found = []
+    for name, board in boards.items():
+        data = ContextualPairDataset.from_pandas(board, FEATURES, reweighted=False)
+        model = ContextualBradleyTerry(len(data.competitors), len(FEATURES), reg=0.0)
+        rated = model.compute_ratings_and_cis(data)
+        columns = {key: np.asarray(rated[key]) for key in ("ratings", "rating_lower", "rating_upper")}
+        found.append(pd.DataFrame({"category": name, "model_name": rated["competitors"], **columns}))
+    pd.concat(found).rename(columns={"ratings": "rating"}).to_csv(out, index=False)
+
+
+def process(arguments: list[str], cache: Path) -> dict[str, float]:
+    """Seconds and peak memory of a process; its peak is that of the largest process so far, ours first."""
+    wall, cpu = timed(arguments, cache)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return {"seconds": wall, "cpu_seconds": cpu, "peak_memory_mb": peak}
+
+
+def compared(ours: Path, theirs: Path) -> dict[str, float]:
+    """How far ratings and widths of arena-rank are from ours, on all boards.
+
+    Raises:
+        SystemExit: farther than expected.
+    """
+    keys = ["category", "model_name"]
+    own, found = (pd.read_csv(path).set_index(keys).sort_index() for path in (ours, theirs))
+    found = found.loc[own.index]
+    centred = [table["rating"] - table["rating"].groupby(level=0).transform("mean") for table in (own, found)]
+    widths = [table["rating_upper"] - table["rating_lower"] for table in (own, found)]
+    result = {
+        "max_difference_elo": float((centred[0] - centred[1]).abs().max()),
+        "median_width_ratio": float((widths[1] / widths[0]).median()),
+    }
+    if result["max_difference_elo"] > TOLERANCE_ELO or abs(result["median_width_ratio"] - 1) > TOLERANCE_WIDTH:
+        raise SystemExit(f"arena-rank does not agree with jaxeval: {result}")
+    return result
+
+
+def main() -> None:
+    """Time both on one file."""
+    if sys.argv[1:2] == ["--arena-rank"]:
+        by_arena_rank(Path(sys.argv[2]), Path(sys.argv[3]))
+        return
+    asked = asked_sizes(__doc__, votes=VOTES, models=MODELS, categories=CATEGORIES, resamples=RESAMPLES)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        votes, out, page, theirs = (folder / f for f in ("votes.parquet", "board.csv", "page.html", "arena-rank.csv"))
+        write_votes(votes, asked.votes, asked.models, asked.categories)
+        board = [sys.executable, "-m", "jaxeval", "leaderboard", str(votes), "--by", "categories"]
+        board += ["--features", ",".join(FEATURES), "--resamples", str(asked.resamples)]
+        row: dict[str, Any] = process([*board, "--out", str(out), "--html", str(page)], folder / "cache")
+        row |= {"page_kb": page.stat().st_size / 1000, "rows": asked.votes + len(_memberships(votes))}
+        row["cpu_nanoseconds_per_row_and_resample"] = 1e9 * row["cpu_seconds"] / row["rows"] / asked.resamples
+        print(", ".join(f"{key} {value:,.1f}" for key, value in row.items()))
+        if any(name.startswith("arena-rank") for name in missing_peers()):
+            print("arena-rank is not installed: nothing to compare with")
+        else:
+            script = [sys.executable, __file__, "--arena-rank", str(votes), str(theirs)]
+            row["arena_rank"] = process(script, folder / "cache") | compared(out, theirs)
+            print("arena-rank's sandwich:", row["arena_rank"])
+    sizes = {name: getattr(asked, name) for name in ("votes", "models", "categories", "resamples")}
+    if sizes == {"votes": VOTES, "models": MODELS, "categories": CATEGORIES, "resamples": RESAMPLES}:
+        save("arena_day", sizes | row)
+
+
+def _memberships(votes: Path) -> pa.Array:
+    """Each category of each vote."""
+    return pq.read_table(votes, columns=["categories"])["categories"].combine_chunks().flatten()
+
+
+if __name__ == "__main__":
+    main()
