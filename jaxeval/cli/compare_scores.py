@@ -15,8 +15,8 @@ from jaxeval.cli.next_battles import GoalOptions, VotePlan
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model
-from jaxeval.options.columns import Bounds, Pair, RandomFacets
-from jaxeval.options.field import Options, again, option
+from jaxeval.options.columns import Bounds, Names, Pair, RandomFacets
+from jaxeval.options.field import again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _answer(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScorePlan(Options):
+class ScorePlan(RandomFacets):
     """What a benchmark is to tell."""
 
     pairs: tuple[Pair, ...] = again(
@@ -171,12 +171,26 @@ class ScorePlan(Options):
     )  # fmt: skip
     n_items: int | None = option(None, "Plan for a benchmark like this one with N items.", "N", least=2)
     n_trials: tuple[int, ...] = option((), "Plan for K trials of each item; may be repeated.", "K", least=1)
+    n_levels: Names | None = option(
+        None, "With --random: plan for so many judges, prompts or seeds, such as judge=5. [as many as there are]",
+        "NAME=N,...",
+    )  # fmt: skip
     gate: bool = option(
         False, "Plan for `compare-scores --gate`: POINTS are its margin, and the chance is that a model as good as the "
         "old one passes.",
     )  # fmt: skip
     power: Share = again(VotePlan, "power", 0.8)
     level: Share = again(ResamplingOptions, "level")
+
+    @property
+    def levels(self) -> dict[str, int] | None:
+        """Planned levels by facet."""
+        if self.n_levels is None:
+            return None
+        pairs = [text.partition("=") for text in self.n_levels]
+        if bad := [name for name, _, n in pairs if not n.strip().isdecimal()]:
+            raise click.UsageError(f"--n-levels takes NAME=N, such as judge=5, got {bad[0]!r} without a number")
+        return {name.strip(): int(n) for name, _, n in pairs}
 
 
 @command("plan-scores")
@@ -187,11 +201,12 @@ def plan_scores(files: Files, columns: ScoreReading, asked: ScorePlan, outputs: 
     """
     from jaxeval.scores.plan_scores import plan_scores as planned
 
-    given = columns.read(files)
-    if columns.missing == "complete":
+    given = columns.read(files, random=asked.facets)
+    if columns.missing == "complete" and not asked.random:
         given = _complete(given)
     chosen = [(named_model(given.models, a), named_model(given.models, b)) for a, b in asked.pairs] or None
     options: dict[str, Any] = asked.arguments("difference", "n_items", "power", "level")
+    options |= {"random": asked.facets, "n_levels": asked.levels}
     table = planned(given, chosen, n_trials=asked.n_trials or None, one_sided=asked.gate, **options)
     answer = list(table.answer.sentences)
     sides = "one-sided test" if asked.gate else "two-sided test"

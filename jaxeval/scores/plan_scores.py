@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,12 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.compare_scores import POINTS, paired, place_of
 from jaxeval.scores.estimates import estimate_scores, item_shares, trial_variances
+from jaxeval.scores.facets import with_facets
+from jaxeval.scores.plan_facets import FacetPlans
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted
 
 _SHOWN_FIRST = ("model_a", "model_b", "n_items", "n_trials", "smallest_difference", "power", "items_needed")
@@ -30,6 +33,8 @@ def plan_scores(
     difference: float | None = None,
     n_items: int | None = None,
     n_trials: Sequence[int] | None = None,
+    random: str | Sequence[str] = (),
+    n_levels: Mapping[str, int] | None = None,
     one_sided: bool = False,
     power: float = 0.8,
     level: float = 0.95,
@@ -53,6 +58,11 @@ def plan_scores(
         n_items: items of the benchmark that is planned; by default as many as there are.
         n_trials: numbers of trials to plan for; by default as many as there are. Other numbers need two trials or more
             of the items.
+        random: columns of what another evaluation would draw anew besides items: judges, prompts, seeds. Tests then
+            have Student's quantiles, with degrees of freedom by Satterthwaite from the planned levels, and there are
+            columns ``n_<facet>``, ``standard_error`` and ``dof`` in place of those of trials. ``items_needed`` is
+            missing where no number of items is enough. Not with ``n_trials``.
+        n_levels: planned numbers of levels by facet; by default as many as there are.
         one_sided: plan a gate, or a test of one side.
         power: the probability with which ``smallest_difference`` is to be detected.
         level: of the test.
@@ -78,7 +88,10 @@ def plan_scores(
         >>> plan[["smallest_difference", "power", "items_needed"]].round(2).to_numpy().tolist()
         [[0.14, 0.17, 1578]]
     """
-    given = as_item_scores(scores)
+    facets = facet_names(random)
+    if n_levels and not facets:
+        raise ValueError("n_levels are of random facets: name these (random=, --random)")
+    given = with_facets(scores, facets) if facets else as_item_scores(scores)
     checked_level(level)
     if not (isinstance(power, float) and 0 < power < 1):
         raise ValueError(f"power must be between 0 and 1, got {power!r}")
@@ -88,7 +101,17 @@ def plan_scores(
         checked_integer("n_items", n_items, 2)
     ks = None if n_trials is None else [checked_integer("n_trials", k, 1) for k in n_trials]
     z, z_power = float(scipy.special.ndtri(level)) if one_sided else normal_quantile(level), scipy.special.ndtri(power)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    if facets:
+        if ks is not None:
+            raise ValueError("n_trials do not go with random facets: declare the column of trials random (random=)")
+        plans = FacetPlans.of(given, n_levels)
+        rows = [
+            plans.row(given, pair, n_items, difference, power, level, one_sided)
+            for pair in (_neighbours(given) if pairs is None else pairs)
+        ]
+        settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
+        return _table(rows, len(given.items), settings, f"{plans.about}: ")
     for a, b in _neighbours(given) if pairs is None else pairs:
         parts = _parts(given, a, b)
         for k in ks or [parts.n_trials]:
@@ -124,12 +147,16 @@ def plan_scores(
                 flags.append("no observed variance of the difference: planned as if one more item differed by all")
             row["flags"] = "; ".join(flags)
             rows.append(row)
+    settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
+    return _table(rows, len(given.items), settings)
+
+
+def _table(rows: list[dict[str, Any]], n_items: int, settings: dict[str, Any], about: str = "") -> pd.DataFrame:
     table = pd.DataFrame(rows)
-    if difference is not None:
+    if settings["difference"] is not None:
         table["items_needed"] = table["items_needed"].astype("Int64")
-    settings: Any = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
-    table.attrs = {"answer": _in_words(table, **settings), "warnings": [], "settings": settings}
-    return Table.of(table, f"What {counted(len(given.items), 'item')} can tell", _SHOWN_FIRST)
+    table.attrs = {"answer": about + _in_words(table, **settings), "warnings": [], "settings": settings}
+    return Table.of(table, f"What {counted(n_items, 'item')} can tell", _SHOWN_FIRST)
 
 
 def _in_words(table: pd.DataFrame, difference: float | None, power: float, level: float, one_sided: bool) -> str:
@@ -138,7 +165,11 @@ def _in_words(table: pd.DataFrame, difference: float | None, power: float, level
     said = f"found with power {power:g}: {'a margin of' if one_sided else 'a difference of'} {between}"
     if difference is not None:
         said += f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
-        said += f"takes {table['items_needed'].min():,} to {table['items_needed'].max():,} items"
+        needed, never = table["items_needed"].dropna(), int(table["items_needed"].isna().sum())
+        if len(needed):
+            said += f"takes {needed.min():,} to {needed.max():,} items"
+        if never:
+            said += f"{', and ' if len(needed) else ''}no number of items finds it for {counted(never, 'pair')}"
     return said
 
 

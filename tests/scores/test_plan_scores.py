@@ -2,14 +2,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy
+from command_line import run
 from scored import answers, wide
 
-from jaxeval import DataError, plan_scores
+from jaxeval import DataError, error_budget, plan_scores, simulate_facet_scores
 
 
 @pytest.fixture(scope="module")
 def table():
     return answers(200, [0.8, 0.7, 0.4])
+
+
+@pytest.fixture(scope="module")
+def scored():
+    return simulate_facet_scores(3, 60, {"judge": 5, "prompt": 3}, seed=2)
 
 
 def test_neighbours_and_formula(table):
@@ -86,3 +92,53 @@ def test_clusters_count_as_in_comparisons(table):
     alone, repeated = (plan_scores(x, [("m0", "m1")]).iloc[0] for x in (table, five))
     assert repeated["n_items"] == 5 * alone["n_items"]
     assert repeated["smallest_difference"] == pytest.approx(alone["smallest_difference"], rel=0.01)
+
+
+class TestRandomFacets:
+    """Plans where judges and prompts are drawn anew, too."""
+
+    def test_parts_of_the_variance_shrink_with_their_levels(self, scored):
+        of = error_budget(scored, ["judge", "prompt"]).differences.set_index(["model_a", "model_b"])
+        pair = ("model-1", "model-3")
+        parts = {name: of.loc[pair, f"variance_{name}"] for name in ("item", "judge", "prompt", "residual")}
+        (row,) = plan_scores(
+            scored, [pair], random=["judge", "prompt"], n_items=240, n_levels={"judge": 10}, difference=0.1, level=0.9
+        ).to_dict("records")
+        own = parts["item"] / 4, parts["judge"] / 2, parts["prompt"], parts["residual"] / 8
+        assert row["standard_error"] ** 2 == pytest.approx(sum(own))
+        dof = sum(own) ** 2 / sum(v**2 / (n - 1) for v, n in zip(own, (240, 10, 3, 240), strict=True))
+        t, z = scipy.stats.t.ppf([0.95, 0.8], dof)
+        assert row["smallest_difference"] == pytest.approx((t + z) * row["standard_error"])
+        assert (row["n_items"], row["n_judge"], row["n_prompt"]) == (240, 10, 3)
+
+    def test_items_needed_are_the_fewest(self, scored):
+        options = {"random": "judge", "difference": 0.12, "pairs": [("model-1", "model-2")]}
+        n = plan_scores(scored, **options)["items_needed"].item()
+        enough, few = (plan_scores(scored, n_items=k, **options)["smallest_difference"].item() for k in (n, n - 1))
+        assert enough <= 0.12 < few
+        never = plan_scores(scored, **options | {"difference": 1e-4})
+        assert pd.isna(never["items_needed"].item())
+        assert "no number of items finds it for 1 pair" in never.answer.sentences[0]
+
+    @pytest.mark.parametrize(
+        ("options", "error"),
+        [
+            ({"n_levels": {"judge": 4}}, "n_levels are of random facets"),
+            ({"random": "judge", "n_levels": {"jugde": 4}}, "did you mean 'judge'"),
+            ({"random": "judge", "n_levels": {"judge": 1}}, "n_levels of judge"),
+            ({"random": "judge", "n_trials": [2]}, "n_trials do not go with random facets"),
+        ],
+    )
+    def test_what_is_refused(self, scored, options, error):
+        with pytest.raises(ValueError, match=error):
+            plan_scores(scored, **options)
+
+    def test_command(self, scored, tmp_path):
+        scored.to_csv(tmp_path / "facets.csv", index=False)
+        line = "plan-scores", tmp_path / "facets.csv", "--random", "judge,prompt", "--difference", 0.1
+        result = run(*line, "--n-levels", "judge=8", "--out", tmp_path / "plan.csv")
+        assert result.exit_code == 0, result.output
+        expected = plan_scores(scored, random=["judge", "prompt"], n_levels={"judge": 8}, difference=0.1)
+        written = pd.read_csv(tmp_path / "plan.csv")
+        assert written["smallest_difference"].tolist() == pytest.approx(expected["smallest_difference"].tolist())
+        assert "--n-levels takes NAME=N" in run(*line, "--n-levels", "judge").output
