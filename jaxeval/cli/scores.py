@@ -136,8 +136,10 @@ def scores(
     resampled for all models together, so that models are compared on the same items.
     """
     from jaxeval.data.lm_eval_files import MeansOnlyError
+    from jaxeval.data.score_files import stated_means
     from jaxeval.scores.item_report import item_report
     from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards, score_draws
+    from jaxeval.scores.stated_means import beside_stated
     from jaxeval.scores.trials import pass_at_k, pass_hat_k
 
     missing: Any = columns.missing
@@ -179,6 +181,9 @@ def scores(
         warnings += few.warnings
         notes.append(few.answer.sentences[0])
 
+    stated = stated_means(files if len(files) > 1 else files[0])
+    if stated is not None and len(beside_them := beside_stated(given, stated, columns.score)):
+        tables["harness"] = beside_them
     answer = _answer(tables, notes, warnings, top)
     if len(boards) == 1:
         answer = answer._replace(figures=lambda: {"scores": plots.plot_draws(next(iter(boards.values())).joint)})

@@ -313,6 +313,31 @@ def named_by_results(
     return notes
 
 
+def stated_by_results(name: FileName, document: Mapping[str, Any]) -> pd.DataFrame:
+    """What a file of results states of tasks and of groups of tasks.
+
+    ``model_name``, ``benchmark`` (a task or a group), ``tasks`` (those of a group, else the one), ``metric``,
+    ``filter``, ``stated_score`` and ``stated_standard_error``.
+    """
+    model = str(document.get("model_name") or Path(_source(name)[0]).name)
+    within = {group: tasks for group, tasks in (document.get("group_subtasks") or {}).items() if tasks}
+
+    def tasks_of(task: str, above: tuple[str, ...] = ()) -> list[str]:
+        if task not in within or task in above:
+            return [task]
+        return [own for part in within[task] for own in tasks_of(str(part), (*above, task))]
+
+    rows = [
+        (model, task, tuple(tasks_of(task)), *row)
+        for stated in (document["results"], document.get("groups") or {})
+        for task, values in stated.items()
+        if isinstance(values, Mapping)
+        for row in _means(values)
+    ]
+    columns = ["model_name", "benchmark", "tasks", "metric", "filter", "stated_score", "stated_standard_error"]
+    return pd.DataFrame(rows, columns=columns).drop_duplicates(["benchmark", "metric", "filter"])
+
+
 class MeansOnlyError(DataError):
     """Files have means of tasks and no scores of items; ``means`` is a table of them, with their errors."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from jaxeval.data.formats import Source, json_document, whole_table
 from jaxeval.data.harness_formats import with_model
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.data.judged_answers import JudgedAnswers
-from jaxeval.data.lm_eval_files import named_by_results, newest, read_archive
+from jaxeval.data.lm_eval_files import named_by_results, newest, read_archive, stated_by_results
 from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
@@ -309,6 +309,17 @@ def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tup
     notes += _complete(reports)
     label = base_name(path) if isinstance(path, str | Path) else f"{base_name(files[0])} and others"
     return pd.concat([*tables, *reports], ignore_index=True), label, notes
+
+
+def stated_means(path: FileName | Sequence[FileName]) -> pd.DataFrame | None:
+    """What files of lm-evaluation-harness's results state, see `stated_by_results`; None where there are none."""
+    found = []
+    for name in newest(names_of(path))[0]:
+        if base_name(name).startswith("results") and base_name(name).endswith(".json"):
+            document = json_document(whole_local_file(name), _MOST_BYTES) or {}
+            if isinstance(document.get("results"), Mapping) and "configs" in document:
+                found.append(stated_by_results(name, document))
+    return pd.concat(found, ignore_index=True) if found else None
 
 
 def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:

@@ -1,0 +1,57 @@
+"""Means and errors that a harness states, beside those of its samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.scores.estimates import estimate_scores, of_items
+
+
+def beside_stated(scores: ItemScores, stated: pd.DataFrame, metric: str | None) -> pd.DataFrame:
+    """Return the mean and the standard error of each model on each task, and what the harness states of them.
+
+    A group of tasks is the mean of all their items, as the harness weighs tasks by their sizes.
+
+    Args:
+        scores: with a benchmark for each task.
+        stated: as `jaxeval.data.score_files.stated_means` gives it.
+        metric: the one that was read, or several with commas between them: the first that a task has; None for all.
+
+    Returns:
+        ``model_name``, ``benchmark``, ``metric``, ``filter``, ``score``, ``standard_error``, ``stated_score``,
+        ``stated_standard_error`` (NaN where none is stated) and ``n_items``, for tasks with samples.
+    """
+    rows = []
+    asked = None if metric is None else [own.strip() for own in metric.split(",")]
+    groups = scores.benchmark
+    names = [] if groups is None else [str(name) for name in groups.names]
+    for (model, benchmark), own in stated.groupby(["model_name", "benchmark"], sort=False):
+        if asked is not None:
+            first = next((name for name in asked if name in set(own["metric"])), None)
+            own = own[own["metric"] == first]
+        places = [names.index(task) for task in own["tasks"].iloc[0] if task in names] if len(own) else []
+        if groups is None or not places or model not in scores.models:
+            continue
+        chosen = of_items(scores, np.isin(groups.number, places))
+        m = int(chosen.models.get_loc(model))
+        chosen = replace(
+            chosen, scores=chosen.scores[:, :, [m]], models=chosen.models[[m]], trials=None, benchmark=None
+        )
+        there = ~np.isnan(chosen.scores[:, 0, 0])
+        if not there.any():
+            continue
+        found = estimate_scores(chosen, there)
+        score, error = float(found.score[0]), float(found.standard_errors[0])
+        rows += [
+            {"model_name": model, "benchmark": benchmark, "metric": row["metric"], "filter": row["filter"],
+             "score": score, "standard_error": error, "stated_score": row["stated_score"],
+             "stated_standard_error": row["stated_standard_error"], "n_items": int(there.sum())}
+            for row in own.to_dict("records")
+        ]  # fmt: skip
+    columns = ["model_name", "benchmark", "metric", "filter", "score", "standard_error", "stated_score",
+               "stated_standard_error", "n_items"]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
