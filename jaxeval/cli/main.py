@@ -44,7 +44,7 @@ from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_files import remove_copies
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import PairOptions, RankOptions, ScaleOptions, SliceOptions, VoteFitOptions
-from jaxeval.options.columns import CallReading, VoteColumns, VoteReading
+from jaxeval.options.columns import CallReading, RandomFacets, VoteColumns, VoteReading
 from jaxeval.options.field import COLUMNS, SHOWN, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
@@ -158,7 +158,7 @@ _RENAMED = {"--benchmark": "--eval-benchmark"}
 @command("leaderboard", group=main, renamed=_RENAMED)
 def leaderboard(
     *, files: FilesOrStream, kept: Kept, asked: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
-    styled: Styled, published: Published, outputs: Outputs,
+    facets: RandomFacets, styled: Styled, published: Published, outputs: Outputs,
 ) -> None:  # fmt: skip
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
 
@@ -182,13 +182,17 @@ def leaderboard(
         raise click.UsageError(
             "--effect draws what control does to one board: it needs --features or --style, and does not go with --by"
         )
+    random = facets.facets
+    alone = {"--by": asked.by, "--judged": judge.judged, "--borrow": borrowing.borrow, "--effect": effect}
+    if random and (others := [flag for flag, given in alone.items() if given]):
+        raise click.UsageError(f"--random and {others[0]} do not go together: leave one out")
     if asked.missing == "label" and not asked.by:
         raise click.UsageError("--missing label needs --by; without groups say drop")
     written = {**_written(asked, published, outputs), "--effect": effect, "--state": kept.state}
     check_outputs(written, [*files, *reading.files, *judge.files])
     groups = [*(asked.by or ()), *(name for name in (asked.cluster, asked.strata) if name)]
     times = [] if kept.time is None else [kept.time]
-    keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep, *times]))
+    keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep, *times, *random]))
 
     def read(paths: Sequence[FileName], vote_id: str | None = None, known: Mapping[str, str] | None = None) -> Battles:
         return reading.read(paths, keep, vote_id, known)
@@ -207,8 +211,10 @@ def leaderboard(
         rate(human, boards=partial(judge.boards, human, verdicts, asked))
         return
     if n_sharing() > 1:
-        if kept.state is not None or effect is not None or borrowing.borrow:
-            raise click.UsageError("--distributed does not go with --state, --effect or --borrow: leave one out")
+        if kept.state is not None or effect is not None or borrowing.borrow or random:
+            raise click.UsageError(
+                "--distributed does not go with --state, --effect, --borrow or --random: leave one out"
+            )
         rate(reading.chosen(gather_files(files, read)))
         return
     with contextlib.nullcontext() if kept.state is None else StateFile.opened(kept.state, files) as opened:
@@ -218,6 +224,7 @@ def leaderboard(
             battles = read(files, vote_id)
         chosen = reading.chosen(battles)
         made = partial(borrowing.boards, chosen, asked) if borrowing.borrow else None
+        made = partial(_drawn, chosen, random=random) if random else made
         history = rate(chosen, boards=made, state=opened)
         if effect is not None:
             _draw_effect(chosen, effect, board)
@@ -320,6 +327,19 @@ def demo(size: DemoSize, asked: DemoBoard, published: Published, outputs: Output
     _rate(simulated, asked.arguments(), published, outputs)
 
 
+def _drawn(battles: Battles, options: dict[str, Any], random: Sequence[str] = ()) -> tuple[Any, dict[str, Any]]:
+    """Draws of one board, and the options of its table."""
+    from jaxeval.ratings.bootstrap import bootstrap
+
+    shown = {name: options[name] for name in ("level", "min_battles", "simultaneous_ranks") if name in options}
+    drawn = {name: value for name, value in options.items() if name not in shown}
+    if random:
+        drawn = {name: value for name, value in drawn.items() if name not in ("by", "rank_at_most")} | {
+            "random": random
+        }
+    return bootstrap(battles, **drawn), {**shown, "interval": options["interval"]}
+
+
 def _rate(
     battles: Battles,
     board: dict[str, Any],
@@ -336,7 +356,6 @@ def _rate(
         The dated boards, this one among them, where there is a state.
     """
     from jaxeval.data.columns import require_column
-    from jaxeval.ratings.bootstrap import bootstrap
     from jaxeval.ratings.leaderboard import leaderboard
     from jaxeval.show.boards import leaderboard_answer
 
@@ -347,9 +366,7 @@ def _rate(
     if boards is not None:
         given, options = boards(options)
     elif cost is not None and not options.get("by"):  # the front takes the draws, too
-        table_options = ("level", "min_battles", "simultaneous_ranks")
-        shown: dict[str, Any] = {name: options.pop(name) for name in table_options if name in options}
-        given, options = bootstrap(given, **options), {**shown, "interval": options["interval"]}
+        given, options = _drawn(given, options)
     table = leaderboard(given, **options)
     first_goes_on()
     if reading is not None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 import jaxeval
 from jaxeval.statistics.quantiles import normal_quantile, student_quantile
@@ -58,6 +59,20 @@ def test_what_it_says(boards):
     wider = found.interval().diff(axis=1)["upper"] / alone.interval().diff(axis=1)["upper"]
     assert (wider > 1).all()
     assert (found.tiers() <= alone.tiers()).all()
+
+
+def test_command(boards, tmp_path):
+    """The board of the command is that of Python; what knows nothing of facets is refused."""
+    table, _, found = boards
+    table.to_csv(tmp_path / "votes.csv", index=False)
+    line = "leaderboard", tmp_path / "votes.csv", "--cluster", "prompt", "--resamples", 400, "--random", "judge"
+    result = run(*line, "--out", tmp_path / "board.csv")
+    assert result.exit_code == 0, result.output
+    assert "for judges and prompts like these (4 judges, 150 prompts): " in " ".join(result.output.split())
+    written, expected = pd.read_csv(tmp_path / "board.csv", comment="#"), jaxeval.leaderboard(found)
+    for end in ("rating_lower", "rating_upper"):
+        assert written[end].tolist() == pytest.approx(expected[end].tolist(), abs=1e-6)
+    assert "--random and --by do not go together" in run(*line, "--by", "judge").output
 
 
 def test_what_is_refused():
