@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
 import twins
 from command_line import run
 
@@ -250,6 +251,43 @@ BETTER = max(("other", "third"), key=lambda name: tau(EVALUATED["gold"], EVALUAT
 FIRST, SECOND = np.array([*"abcd"], object)[np.where(Y > 0, (A, B), (B, A))[:, WON]]
 RANKED = pd.DataFrame({"voter": np.arange(WON.sum()), "ranking": FIRST + " > " + SECOND})
 LABELLED = pd.DataFrame({"item": np.arange(40), "judgment": JUDGED, "human": SOLVED})
+LONG = 2.0 ** np.arange(1, 9)  # minutes of eight tasks, of which each agent does four runs
+RUNS = RNG.random((2, 8, 4)) < 1 / (1 + LONG / np.array([20, 60])[:, None])[..., None]
+GRID = RNG.uniform(size=(3, 8, 2)).round(3)  # models, items, judges
+LATER = np.arange(80) >= 50
+
+
+def horizon(solved):
+    """Minutes of the task that an agent solves half of the time, by a logistic curve."""
+    x = np.repeat(np.log2(LONG), 4)
+
+    def loss(b):
+        z = b[0] + b[1] * x
+        return np.mean(np.logaddexp(0, z) - solved.reshape(-1) * z) + 1e-5 / 2 * b[1] ** 2
+
+    a, b = scipy.optimize.minimize(loss, [0.0, -0.5], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15}).x
+    return 2 ** (-a / b)
+
+
+def residual():
+    """The variance component of errors of scores with one score in each cell."""
+    by = [GRID.mean(axis, keepdims=True) for axis in ((2,), (1,), (0,))]
+    ones = [GRID.mean(axes, keepdims=True) for axes in ((1, 2), (0, 2), (0, 1))]
+    left = GRID - sum(by) + sum(ones) - GRID.mean()
+    return (left**2).sum() / (2 * 7 * 1)
+
+
+def moved():
+    before, after = (twin(y=Y[rows], a=A[rows], b=B[rows]) for rows in (~LATER, LATER))
+    return {("model_name", name, "difference"): after[name] - before[name] for name in before}
+
+
+def table_of(values, **names):
+    """A row for each value, and the names of its place."""
+    index = pd.MultiIndex.from_product(list(names.values()), names=list(names))
+    return pd.DataFrame({"value": np.asarray(values).reshape(-1)}, index).reset_index()
+
+
 #: Of a command: its table, its options, where a number stands in its answer (key, value, column), and what it is.
 NUMBERS = {
     "meta": (EVALUATED, ("--gold", "gold", "--resamples", 20),
@@ -262,11 +300,23 @@ NUMBERS = {
                   (("wins", "win"), ("ties", "tie"), ("losses", "loss"))}),
     "rankings": (RANKED, ("--resamples", 20), {("model_name", name, "rating"): rating for name, rating in
                                                twin(y=Y[WON], a=A[WON], b=B[WON]).items()}),
+    "compare-boards": (votes(day=np.where(LATER, "y", "x")),
+                       ("--by", "day", "--slices", "x,y", "--resamples", 20), moved()),
+    "error-budget": (table_of(GRID, model=[*"abc"], item=range(8), judge=["j1", "j2"]).rename(
+        columns={"value": "score"}), ("--random", "judge"), {("facet", "residual", "component"): residual()}),
+    "horizons": (table_of(RUNS.astype(int), agent=["f", "g"], task=range(8), run=range(4)).assign(
+        minutes=np.tile(np.repeat(LONG, 4), 2)).rename(columns={"value": "success"}), ("--resamples", 20),
+                 {("agent", name, "horizon"): horizon(solved) for name, solved in zip("fg", RUNS, strict=True)}),
 }  # fmt: skip
 USUAL = "decimal commas under a title"
 
 
-@pytest.mark.parametrize("command", NUMBERS)
+COMPILED = ("compare-boards", "error-budget", "horizons")  # seconds each
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=pytest.mark.slow) if name in COMPILED else name for name in NUMBERS]
+)
 @pytest.mark.parametrize("spelled", [USUAL, *(pytest.param(name, marks=pytest.mark.slow)
                                               for name in SPELLED if name != USUAL)])  # fmt: skip
 def test_other_commands(spelled, command, tmp_path):
@@ -282,5 +332,39 @@ def test_other_commands(spelled, command, tmp_path):
     else:
         board = accepted(Cell(data, ending=ending), tmp_path, command, *options)
     for (key, name, column), value in means.items():
-        found = board.loc[board[key] == name, column]
+        found = board.loc[(board[key] == name) & (board.get("level", 0.5) == 0.5), column]
         np.testing.assert_allclose(found, value, rtol=1e-6, atol=1e-6 * (column != "rating"))
+
+
+JUDGED_PAIRS = votes(item=np.arange(80) % 40, judge=np.where(np.arange(80) < 40, "k", "l"))
+SHARES = table_of((RNG.binomial(50, 0.5, (5, 4)) / 50).round(2), model=[*"abcde"], benchmark=["p", "q", "r", "s"])
+SCORED = votes(human=[WORDS[y] for y in Y], scores_a=RNG.integers(1, 10, 80), scores_b=RNG.integers(1, 10, 80))
+#: Commands whose numbers have twins in their own tests: strangely spelled, the same table gives the same ones.
+ALIKE = {
+    "panel": (JUDGED_PAIRS, ("--resamples", 20)),
+    "index": (SHARES.rename(columns={"value": "score"}), ("--resamples", 20)),
+    "next": (votes(), ("--k", 5)),
+    "audit": (votes(), ("--resamples", 20, "--parts", "board")),
+    "soft-elo": (SCORED, ("--resamples", 20)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ALIKE)
+def test_strange_spellings_give_the_same_numbers(command, tmp_path):
+    table, options = ALIKE[command]
+    spelled = {"plain": lambda frame: (csv(frame), "csv"), **SPELLED}
+    spelled.pop("rows upside down", None)  # draws of a panel and of a judge's scores follow the rows
+    boards = {}
+    for name, spell in spelled.items():
+        data, ending = spell(table)
+        boards[name] = accepted(Cell(data, ending=ending), tmp_path, command, *options)
+    for name, board in boards.items():
+        pd.testing.assert_frame_equal(board, boards["plain"], check_dtype=False, rtol=1e-9, obj=name)
+
+
+def test_an_audit_of_a_strange_file(tmp_path):
+    data, ending = SPELLED[USUAL](votes())
+    board = accepted(Cell(data, ending=ending), tmp_path, "audit", "--resamples", 20, "--parts", "board")
+    (first, one), (second, two) = sorted(twin().items(), key=lambda item: -item[1])[:2]
+    assert f"{first} is {one - two:.1f} Elo above {second}" in board["finding"].iloc[0]
