@@ -182,7 +182,7 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         yield Use("Which battles tell most?", ("next", "{}", *options, "--k", "100"), why)
         yield from _arena(frame, options)
         return
-    if words := _with_blanks(frame):
+    if words := with_blanks(frame):
         yield words
         return
     for won, lost in _WON:
@@ -196,7 +196,7 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
             return
 
 
-def _with_blanks(frame: pd.DataFrame) -> Use | None:
+def with_blanks(frame: pd.DataFrame) -> Use | None:
     """Votes whose labels are words of the file's own, or the numbers of two sides: what they mean is to be said."""
     for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
         rest = [name for name in map(str, frame) if name not in (a, b)]

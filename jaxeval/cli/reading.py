@@ -100,13 +100,14 @@ class Reading(Competitor, VoteReading):
         from jaxeval.data.published_formats import format_of_names
         from jaxeval.data.table_files import head_names, naming
 
-        said = [self.winner, self.target, self.scores, self.counts, self.winner_model, self.labels, self.count]
+        said = [self.winner, self.target, self.scores, self.counts, self.winner_model, self.count]
         if any(x is not None for x in said) or (self.model_a, self.model_b) != ("model_a", "model_b"):
             return {}
+        from jaxeval.cli.file_uses import with_blanks
         from jaxeval.data.file_heads import read_head
         from jaxeval.data.file_lists import local_file
         from jaxeval.data.form_votes import about_questions, blind_questions
-        from jaxeval.data.found_columns import found_votes
+        from jaxeval.data.found_columns import arguments_of, found_votes
 
         first = names_of(paths)[0]
         names = head_names(local_file(first))
@@ -119,6 +120,10 @@ class Reading(Competitor, VoteReading):
         if rows is not None and len({name.strip() for name in rows}) == rows.shape[1]:  # values separated by ", ", say
             rows = without_blanks(rows, list(rows))[0].rename(columns=str.strip)
         found = None if rows is None else found_votes(rows)
+        use = with_blanks(rows) if found is None and rows is not None and self.labels else None
+        if use is not None and "--labels" in use.words:
+            options = use.words[2 : use.words.index("--labels")]  # whose blanks the labels fill
+            found = arguments_of(options), options, use.why
         if found is not None:
             columns, options, why = found
             tell(f"{first}: {why}; read as {shlex.join(options)}" if options else f"{first}: {why}")

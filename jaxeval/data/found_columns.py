@@ -234,14 +234,14 @@ def found_votes(frame: pd.DataFrame) -> tuple[dict[str, Any], tuple[str, ...], s
         ways = list(results_of(frame, *sides))
         if not ways or any(hint for *_, hint in ways):
             continue
-        every = [_arguments(options) for options, *_ in ways]
+        every = [arguments_of(options) for options, *_ in ways]
         targets = [Battles.from_pandas(frame, **given).target for given in every]
         if all(np.array_equal(targets[0], target) for target in targets):
             return every[0], ways[0][0], f"two sides in {quoted(sides)}, {ways[0][1]}"
     return None
 
 
-def _arguments(options: Sequence[str]) -> dict[str, Any]:
+def arguments_of(options: Sequence[str]) -> dict[str, Any]:
     """The arguments of `Battles.from_pandas` that options stand for."""
     names = [name.removeprefix("--").replace("-", "_") for name in options[::2]]
     return {name: tuple(value.split(":")) if name in ("scores", "counts") else value
