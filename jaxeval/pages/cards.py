@@ -41,7 +41,9 @@ def save_card(table: pd.DataFrame, path: str | Path, finding: str, about: str) -
     axis = figure.subplots()
     names = [f"{rank}  {shown_name(name)}" for rank, name in zip(shown["rank"], shown["model_name"], strict=True)]
     ends = shown[["rating", "rating_lower", "rating_upper"]]
-    draw_intervals(axis, names, ends, shown["tier"] if "tier" in shown else pd.Series(dtype="Int64"))
+    # Shaded is who may be first, by the test of the title; tiers, which compare all pairs, would say something else.
+    first = (shown["rank_best"] == 1).map({True: 1, False: 2}) if "rank_best" in shown else pd.Series(dtype="Int64")
+    draw_intervals(axis, names, ends, first)
     axis.tick_params(labelsize=15)
     text: dict[str, Any] = {"x": 0.03, "parse_math": False, "wrap": True}
     figure.text(y=0.96, s=drawable(finding), va="top", fontsize=21, fontweight="bold", **text)
