@@ -27,6 +27,7 @@ from jaxeval.ratings.thin_models import (
     Penalised,
     apart_from_others,
     dispersion,
+    inverse_and_leverage,
     penalised_board,
     too_vague,
 )
@@ -194,7 +195,7 @@ class BradleyTerryFit(Result):
         """Wald confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``; NaN without a finite rating.
 
         They are rating -+ z error. The error is that of ``standard_errors_hessian`` times sqrt(`dispersion`), as these
-        take ties for wins and losses. In a clustered fit each model takes the larger one of this interval and that of
+        take ties for wins and losses. With Firth's penalty the battles that it adds count as battles. In a clustered fit each model takes the larger one of this interval and that of
         ``standard_errors``, with Student's quantile and the degrees of freedom of `freedom` (Bell and McCaffrey 2002;
         Pustejovsky and Tipton 2018, DOI 10.1080/07350015.2016.1247004).
 
@@ -215,7 +216,7 @@ class BradleyTerryFit(Result):
             >>> fit.interval(0.9).round().loc["model-1"].tolist()
             [942.0, 1089.0]
         """
-        ends = self._wald(self.ratings, self._model_based, self.dispersion, level)
+        ends = self._wald(self.ratings, self._of_battles, self.dispersion, level, self._sandwich_if_clusters)
         kind = self.settings.interval if kind is None else kind
         return self.with_penalised(ends, level, self.thin) if kind == "auto" else ends
 
@@ -227,7 +228,7 @@ class BradleyTerryFit(Result):
         rated = np.where(self._board.active, theta, np.nan)  # these hold the gauge
         shift = np.nanmean(self.scale.aligned_ratings(rated[None], self.theta)[0] - self.scale.unit * rated)
         centre = pd.Series(self.scale.unit * theta + shift, self.ratings.index)
-        own = self._wald(centre, covariance, self._dispersion(theta), level)
+        own = self._wald(centre, covariance, self._dispersion(theta), level, self._penalised_sandwich)
         own.loc[self.standing == "undefeated", "upper"] = np.inf
         own.loc[self.standing == "winless", "lower"] = -np.inf
         return ends.mask(pd.Series(which, self.ratings.index), own)
@@ -237,9 +238,9 @@ class BradleyTerryFit(Result):
 
         NaN without a finite rating.
         """
-        error = np.sqrt(self.dispersion) * self._of_differences(self._model_based, rows)
+        error = np.sqrt(self.dispersion) * self._of_differences(self._of_battles, rows)
         if self.n_clusters is not None:
-            error = np.fmax(error, self._of_clusters(rows, level))
+            error = np.fmax(error, self._of_clusters(self._sandwich, rows, level))
         ratings = np.where(self._board.active, self.scale.unit * self.theta, np.nan)
         return ratings[rows, None] - ratings, self.scale.unit * error
 
@@ -248,10 +249,10 @@ class BradleyTerryFit(Result):
         own = np.diag(covariance)
         return np.asarray(np.sqrt(np.maximum(own[rows, None] + own - 2 * covariance[rows], 0)))
 
-    def _of_clusters(self, rows: NDArray[np.intp], level: float) -> Float:
+    def _of_clusters(self, sandwich: Float, rows: NDArray[np.intp], level: float) -> Float:
         """(R, M) errors of differences over clusters, by Student's quantile; infinite for one cluster."""
         wider = widening(self.freedom, level)
-        errors = self._of_differences(self._sandwich, rows)
+        errors = self._of_differences(sandwich, rows)
         return wider * errors if np.isfinite(wider) else np.full(errors.shape, np.inf)
 
     def penalised_differences(self, rows: NDArray[np.intp], level: float = 0.95) -> tuple[Float, Float]:
@@ -269,16 +270,19 @@ class BradleyTerryFit(Result):
             wider, active = widening(self.freedom, level), self._board.active
             times = wider * np.sqrt(self.n_battles.sum() / 2 / (self.n_effective_clusters or 1.0))
             alike = times * error if np.isfinite(times) else np.full(error.shape, np.inf)
-            error = np.fmax(error, np.where(active[rows, None] & active, self._of_clusters(rows, level), alike))
+            of_clusters = self._of_clusters(self._penalised_sandwich, rows, level)
+            error = np.fmax(error, np.where(active[rows, None] & active, of_clusters, alike))
         difference = self.scale.unit * (theta[rows, None] - theta)
         return np.where(met, difference, np.nan), np.where(met, self.scale.unit * error, np.nan)
 
-    def _wald(self, centre: pd.Series, covariance: Float, dispersion: float, level: float) -> pd.DataFrame:
+    def _wald(
+        self, centre: pd.Series, covariance: Float, dispersion: float, level: float, sandwich: Float | None
+    ) -> pd.DataFrame:
         variance = np.maximum(np.diag(self.scale.covariance(covariance)), 0)
         half = pd.Series(normal_quantile(level) * np.sqrt(dispersion * variance), self.ratings.index)
-        if self.n_clusters is not None:
+        if sandwich is not None:
             wider = widening(self.freedom, level)  # infinite for one cluster, which shows no uncertainty at all
-            of_clusters = wider * normal_quantile(level) * self.standard_errors
+            of_clusters = wider * normal_quantile(level) * self._errors(sandwich)
             half = np.fmax(half, of_clusters) if np.isfinite(wider) else half * np.nan
         return pd.DataFrame({"lower": centre - half, "upper": centre + half}).where(np.isfinite(centre), np.nan)
 
@@ -335,7 +339,21 @@ class BradleyTerryFit(Result):
 
     @property
     def _in_closed_form(self) -> Penalised:
-        return self._penalised or Penalised(self.theta, self._model_based)
+        return self._penalised or Penalised(self.theta, self._of_battles)
+
+    @cached_property
+    def _penalised_sandwich(self) -> Float | None:
+        """(M, M) sandwich covariance of the penalised strengths over clusters; None without clusters."""
+        if self.n_clusters is None or self._penalised is None:
+            return self._sandwich_if_clusters
+        theta, covariance = self._penalised
+        there = self._board._replace(theta=np.where(self._board.active, theta, 0.0))
+        squares = score_squares(there.scores(), there.cells.count, self._drawn)
+        return np.asarray(covariance @ squares @ covariance)
+
+    @property
+    def _sandwich_if_clusters(self) -> Float | None:
+        return None if self.n_clusters is None else self._sandwich
 
     @cached_property
     def _penalised(self) -> Penalised | None:
@@ -478,6 +496,21 @@ class BradleyTerryFit(Result):
         """(M, M) covariance if the model is right and battles are independent."""
         m, inverse = len(self._board.theta), self._inverse
         return np.asarray(inverse @ self._likelihood.score_variance() @ inverse)[:m, :m]
+
+    @cached_property
+    def _of_battles(self) -> Float:
+        """(M, M) `_model_based`, in whose information battles that Firth's penalty adds count, too."""
+        board = self._likelihood
+        if self.settings.penalty != "firth" or not isinstance(board, Board):
+            return self._model_based
+        rated, covariance = np.flatnonzero(board.active), np.zeros_like(self._model_based)
+        own = np.ix_(rated, rated)
+        n, p = board.rated_tables()[0][own], board.expected(self.theta[:, None] - self.theta)[own]
+        inverse = inverse_and_leverage(n + inverse_and_leverage(n, p)[1], p)[0]
+        v = n * p * (1 - p)
+        excess = board.score_variance()[own] - (np.diag(v.sum(1)) - v)  # 0 but for weights
+        covariance[own] = inverse + inverse @ excess @ inverse
+        return covariance
 
     def _errors(self, covariance: Float) -> pd.Series:
         errors = np.sqrt(np.maximum(np.diag(self._scale.covariance(covariance)), 0))

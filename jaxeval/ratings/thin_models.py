@@ -1,9 +1,10 @@
 """Models with few battles: their penalised strengths and errors, from which their intervals come.
 
 Percentiles of resamples fall short where battles are few: those of 95 % hold .93 at 20 battles a model. Wald's interval
-about the maximum of Firth's penalised likelihood holds .95 to .98 there. So a board whose ratings have no penalty takes
-that interval for its thin models alone. It is found with NumPy: to compile the program that fits every resample with
-the penalty takes longer than all else on a small board.
+about the maximum of Firth's penalised likelihood holds .96 there, if the battles that the penalty adds count in the
+information, too: without them it is a tenth too long at 10 battles a model, and holds .98. So a board whose ratings
+have no penalty takes that interval for its thin models alone. It is found with NumPy: to compile the program that fits
+every resample with the penalty takes longer than all else on a small board.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Penalised(NamedTuple):
     """The maximum of the log-likelihood + 1/2 log det information, in logits."""
 
     theta: Float  # (M,) mean 0
-    covariance: Float  # (M, M) pseudo-inverse of the information there
+    covariance: Float  # (M, M) pseudo-inverse of the information there, with that of the penalty's battles
 
 
 @dataclass(frozen=True)
@@ -63,21 +64,32 @@ def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
     m, theta = len(start), start - start.mean()
     for _ in range(_MOST_STEPS):
         p = 1 / (1 + np.exp(theta - theta[:, None]))
-        v = n * p * (1 - p)
         try:
-            inverse = np.linalg.inv(np.diag(v.sum(1)) - v + 1 / m) - 1 / m
+            inverse, leverage = inverse_and_leverage(n, p)
         except np.linalg.LinAlgError:
             return None
-        own = np.diag(inverse)
-        leverage = v * (own[:, None] + own - 2 * inverse)
         step = inverse @ (wins.sum(1) + leverage.sum(1) / 2 - ((n + leverage) * p).sum(1))
         longest = np.abs(step).max()
         if not np.isfinite(longest):
             return None
         if longest < _TOLERANCE:
-            return Penalised(theta, inverse)
+            return Penalised(theta, inverse_and_leverage(n + leverage, p)[0])
         theta = theta + step * min(1.0, _LONGEST_STEP / longest)
     return None
+
+
+def inverse_and_leverage(n: Float, p: Float) -> tuple[Float, Float]:
+    """(M, M) pseudo-inverse of the information of ``n`` battles won with probability ``p``, and leverages of pairs.
+
+    The leverage of a pair is the number of battles that Firth's penalty adds to it.
+
+    Raises:
+        numpy.linalg.LinAlgError: the models did not all meet, directly or through others.
+    """
+    v, m = n * p * (1 - p), len(n)
+    inverse = np.linalg.inv(np.diag(v.sum(1)) - v + 1 / m) - 1 / m
+    own = np.diag(inverse)
+    return inverse, v * (own[:, None] + own - 2 * inverse)
 
 
 def penalised_board(board: Board, main: Bool) -> Penalised | None:
@@ -162,7 +174,7 @@ def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | N
             break
     else:
         return None
-    v = n * (p := 1 / (1 + np.exp(theta[second] - theta[first]))) * (1 - p)
+    v = (n + added) * (p := 1 / (1 + np.exp(theta[second] - theta[first]))) * (1 - p)
     of_model, spread = np.where(thin, total(v, v), 1.0), np.where(thin, 0.0, variance)
     for _ in range(_MOST_LOCAL_STEPS):
         found = np.where(thin, (1 + total(v * spread[second], v * spread[first])) / of_model, spread)

@@ -67,7 +67,11 @@ def test_strengths_are_those_of_a_fit_with_hat_values(seed):
     square = twins.information(theta, wins**2)  # the weight of each battle, squared
     errors = ELO_PER_LOGIT * np.sqrt(np.diag(inverse @ square @ inverse))
     np.testing.assert_allclose(fit.standard_errors_hessian, errors, rtol=1e-7)
-    half = norm.ppf(0.95) * fit.standard_errors_hessian
+    n, p = wins + wins.T, 1 / (1 + np.exp(theta - theta[:, None]))  # intervals count the battles that the penalty adds
+    added = n * p * (1 - p) * (np.diag(inverse)[:, None] + np.diag(inverse) - 2 * inverse)
+    of_penalty = np.diag((added * p * (1 - p)).sum(1)) - added * p * (1 - p)
+    inverse = np.linalg.pinv(twins.information(theta, wins) + of_penalty, hermitian=True)
+    half = norm.ppf(0.95) * ELO_PER_LOGIT * np.sqrt(np.diag(inverse @ (square + of_penalty) @ inverse))
     interval = fit.interval(0.9)
     np.testing.assert_allclose(interval["lower"], fit.ratings - half, rtol=1e-9)
     np.testing.assert_allclose(interval["upper"], fit.ratings + half, rtol=1e-9)

@@ -58,7 +58,12 @@ def test_the_penalised_fit_is_that_of_the_kernel(few):
     fit, firth = jaxeval.fit_bradley_terry(few), jaxeval.fit_bradley_terry(few, penalty="firth")
     found = penalised(*fit._likelihood.rated_tables(), fit.theta)
     np.testing.assert_allclose(found.theta, firth.theta, atol=1e-6)
-    np.testing.assert_allclose(np.diag(found.covariance), (firth.standard_errors_hessian / ELO) ** 2, rtol=1e-6)
+    n, p = fit._likelihood.rated_tables()[0], firth.win_probability.to_numpy()
+    plain = firth._model_based  # without the battles of the penalty: five, one less than models
+    added = n * p * (1 - p) * (np.diag(plain)[:, None] + np.diag(plain) - 2 * plain)
+    assert np.triu(added, 1).sum() == pytest.approx(5)
+    v = (n + added) * p * (1 - p)
+    np.testing.assert_allclose(found.covariance, np.linalg.pinv(np.diag(v.sum(1)) - v), atol=1e-6)
     np.testing.assert_allclose(fit.interval(), firth.interval(), atol=1e-3)
     assert fit.thin.all()
     assert np.abs(fit.interval(kind="wald") - fit.interval()).max(axis=None) > 1
@@ -163,7 +168,7 @@ def test_differences_of_few_battles_are_penalised(few, rich):
     """By hand from the penalised fit; pairs of models with many battles have percentiles."""
     board, firth = jaxeval.bootstrap(few, 100), jaxeval.fit_bradley_terry(few, penalty="firth")
     lower, upper = board.difference_interval(0.9)
-    error = firth.dispersion * firth._model_based
+    error = firth.dispersion * firth._of_battles
     a, b = 1, 4
     half = norm.ppf(0.95) * np.sqrt(error[a, a] + error[b, b] - 2 * error[a, b])
     centre = firth.theta[a] - firth.theta[b]
@@ -224,8 +229,8 @@ class TestTheAnswer:
             ([1.0, 0.5], "too few games to say who leads: x is first with "),
             ([1.0] * 19 + [0.0], "x leads with "),
             ([1.0] * 299 + [0.0], "x leads with "),
-            ([1.0] * 9, "no model can be ranked"),
-            ([1.0] * 10, "x leads: undefeated in 10 battles, so that it has no finite rating, and ahead of all others"),
+            ([1.0] * 8, "no model can be ranked"),
+            ([1.0] * 9, "x leads: undefeated in 9 battles, so that it has no finite rating, and ahead of all others"),
             ([0.5] * 20, "x and y are level, first with 1000.0 ("),
             ([1.0, 0.0], "too few games to say who leads: x and y are level, first with "),
         ],
@@ -348,8 +353,8 @@ class TestManyModels:
         order = fit.ratings.index.get_indexer(["k", "b", "a"])
         theta, variance = nearby(fit._board, fit.ratings.index != "k", np.zeros(3))
         np.testing.assert_allclose(theta, 0, atol=1e-6)
-        # v = 1/4 each: x_a = 4 + x_b and x_b = 2 + x_a / 2, where the true errors are 8 and 4.
-        np.testing.assert_allclose(variance[order], [0, 8, 12], rtol=5e-3)
+        # v = 3/8 and 1/2: x_a = 2 + x_b and x_b = (8 + 4 x_a) / 7, where the true errors are 4 and 2.
+        np.testing.assert_allclose(variance[order], [0, 16 / 3, 22 / 3], rtol=5e-3)
 
 
 @pytest.mark.slow
