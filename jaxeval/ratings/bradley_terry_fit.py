@@ -313,7 +313,7 @@ class BradleyTerryFit(Result):
     def vague(self) -> Bool:
         """(M,) models of fewer than 200 battles whose rating has a penalised standard error above 100 Elo.
 
-        That is the error of a dozen even battles. None where there is no penalised fit.
+        That is the error of eleven even battles. None where there is no penalised fit.
         """
         if not (self.thin & self._board.active).any():
             return np.zeros(len(self.ratings), bool)
