@@ -214,7 +214,7 @@ class BradleyTerryFit(Result):
             >>> import jaxeval
             >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(40, 3, seed=0))
             >>> fit.interval(0.9).round().loc["model-1"].tolist()
-            [942.0, 1089.0]
+            [944.0, 1087.0]
         """
         ends = self._wald(self.ratings, self._of_battles, self.dispersion, level, self._sandwich_if_clusters)
         kind = self.settings.interval if kind is None else kind

@@ -102,11 +102,24 @@ def test_clusters_count_whole():
     assert "pairing" in jaxeval.audit(timed.assign(voter=1), cluster="voter", **options).absent
 
 
+def drifting(seed, m=12, n=2000):
+    """Votes of random pairs of models that play unequally often, enter one after the other, drift and jump."""
+    rng = np.random.default_rng([6, seed])
+    when, entry = np.arange(n)[:, None] / n, np.where(np.arange(m) < m // 3, 0, rng.uniform(0, 0.9, m))
+    theta = rng.normal(0, 0.7, m) + rng.normal(0, 0.7, m) * (2 * when - 1) + rng.normal(0, 0.7, m) * (when > 0.5)
+    liking = np.where(when >= entry, np.log(rng.dirichlet(np.full(m, 3.0))), -np.inf)
+    a, b = np.argsort(-(liking + rng.gumbel(size=(n, m))))[:, :2].T
+    won = rng.random(n) < expit(theta[np.arange(n), a] - theta[np.arange(n), b])
+    return pd.DataFrame({"model_a": a, "model_b": b, "target": won.astype(float)})
+
+
 @pytest.mark.slow
 def test_how_often_it_alarms():
     """200 boards of random pairs, and 100 of pairs that running ratings chose."""
     random = np.array([z_of(played(seed)) for seed in range(200)])
     assert np.mean(np.abs(random) > 1.96) < 0.05 + 3 * 0.0154
+    drifted = np.array([z_of(drifting(seed)) for seed in range(200)])
+    assert np.mean(np.abs(drifted) > 1.96) < 0.05 + 3 * 0.0154
     of_voters = np.array([found_in(own, own["voter"].to_numpy())[2] for own in map(sessions, range(200))])
     assert np.mean(of_voters < 0.05) < 0.05 + 3 * 0.0154
     matched = np.array([z_of(played(seed, matched=True)) for seed in range(100)])
