@@ -195,9 +195,10 @@ class BradleyTerryFit(Result):
         """Wald confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``; NaN without a finite rating.
 
         They are rating -+ z error. The error is that of ``standard_errors_hessian`` times sqrt(`dispersion`), as these
-        take ties for wins and losses. With Firth's penalty the battles that it adds count as battles. In a clustered fit each model takes the larger one of this interval and that of
-        ``standard_errors``, with Student's quantile and the degrees of freedom of `freedom` (Bell and McCaffrey 2002;
-        Pustejovsky and Tipton 2018, DOI 10.1080/07350015.2016.1247004).
+        take ties for wins and losses. With Firth's penalty the battles that it adds count as battles. In a clustered
+        fit each model takes the larger one of this interval and that of ``standard_errors``, with Student's quantile
+        and the degrees of freedom of `freedom` (Bell and McCaffrey 2002; Pustejovsky and Tipton 2018, DOI
+        10.1080/07350015.2016.1247004).
 
         Args:
             level: of each interval by itself.

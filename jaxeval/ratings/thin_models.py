@@ -61,7 +61,7 @@ def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
     Returns:
         None where the steps do not end.
     """
-    m, theta = len(start), start - start.mean()
+    theta = start - start.mean()
     for _ in range(_MOST_STEPS):
         p = 1 / (1 + np.exp(theta - theta[:, None]))
         try:
