@@ -331,7 +331,8 @@ def _drawn(battles: Battles, options: dict[str, Any], random: Sequence[str] = ()
     """Draws of one board, and the options of its table."""
     from jaxeval.ratings.bootstrap import bootstrap
 
-    shown = {name: options[name] for name in ("level", "min_battles", "simultaneous_ranks") if name in options}
+    table_options = ("level", "min_battles", "simultaneous_ranks")
+    shown: dict[str, Any] = {name: options[name] for name in table_options if name in options}
     drawn = {name: value for name, value in options.items() if name not in shown}
     if random:
         drawn = {name: value for name, value in drawn.items() if name not in ("by", "rank_at_most")} | {
