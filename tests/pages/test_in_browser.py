@@ -390,7 +390,7 @@ def test_readable_without_script(visit, file):
         "board",
         *(
             pytest.param(view, marks=pytest.mark.slow)
-            for view in ("intervals", "pairs", "categories", "what-if", "about")
+            for view in ("intervals", "prices", "pairs", "categories", "what-if", "about")
         ),
     ],
 )
