@@ -267,11 +267,12 @@ class BradleyTerryFit(Result):
         met = self.component.to_numpy() == 1
         met = met[rows, None] & met
         error = np.sqrt(self._dispersion(theta)) * self._of_differences(covariance, rows)
-        if self.n_clusters is not None:
+        sandwich = self._penalised_sandwich
+        if sandwich is not None:
             wider, active = widening(self.freedom, level), self._board.active
             times = wider * np.sqrt(self.n_battles.sum() / 2 / (self.n_effective_clusters or 1.0))
             alike = times * error if np.isfinite(times) else np.full(error.shape, np.inf)
-            of_clusters = self._of_clusters(self._penalised_sandwich, rows, level)
+            of_clusters = self._of_clusters(sandwich, rows, level)
             error = np.fmax(error, np.where(active[rows, None] & active, of_clusters, alike))
         difference = self.scale.unit * (theta[rows, None] - theta)
         return np.where(met, difference, np.nan), np.where(met, self.scale.unit * error, np.nan)

@@ -89,7 +89,7 @@ def inverse_and_leverage(n: Float, p: Float) -> tuple[Float, Float]:
     v, m = n * p * (1 - p), len(n)
     inverse = np.linalg.inv(np.diag(v.sum(1)) - v + 1 / m) - 1 / m
     own = np.diag(inverse)
-    return inverse, v * (own[:, None] + own - 2 * inverse)
+    return np.asarray(inverse), np.asarray(v * (own[:, None] + own - 2 * inverse))
 
 
 def penalised_board(board: Board, main: Bool) -> Penalised | None:
