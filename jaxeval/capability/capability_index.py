@@ -333,6 +333,12 @@ def capability_index(
         # Resamples of one score are that score: they do not show its error.
         drawn = np.where(alone, np.nan, drawn)
         warnings.append(f"one score shows no error, so there is no interval and no rank: {named(cells.models[alone])}")
+    lonely = cells.benchmarks[np.bincount(cells.benchmark) == 1]
+    if len(lonely):
+        warnings.append(
+            f"{counted(len(lonely), 'benchmark')} with one model, whose score fits itself and tells nothing of others: "
+            f"{named(lonely)}"
+        )
     few = int((n_each < FEW_BENCHMARKS).sum())
     if few:
         warnings.append(f"{counted(few, 'model has', 'models have')} fewer than {FEW_BENCHMARKS} benchmarks")

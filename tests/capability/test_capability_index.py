@@ -193,6 +193,12 @@ def test_bad_data(scores, change, options, error):
         jaxeval.capability_index(change(scores), **options, **RUN)
 
 
+def test_a_benchmark_of_one_model_is_told(scores):
+    row = pd.DataFrame({"model": ["model-01"], "benchmark": "lonely", "score": 0.5})
+    found = jaxeval.capability_index(pd.concat([scores, row]), **RUN)
+    assert [text for text in found.warnings if "benchmark with one model" in text and text.endswith("lonely")]
+
+
 def test_a_model_of_one_score_leads_nobody(scores):
     """Its resamples are all alike, and show no error."""
     more = pd.concat([scores, pd.DataFrame({"model": ["solo"], "benchmark": "benchmark-1", "score": 1.0})])
