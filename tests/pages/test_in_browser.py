@@ -323,6 +323,9 @@ def test_history_and_moves(visit, tmp_path):
     assert page.locator(".panel.history path.line").count() == 4
     open_view(page, "Board")
     assert "Since 2026-09-11" in page.locator(".panel.board thead").inner_text()
+    for cell in page.locator(".panel.board td.since > span").all():  # in colour where it is more than chance gives
+        moved, half = map(float, re.findall(r"[\d.]+", cell.get_attribute("title").replace("95%", "")))
+        assert (cell.get_attribute("class") == "same") == (moved <= half)
 
 
 @pytest.mark.slow
