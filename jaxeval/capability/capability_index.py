@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, Unpack
 
 import jax
@@ -41,6 +41,7 @@ CLIP = 1e-3
 _TOLERANCE, _REFIT = 1e-7, 1e-4  # of the gradient
 _MEAN, _SD = 100.0, 15.0  # of the index over models, without anchors
 FEW_BENCHMARKS = 4
+_PERMUTATIONS = 999
 
 
 class _Cells(NamedTuple):
@@ -91,6 +92,10 @@ class CapabilityIndex(Result):
             {"model": draws.names, "index": draws.estimate, **_ends(draws, self.level), "standard_error": error}
         )
         ranks = self._compared.ranks(self.level, among=self._ranked)
+        if self._may_be_equal:
+            ranked = pd.array(np.where(self._ranked, 1, 0), "Int64")
+            ranked[~self._ranked] = pd.NA
+            ranks = ranks.assign(rank_best=ranked, rank_worst=ranked * int(self._ranked.sum()), tier=ranked)
         for name in ("rank_best", "rank_worst", "tier"):
             table[name] = ranks[name].array
         table["n_benchmarks"] = n
@@ -98,6 +103,20 @@ class CapabilityIndex(Result):
         table = table.iloc[np.lexsort((-table["index"], ~self._ranked))].reset_index(drop=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         return Table.of(table, f"Capability index of {counted(len(table), 'model')}", tuple(table)[:4])
+
+    @property
+    def _may_be_equal(self) -> bool:
+        """Whether chance alone may make such differences of all models, by ``p_equal``: no rank is told then."""
+        return self.p_equal > max(1 - self.level, 1 / (_PERMUTATIONS + 1))
+
+    @cached_property
+    def p_equal(self) -> float:
+        """The p-value of all models being equal: scores are permuted within benchmarks, 999 times.
+
+        Without it resamples of equal models, whose noise alone makes the scale, told .27 of 12 models apart that were
+        equal, at level .9.
+        """
+        return _p_of_equal_models(self._cells, self.settings["seed"])
 
     @property
     def _compared(self) -> Draws:
@@ -135,6 +154,11 @@ class CapabilityIndex(Result):
         who = f"{visible_line(best['model'])} has the highest index, {best['index']:.1f}{ends}"
         if not self._ranked.any():
             return ["no model has two scores, which a rank needs"]
+        if self._may_be_equal:
+            n = int(self._ranked.sum())
+            return [
+                f"{who}; these scores do not tell the {n:,} models apart (p = {self.p_equal:.2g}): all ranks are open"
+            ]
         apart = self._compared.differences(self._ranked).apart_from(self.joint.names.get_loc(best["model"]), self.level)
         others = [visible_line(name) for name in self.joint.names[self._ranked & ~apart] if name != best["model"]]
         sure = f"at the {self.level:.0%} level"
@@ -480,6 +504,32 @@ def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.IndexSc
     else:
         units = {"cluster": np.asarray(cells.benchmarks)[cells.benchmark]}
     return draws_of(statistic, data, n_resamples=settings["n_resamples"], seed=settings["seed"], **units, **running)
+
+
+def _p_of_equal_models(cells: _Cells, seed: int) -> float:
+    """Return the p-value of the models' mean standard scores, where scores are permuted within benchmarks.
+
+    Among equal models each benchmark's scores may stand in any order, whatever their spread. The statistic is
+    sum_m n_m zbar_m^2; a p-value is (1 + permutations that reach it) / (1 + permutations).
+    """
+    order = np.argsort(cells.benchmark, kind="stable")
+    model, benchmark, share = cells.model[order], cells.benchmark[order], cells.share[order]
+    n = np.bincount(benchmark)
+    centred = share - (np.bincount(benchmark, share) / n)[benchmark]
+    spread = np.sqrt(np.bincount(benchmark, centred**2) / n)[benchmark]
+    z = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+    n_models, each = len(cells.models), np.bincount(model)
+
+    def statistic(z: Float) -> Float:
+        rows = np.arange(len(z))[:, None] * n_models + model
+        return (np.bincount(rows.ravel(), z.ravel(), len(z) * n_models).reshape(-1, n_models) ** 2 / each).sum(1)
+
+    rng, reached = np.random.default_rng(seed), 0
+    observed = statistic(z[None])[0] * (1 - 1e-9)
+    for size in np.diff(np.linspace(0, _PERMUTATIONS, 10, dtype=int)):
+        # Benchmarks stay in their places, and their scores are sorted by chance.
+        reached += int((statistic(z[np.argsort(benchmark + rng.random((size, len(z))), 1)]) >= observed).sum())
+    return (1 + reached) / (1 + _PERMUTATIONS)
 
 
 def _left(n_each: Int, cells: _Cells) -> Float:

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import jaxeval
+from jaxeval.capability.capability_index import _cells, _p_of_equal_models
 from jaxeval.errors import DataError
 
 RUN = {"n_resamples": 30, "progress": False}
@@ -255,3 +256,25 @@ def test_coverage():
         inside.append(np.delete((ends[:, 0] <= truth) & (truth <= ends[:, 1]), [9, 34]).mean())
     error = np.std(inside, ddof=1) / np.sqrt(len(inside))
     assert 0.88 - 3 * error < np.mean(inside) < 0.92 + 3 * error
+
+
+def test_equal_models_have_no_rank(found):
+    """P-values of equal models are uniform, and where they do not reject, the answer and the ranks say so."""
+    rng = np.random.default_rng(0)
+
+    def table():
+        share = rng.binomial(100, rng.uniform(0.2, 0.9, 8), (12, 8)) / 100
+        cells = [(f"model-{m:02d}", f"b{b}", share[m, b]) for m in range(12) for b in range(8)]
+        return pd.DataFrame(cells, columns=["model", "benchmark", "score"])
+
+    none = {"model": None, "benchmark": None, "score": None}
+    p = np.array([_p_of_equal_models(_cells(table(), none, None), 0) for _ in range(50)])
+    assert abs(p.mean() - 0.5) < 3 * p.std() / np.sqrt(len(p))
+    assert (p <= 0.1).mean() < 0.1 + 3 * np.sqrt(0.09 / len(p))
+    equal = jaxeval.capability_index(table(), **RUN)
+    assert equal.p_equal > 0.1
+    assert "do not tell the 12 models apart (p = " in equal.answer.sentences[0]
+    assert (equal.table["rank_best"] == 1).all()
+    assert (equal.table["rank_worst"] == 12).all()
+    assert (equal.table["tier"] == 1).all()
+    assert found.p_equal == 0.001
