@@ -432,6 +432,8 @@ class Bootstrap(Result):
         rated = np.isfinite(ratings.to_numpy())
         if not rated.any():
             return f"no {self.competitor.one} can be ranked: {self._why_unrated}"
+        if not ranked.any() and not self.fit.converged:
+            return f"no {self.competitor.one} can be ranked: the fit {self.fit.status}, so ratings are no estimates"
         among = np.flatnonzero(ranked if ranked.any() else rated)
         strength = np.round(self.fit.theta[among], 9)  # equal models differ by rounding
         order = np.lexsort([self.models[among].astype(str), -strength])

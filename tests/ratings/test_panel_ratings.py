@@ -1,6 +1,7 @@
 """Panels of judges without gold: against a naive fit by a general optimizer, planted truths, what cannot be told."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -435,3 +436,11 @@ def test_judges_of_unrated_models_tell_who_met(verdicts):
     few = few.replace(r"^(model|judge)-", r"other-\1-", regex=True)
     panel = fit_judge_panel(pd.concat([verdicts, few]), B)
     assert any("2 groups that never met (5, 5 models)" in message for message in panel.warnings)
+
+
+def test_a_fit_without_an_end_ranks_nobody(panel):
+    """A judge that hardly follows the others may leave the likelihood without a maximum."""
+    endless = replace(panel, fit=replace(panel.fit, converged=False, status="stopped before converging"))
+    said = endless.first_sentence(min_battles=10**6)
+    assert said == "no model can be ranked: the fit stopped before converging, so ratings are no estimates"
+    assert endless.first_sentence() == panel.first_sentence()
