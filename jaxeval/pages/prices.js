@@ -38,13 +38,33 @@ function onFront(points) {
 	return front;
 }
 
-/** Points with `front` and `chance`: the share of draws, of normals as wide as the intervals, with the point on the front. */
-function withFront(points, level) {
+/** What a point of rating is worth in prices, by a slider from 0 to 100: from next to nothing to any price on the board. */
+function worthOf(points, slider) {
+	const [cheap, dear] = rangeOf(points.map(({ price }) => price));
+	const [low, high] = rangeOf(points.map(({ rating }) => rating));
+	const [least, most] = [cheap / (high - low || 1) / 10, (dear / (high - low || 1)) * 100];
+	return Number((least * (most / least) ** (Math.min(Math.max(slider, 0), 100) / 100)).toPrecision(2));
+}
+
+/** Which point is worth most, its price paid, where a point of rating is worth `worth`. */
+function worthMost(points, worth) {
+	let best = 0;
+	points.forEach(({ price, rating }, k) => {
+		if (worth * rating - price > worth * points[best].rating - points[best].price) best = k;
+	});
+	return best;
+}
+
+/**
+ * Points with `front` and `chance`: the share of draws, of normals as wide as the intervals, with the point on the front;
+ * and with `most` and `surely`: whether it is worth most where a point of rating is worth `worth`, and in which share.
+ */
+function withFront(points, level, worth) {
 	const whole = wholeNumbers(0);
 	const next = () => (whole() + 0.5) / 4_294_967_296;
 	const normal = () => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next());
 	const width = normalQuantile((1 + level) / 2);
-	const counts = points.map(() => 0);
+	const [counts, wins] = [points.map(() => 0), points.map(() => 0)];
 	const known = points.every(({ half }) => Number.isFinite(half));
 	for (let b = 0; known && b < MOST_DRAWS; b++) {
 		const drawnPoints = points.map(({ price, rating, half }) => ({
@@ -52,19 +72,34 @@ function withFront(points, level) {
 			rating: rating + (half / width) * normal(),
 		}));
 		onFront(drawnPoints).forEach((is, k) => (counts[k] += is));
+		wins[worthMost(drawnPoints, worth)]++;
 	}
-	const front = onFront(points);
-	return points.map((point, k) => ({ ...point, front: front[k], chance: known ? counts[k] / MOST_DRAWS : NaN }));
+	const [front, most] = [onFront(points), worthMost(points, worth)];
+	const share = (n) => (known ? n / MOST_DRAWS : NaN);
+	return points.map((point, k) => ({
+		...point,
+		front: front[k],
+		chance: share(counts[k]),
+		most: k === most,
+		surely: share(wins[k]),
+	}));
 }
 
 const pricesPanel = {
 	id: "prices",
 	title: "Prices",
 	available: (data) => priceColumn(data) !== undefined,
-	state: () => ({ ...filterState(), rank: "-rating" }),
+	state: () => ({ ...filterState(), rank: "-rating", worth: 50 }),
 	render(root, store, data) {
 		const { key, title } = priceColumn(data);
 		const told = element("p", { class: "told" });
+		const most = element("p", { class: "told", role: "status" });
+		const slider = element("input", {
+			type: "range",
+			min: 0,
+			max: 100,
+			oninput: () => store.set({ worth: Number(slider.value) }),
+		});
 		const chart = element("figure", { class: "chart" });
 		const place = element("div", {
 			class: "scroll",
@@ -74,7 +109,8 @@ const pricesPanel = {
 		});
 		let table = { columns: [], rows: [] };
 		const buttons = copyButtons(() => ({ ...table, title: `${data.title}: ratings and ${title}` }));
-		root.append(foldedFields(store, data, [], [buttons]), told, chart, place);
+		const value = labelled("Value of a point", slider);
+		root.append(foldedFields(store, data, [], [buttons]), value, most, told, chart, place);
 		const again = drawnToWidth(chart, (width) => {
 			const state = store.get();
 			const board = boardOf(state, data);
@@ -84,7 +120,13 @@ const pricesPanel = {
 				const half = (number(row.upper) - number(row.lower)) / 2;
 				return [{ ...row, price, half }];
 			});
-			const rows = withFront(points, data.level ?? 0.95);
+			const worth = worthOf(points, state.worth);
+			const rows = withFront(points, data.level ?? 0.95, worth);
+			slider.value = state.worth;
+			const best = rows.find((row) => row.most);
+			const sure = Number.isFinite(best?.surely) ? ` (chance ${percent(best.surely)})` : "";
+			const when = `Where a point of rating is worth ${count(worth)} of ${title}, `;
+			most.textContent = best ? `${when}${data.models[best.model].name} is worth most${sure}.` : "";
 			told.textContent =
 				`${countedRated(rows.length, data)} with a price, a rating and a rank. On the front: none that costs as little is rated higher. ` +
 				"Its chance takes the intervals as normal and independent.";
@@ -116,6 +158,7 @@ function priceColumns(title, data) {
 		{ ...own, id: "price", title, value: (row) => row.price, text: (row) => count(row.price) },
 		{ id: "front", title: "On the front", value: (row) => Number(!row.front), text: (row) => (row.front ? "yes" : "") },
 		{ ...own, id: "chance", title: "Chance of it", value: (row) => row.chance, text: (row) => percent(row.chance) },
+		{ ...own, id: "surely", title: "Worth most", value: (row) => row.surely, text: (row) => percent(row.surely) },
 	];
 }
 

@@ -128,9 +128,14 @@ def test_the_front_of_prices(visit, file):
         if float(rating) > best:
             front.append(name)
             best = float(rating)
-    assert [name for name, _, _, is_on, _ in found if is_on == "yes"] == [n for n, *_ in found if n in front]
+    assert [name for name, _, _, is_on, *_ in found if is_on == "yes"] == [n for n, *_ in found if n in front]
     cheapest = min(found, key=lambda row: float(row[2]))
     assert cheapest[4] == "100%"  # whatever its rating is
+    slider, told = page.get_by_label("Value of a point"), page.locator(".panel.prices [role=status]")
+    for place, one in ((0, cheapest), (100, max(found, key=lambda row: float(row[1])))):
+        slider.fill(str(place))
+        assert f"{one[0]} is worth most (chance " in told.inner_text()
+    assert f", {one[0]} is worth most" in again(visit, file, page).locator(".panel.prices [role=status]").inner_text()
 
 
 @pytest.mark.slow
