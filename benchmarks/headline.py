@@ -133,16 +133,22 @@ def by_scipy(scores: pd.DataFrame, easiest: str, looped: int) -> tuple[float, Ar
 
 
 def index(n_resamples: int, looped: int) -> dict[str, Any]:
-    """Both, and how far their estimates are apart."""
+    """Both by least squares, and how far their estimates are apart; and the likelihood, the default loss, by itself."""
     scores = simulated_scores()
     call = partial(jaxeval.capability_index, scores, n_resamples=n_resamples, progress=False)
-    ours, first, later = first_and_later(call, 3)
+    ours, first, later = first_and_later(partial(call, loss="squared"), 3)
+    start = time.process_time()
+    call(loss="squared")
+    cpu = time.process_time() - start
+    _, _, likelihood = first_and_later(call, 3)
     each, capability, cost = by_scipy(scores, ours.settings["easiest"], looped)
     scaled = 100 + 15 * (capability - capability.mean()) / capability.std()
     return {
         "scores": len(scores),
         "first_seconds": first,
         "seconds": later,
+        "cpu_seconds": cpu,
+        "likelihood_seconds": likelihood,
         "loop_seconds": each * n_resamples,
         "looped_resamples": looped,
         "times_faster": each * n_resamples / later["median"],

@@ -35,6 +35,7 @@ root_doc = "docs/index"
 include_patterns = [
     "docs/*.md",
     "docs/methods/*.md",
+    "docs/state/*.md",
     "docs/tasks/*.md",
     "docs/reference/*.rst",
     "notebooks/*.ipynb",
