@@ -349,6 +349,7 @@ def left_out() -> set[str]:
 
 #: Calls of commands that the table of README has not.
 CALLS = (
+    "jaxeval page --blank rate.html",
     "jaxeval agreement replies.jsonl",
     "jaxeval audit votes.parquet --families families.csv",
     "jaxeval demo",
