@@ -123,6 +123,21 @@ function alignedDraws(draws, fit) {
 	return draws;
 }
 
+/** The inverse of the information of `m` models' pairs `{i, j, n, share}`, without the common shift; null if there is none. */
+function inverseInformation(pairs, m) {
+	const matrix = new Float64Array(m * m);
+	let trace = 0;
+	for (const { i, j, n, share } of pairs) {
+		const v = n * share * (1 - share);
+		matrix[i * m + i] += v;
+		matrix[j * m + j] += v;
+		matrix[i * m + j] -= v;
+		matrix[j * m + i] -= v;
+		trace += 2 * v;
+	}
+	return factorised(matrix, m) ? inverted(matrix, m).map((x) => x - 1 / trace) : null;
+}
+
 /** The maximum of the log-likelihood + 1/2 log det information (Firth 1993) of models that met; null if it is not found. */
 function penalisedFit(votes, fit) {
 	const members = Array.from(fit.theta.keys()).filter((k) => fit.component[k] === 1);
@@ -133,33 +148,29 @@ function penalisedFit(votes, fit) {
 	const theta = Float64Array.from(members, (model) => fit.theta[model]);
 	centre(theta);
 	for (let step = 0; step < FIRTH_STEPS; step++) {
-		const matrix = new Float64Array(m * m);
 		const met = pairs.map((p) => {
 			const [i, j] = [place[votes.first[p]], place[votes.second[p]]];
 			const [win, tie, loss] = votes.count.map((column) => column[p]);
 			const share = 1 / (1 + Math.exp(theta[j] - theta[i]));
-			const v = (win + tie + loss) * share * (1 - share);
-			matrix[i * m + i] += v;
-			matrix[j * m + j] += v;
-			matrix[i * m + j] -= v;
-			matrix[j * m + i] -= v;
-			return { i, j, n: win + tie + loss, points: win + tie / 2, share, v };
+			return { i, j, n: win + tie + loss, points: win + tie / 2, share };
 		});
-		let trace = 0;
-		for (let k = 0; k < m; k++) trace += matrix[k * m + k];
-		if (!factorised(matrix, m)) return null;
-		const inverse = inverted(matrix, m).map((x) => x - 1 / trace); // without the common shift
+		const inverse = inverseInformation(met, m);
+		if (inverse === null) return null;
 		const score = new Float64Array(m);
-		for (const { i, j, n, points, share, v } of met) {
-			const leverage = v * (inverse[i * m + i] + inverse[j * m + j] - 2 * inverse[i * m + j]);
-			const off = points + leverage / 2 - (n + leverage) * share;
+		for (const pair of met) {
+			const { i, j, n, points, share } = pair;
+			pair.added = n * share * (1 - share) * (inverse[i * m + i] + inverse[j * m + j] - 2 * inverse[i * m + j]);
+			const off = points + pair.added / 2 - (n + pair.added) * share;
 			score[i] += off;
 			score[j] -= off;
 		}
 		const change = product(inverse, score, m);
 		const longest = change.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
 		if (!Number.isFinite(longest)) return null;
-		if (longest < FIRTH_TOLERANCE) return penalisedTables(votes, fit, members, theta, inverse);
+		if (longest < FIRTH_TOLERANCE) {
+			for (const pair of met) pair.n += pair.added; // battles that the penalty adds count as battles
+			return penalisedTables(votes, fit, members, theta, inverseInformation(met, m));
+		}
 		for (let k = 0; k < m; k++) theta[k] += change[k] * Math.min(1, 1 / longest);
 	}
 	return null;
@@ -487,6 +498,7 @@ function workerText() {
 		criticalOf,
 		factorised,
 		fitVotes,
+		inverseInformation,
 		inverted,
 		leaderLine,
 		newton,

@@ -161,7 +161,7 @@ def test_a_process_of_somebody_else_is_left_alone(monkeypatch, tmp_path):
 def test_every_command_that_compiles_has_the_option():
     commands = {**main.commands, **main.commands["soft-elo"].commands}
     without = {name for name, command in commands.items() if not isinstance(command, CompilingCommand)}
-    assert without == {"soft-elo", "simulate"}  # a group, and NumPy alone
+    assert without == {"soft-elo", "simulate", "page"}  # a group, NumPy alone, and a browser
 
 
 @pytest.mark.slow
