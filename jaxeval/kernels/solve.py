@@ -73,7 +73,7 @@ class SolveStep(NamedTuple):
     """What an iteration does at one point."""
 
     change: Float[Array, "P *lanes"]
-    grad: Float[Array, "P *lanes"]
+    grad: Float[Array, "_ *lanes"]  # or a part of it, where the other parameters follow
     memory: Any  # for the next step; a step must itself leave the memory of lanes at rest as it is
     # Error that it predicts to remain after the change, NaN where it gives up; None: `loop` predicts it from the rate.
     remaining: Float[Array, "*lanes"] | None = None
@@ -100,12 +100,8 @@ def iterate(
     ``tolerance`` is in logits, for the largest component; the prediction is that of `loop`. The step from ``start`` is
     ``first``, where that is known for less work.
     """
-
-    def remembering(theta: Array, _: Array, memory: tuple[()]) -> SolveStep:
-        return SolveStep(*step(theta), memory)
-
     known = None if first is None else SolveStep(*first, ())
-    return loop(remembering, start, (), tolerance, max_steps, known)[0]
+    return loop(lambda theta, _, memory: SolveStep(*step(theta), memory), start, (), tolerance, max_steps, known)[0]
 
 
 def loop(
