@@ -63,7 +63,7 @@ class Battles(Shown):
     cluster: str | None = None
     count: Int | None = None
     rows: Rows | None = field(default=None, repr=False)  # of the input, where equal ones were merged: errors name them
-    files: dict[str, str] = field(default_factory=dict, repr=False)  # names of files of a saved state
+    files: dict[str, str] = field(default_factory=dict, repr=False)  # of a state: names by digests of bytes and rows
     names: dict[str, str] = field(default_factory=dict, repr=False)  # new names by old ones that a saved state keeps
     id: str | None = None  # column of the ids by which a saved state knows its votes
     n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`

@@ -327,7 +327,7 @@ class TestCommand:
             assert result.exit_code == 0, result.output
             assert f"adding 1,000 battles of day-{day}.parquet" in result.stderr
             assert f"saved {1000 * (day + 1):,} battles of {day + 1} file{'s' if day else ''}" in result.stderr
-        assert len(Battles.load(state).files) == 3
+        assert {*Battles.load(state).files.values()} == {f"day-{day}.parquet" for day in range(3)}
         whole = jaxeval.leaderboard(VOTES, by="language", cluster="voter", n_resamples=20)
         np.testing.assert_allclose(pd.read_csv(out)["rating_lower"], whole["rating_lower"], rtol=1e-12)
 
