@@ -1,5 +1,11 @@
 // Axes and marks that figures share.
 
+/** A figure of its parts, with what it says to those who do not see it. */
+function figureOf(width, height, said, parts) {
+	const box = { width, height, viewBox: `0 0 ${width} ${height}` };
+	return drawn("svg", { ...box, role: "img", "aria-label": said }, ...parts);
+}
+
 /** A function from data to pixels. */
 function scaleOf(low, high, from, to) {
 	const span = high - low || 1;

@@ -110,17 +110,8 @@ function historyChart(history, rows, of, data, width) {
 			),
 		);
 	});
-	return drawn(
-		"svg",
-		{
-			width,
-			height,
-			viewBox: `0 0 ${width} ${height}`,
-			role: "img",
-			"aria-label": `${of}s of ${countedRated(rows.length, data)} over time; the table below has the numbers`,
-		},
-		...parts,
-	);
+	const said = `${of}s of ${countedRated(rows.length, data)} over time; the table below has the numbers`;
+	return figureOf(width, height, said, parts);
 }
 
 /** Positions near the given ones that are at least `least` apart. */

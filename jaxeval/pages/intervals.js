@@ -53,17 +53,8 @@ function intervalChart(all, data, width) {
 		const said = `${name}: ${fixed(row.rating)} ${distances(row)}`;
 		parts.push(drawn("rect", { class: "touch", x: 0, y: y - LINE / 2, width, height: LINE }, drawn("title", {}, said)));
 	});
-	return drawn(
-		"svg",
-		{
-			width,
-			height,
-			viewBox: `0 0 ${width} ${height}`,
-			role: "img",
-			"aria-label": `Ratings and intervals of ${countedRated(rows.length, data)}, best first; the board has the numbers`,
-		},
-		...parts,
-	);
+	const said = `Ratings and intervals of ${countedRated(rows.length, data)}, best first; the board has the numbers`;
+	return figureOf(width, height, said, parts);
 }
 
 /** A text without its middle if it has more than `most` characters. */

@@ -210,15 +210,6 @@ function priceChart(rows, title, data, width) {
 		const name = shortened(data.models[row.model].name, 26);
 		parts.push(drawn("text", { class: "label", x: x(Math.log10(row.price)) + 6, y: names[k] }, name));
 	});
-	return drawn(
-		"svg",
-		{
-			width,
-			height,
-			viewBox: `0 0 ${width} ${height}`,
-			role: "img",
-			"aria-label": `Ratings against ${title} of ${countedRated(rows.length, data)}; the table below has the numbers`,
-		},
-		...parts,
-	);
+	const said = `Ratings against ${title} of ${countedRated(rows.length, data)}; the table below has the numbers`;
+	return figureOf(width, height, said, parts);
 }
