@@ -40,6 +40,7 @@ include_patterns = [
     "docs/reference/*.rst",
     "notebooks/*.ipynb",
     "benchmarks/README.md",
+    "examples/README.md",
     "CHANGELOG.md",
 ]
 # Hidden folders hold environments and caches.

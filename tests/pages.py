@@ -14,6 +14,7 @@ A console block shows commands and all that a terminal of 88 columns prints for 
 * What follows, up to the next command, is compared to the letter. Write ``...`` for what differs from run to run, such
   as times and versions, and a line ``...`` for lines that are left out.
 * Blocks and ``>>>`` examples of a page share a folder, which is empty at first: a command may read what Python wrote.
+  Pages that name ``examples/`` also find the repository's files of examples there.
 
 ``python tests/pages.py PAGE...`` runs pages and writes into their console blocks what was printed, where it differs.
 Blocks of the language ``sh`` are commands that are not run (they need files of the reader); their names of commands and
@@ -32,6 +33,7 @@ from unittest import mock
 
 COLUMNS = 88
 _FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+ROOT = Path(__file__).parents[1]
 #: Not the same everywhere, at the end of what a command prints; a narrow terminal breaks it into two lines.
 _VERSIONS = re.compile(r"\bjaxeval \d[\w.]*, jax .*(?:\n  \d[\w.]*$)?", re.MULTILINE)
 
@@ -98,6 +100,8 @@ def run(page, write=False):
     What differs is printed. With ``write`` console blocks get what was printed.
     """
     text, parser, runner = page.read_text("utf-8"), _Transcript(), _Writer()
+    if "examples/" in text and not Path("examples").exists():
+        Path("examples").symlink_to(ROOT / "examples")
     test = parser.get_doctest(text, {"__name__": "__main__", "_printed": printed}, page.name, str(page), 0)
     runner.run(test)
     if write:

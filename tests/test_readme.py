@@ -22,7 +22,7 @@ TEXT = README.read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+?) \| `(jaxeval .+?)` \| \[.+?\]\((.+?)\) \|$", TEXT, re.MULTILINE)
 CALLS = [call for _, call, _ in ROWS]
 TEST_COMMAND = "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest"
-DEMO_COMMAND = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/jaxeval demo"
+FIRST_COMMAND = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/jaxeval leaderboard examples/arena.csv"
 
 
 def test_a_passer_by_reads_it_to_the_end():
@@ -35,11 +35,11 @@ def test_what_it_shows_is_what_a_run_prints(tmp_path, monkeypatch):
     assert tried == len(re.findall(r"^>>> |^\$ ", TEXT, re.MULTILINE)) > 5
     assert failed == 0  # what differs is printed
     # The figure below the block is the one that it draws: as large, and with its points in the same places.
-    (committed,) = re.findall(r"^!\[.*\bsix\b.*\]\((.+)\)$", TEXT, re.MULTILINE)
+    (committed,) = re.findall(r"^!\[.*\bseven\b.*\]\((.+)\)$", TEXT, re.MULTILINE)
     size, points = points_of(ROOT / committed)
-    drawn_size, drawn = points_of(tmp_path / "leaderboard.png")
+    drawn_size, drawn = points_of(tmp_path / "arena.png")
     assert size == drawn_size
-    assert len(points) == 6
+    assert len(points) == 7
     np.testing.assert_allclose(points, drawn, atol=size[1] / 200)
 
 
@@ -55,7 +55,7 @@ def points_of(path):
 def test_the_two_commands():
     """Those of .ci/run, which makes both environments; the demo's end is run here."""
     (lines,) = [block.splitlines() for language, block, _ in pages.blocks(TEXT) if language == "sh"]
-    assert lines == [DEMO_COMMAND, TEST_COMMAND]
+    assert lines == [FIRST_COMMAND, TEST_COMMAND]
     assert {language for language, *_ in pages.blocks(TEXT)} == {"sh", "console", "python"}
 
 
@@ -70,12 +70,12 @@ def test_the_demo(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """The example files of the table, small."""
-    found = re.search(r"`(jaxeval simulate all --out examples)` writes the files of these calls", TEXT)
+    found = re.search(r"`(jaxeval simulate all --out simulated)` writes the files of these calls", TEXT)
     folder = tmp_path_factory.mktemp("files")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         run(f"{found[1]} --battles 300 --models 7")
-    return folder / "examples"
+    return folder / "simulated"
 
 
 def run(line):

@@ -375,7 +375,7 @@ def _rate(
     if plot is not None:
         from jaxeval.plots.leaderboard import save_leaderboard
 
-        save_leaderboard(table, plot)
+        save_leaderboard(table, plot, published.top)
         tell(f"drew {plot}")
     history = None if state is None else state.history(table, published.day)
     if published.wanted:

@@ -29,6 +29,7 @@ _SUBSAMPLES = ("empirical", "theoretical", "corrected", "adjusted")
 @figure_of(
     "Ratings above the reference",
     Takes("the table that anchored_scores() returns", ("model", "rating", "rating_lower", "rating_upper")),
+    says=True,
 )
 def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **labels: Unpack[FigureLabels]) -> Figure:
     """Ratings of models with their intervals: one point per judge, one panel per reference and task (Figure 2, left).
@@ -149,7 +150,9 @@ def _shared_mean(ratings: Float) -> Float:
     return mean
 
 
-@figure_of("Reliability of the judges", Takes("a JudgeScreen, as screen_judges() returns it", kinds=(JudgeScreen,)))
+@figure_of(
+    "Reliability of the judges", Takes("a JudgeScreen, as screen_judges() returns it", kinds=(JudgeScreen,)), says=True
+)
 def plot_screen(screen: JudgeScreen, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw ICC(3,k) of every judge with its interval, and the threshold."""
     table = screen.table.sort_values("average")

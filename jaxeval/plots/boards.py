@@ -61,7 +61,11 @@ def plot_boards(
     return figure
 
 
-@figure_of("Two boards compared", Takes("the BoardComparison that compare_boards() returns", kinds=(BoardComparison,)))
+@figure_of(
+    "Two boards compared",
+    Takes("the BoardComparison that compare_boards() returns", kinds=(BoardComparison,)),
+    says=True,
+)
 def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the ratings of each model on both boards, in one gauge, and the differences, in colour of those that moved.
 

@@ -21,7 +21,7 @@ _TICKS = np.array([1 / 60, 1 / 4, 1, 4, 15, 60, 240, 960, 3840, 15360, 61440])  
 _ON_DATES = 60  # points of a line
 
 
-@figure_of("Success by the length of tasks", Takes("what time_horizons() returns", kinds=(TimeHorizons,)))
+@figure_of("Success by the length of tasks", Takes("what time_horizons() returns", kinds=(TimeHorizons,)), says=True)
 def plot_success_curves(
     horizons: TimeHorizons, agents: Sequence[str] | None = None, n_bins: int = 8, **labels: Unpack[FigureLabels]
 ) -> Figure:
@@ -113,7 +113,7 @@ def plot_over_time(
     return figure
 
 
-@figure_of("Cost and quality", Takes("what pareto_front() returns", kinds=(ParetoFront,)))
+@figure_of("Cost and quality", Takes("what pareto_front() returns", kinds=(ParetoFront,)), says=True)
 def plot_front(front: ParetoFront, names: int = 15, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw models by cost and quality with their intervals, and the front as a line with its band.
 

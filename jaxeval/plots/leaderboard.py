@@ -38,7 +38,7 @@ _MOST_ROWS = 40
 _DRAWS = Takes("Draws, as results hand them out as joint", kinds=(Draws,))
 
 
-@figure_of("Leaderboard", LEADERBOARD)
+@figure_of("Leaderboard", LEADERBOARD, says=True)
 def plot_leaderboard(
     table: pd.DataFrame, top: int | None = 40, panels: int | None = 12, **labels: Unpack[FigureLabels]
 ) -> Figure:
@@ -98,9 +98,9 @@ def plot_leaderboard(
     return figure
 
 
-def save_leaderboard(table: pd.DataFrame, path: str | Path) -> None:
-    """Write `plot_leaderboard` to ``path``; the format follows from its ending (png, svg, pdf)."""
-    save_figure(plot_leaderboard(table), path, dpi=160)
+def save_leaderboard(table: pd.DataFrame, path: str | Path, top: int | None = None) -> None:
+    """Write `plot_leaderboard` to ``path``, of so many models; the format follows from its ending (png, svg, pdf)."""
+    save_figure(plot_leaderboard(table, **({} if top is None else {"top": top})), path, dpi=160)
 
 
 @figure_of("Estimates", _DRAWS)

@@ -13,7 +13,7 @@ from jaxeval.statistics.variance_components import RESIDUAL
 from jaxeval.wording import counted
 
 
-@figure_of("Which error is it?", Takes("what error_budget() returns", kinds=(ErrorBudget,)))
+@figure_of("Which error is it?", Takes("what error_budget() returns", kinds=(ErrorBudget,)), says=True)
 def plot_error_budget(budget: ErrorBudget, most: int = 20, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the variance of each difference, or of each score where there is one model, as a bar of its parts.
 

@@ -22,6 +22,7 @@ _RATED = ("model", "method", "human_elo", "judge_elo", "standard_error", "residu
 @figure_of(
     "Held-out ratings of the judge beside human ratings",
     Takes("a SoftElo, as soft_elo() returns it, or its table models", _RATED, (SoftElo, pd.DataFrame)),
+    says=True,
 )
 def plot_held_out(held_out: HeldOutRatings, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw held-out judge rating against human rating, one panel per method (and judge), with the diagonal (Figure 4a).

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.show.shown import rated, settings_line
+from jaxeval.show.shown import rated, settings_line, view_of
 from jaxeval.wording import counted, named, shortened, visible, visible_line
 
 GREY = "#8a8f98"
 #: Colours of lines that stand side by side.
 COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", GREY)
 _LONGEST_NAME = 40
+_LONGEST_TITLE = 160
 F = TypeVar("F", bound=Callable[..., Figure])
 
 _LINE = 0.2  # inches between lines
@@ -192,12 +193,13 @@ def _is_any(value: Any, name: str, kinds: tuple[type, ...]) -> bool:
     return pd.DataFrame not in kinds and isinstance(getattr(value, name, None), kinds)
 
 
-def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
+def figure_of(title: str, *takes: Takes, says: bool = False) -> Callable[[F], F]:
     """Decorate a function that draws: its first arguments are checked, and it takes the options of `FigureLabels`.
 
     Args:
         title: the usual one; ``{heads}`` in it stands for what is rated, such as "Models".
         takes: what the first arguments must be, in their order.
+        says: whether the first sentence of the first argument, where it is one and short, is the title instead.
     """
     usual = title
 
@@ -212,7 +214,7 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
                 kind.check(function.__name__, value)
             figure = function(*args, **options)
             known = (part for value in given for part in _rests_on(value))
-            own = usual.format(heads=rated(given[0]).heads if given else "")
+            own = (says and _finding(given[0])) or usual.format(heads=rated(given[0]).heads if given else "")
             _write(figure, own if title is None else title, _caption(caption, known))
             return figure
 
@@ -222,6 +224,13 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
         return spelled_out()(draw)  # type: ignore[return-value]
 
     return decorate
+
+
+def _finding(value: Any) -> str:
+    """Return the first sentence of a result or of a table, as a title; empty if it is long, or there are several."""
+    of_table = isinstance(value, pd.DataFrame)
+    said = value.attrs.get("answer", "") if of_table else next(iter(view_of(value).sentences), "")
+    return said if "\n" not in said and len(said) <= _LONGEST_TITLE else ""
 
 
 def _caption(chosen: str | None, known: Iterable[str]) -> str:
