@@ -100,7 +100,7 @@ def plot_leaderboard(
 
 def save_leaderboard(table: pd.DataFrame, path: str | Path, top: int | None = None) -> None:
     """Write `plot_leaderboard` to ``path``, of so many models; the format follows from its ending (png, svg, pdf)."""
-    save_figure(plot_leaderboard(table, **({} if top is None else {"top": top})), path, dpi=160)
+    save_figure(plot_leaderboard(table, top or _MOST_ROWS), path, dpi=160)
 
 
 @figure_of("Estimates", _DRAWS)
