@@ -76,9 +76,10 @@ def by_arena_rank(votes: Path, out: Path) -> None:
         data = ContextualPairDataset.from_pandas(board, FEATURES, reweighted=False)
         model = ContextualBradleyTerry(len(data.competitors), len(FEATURES), reg=0.0)
         rated = model.compute_ratings_and_cis(data)
-        columns = {key: np.asarray(rated[key]) for key in ("ratings", "rating_lower", "rating_upper")}
-        found.append(pd.DataFrame({"category": name, "model_name": rated["competitors"], **columns}))
-    pd.concat(found).rename(columns={"ratings": "rating"}).to_csv(out, index=False)
+        names = {"rating": "ratings", "lower": "rating_lower", "upper": "rating_upper"}
+        columns = {name: np.asarray(rated[theirs]) for name, theirs in names.items()}
+        found.append(pd.DataFrame({"category": name, "model": rated["competitors"], **columns}))
+    pd.concat(found).to_csv(out, index=False)
 
 
 def process(arguments: list[str], cache: Path) -> dict[str, float]:
@@ -94,11 +95,11 @@ def compared(ours: Path, theirs: Path) -> dict[str, float]:
     Raises:
         SystemExit: farther than expected.
     """
-    keys = ["category", "model_name"]
+    keys = ["category", "model"]
     own, found = (pd.read_csv(path).set_index(keys).sort_index() for path in (ours, theirs))
     found = found.loc[own.index]
     centred = [table["rating"] - table["rating"].groupby(level=0).transform("mean") for table in (own, found)]
-    widths = [table["rating_upper"] - table["rating_lower"] for table in (own, found)]
+    widths = [table["upper"] - table["lower"] for table in (own, found)]
     result = {
         "max_difference_elo": float((centred[0] - centred[1]).abs().max()),
         "median_width_ratio": float((widths[1] / widths[0]).median()),

@@ -219,11 +219,11 @@ def covariates(n: int) -> list[Row]:
     whole = jaxeval.Battles.from_pandas(
         boards(1, 1_000_000, wins, seed=4, length=length), target="target", keep=["length"]
     )
-    true = jaxeval.style_effect(whole, ["length"], n_resamples=2, progress=False).set_index("model_name")["shift"]
+    true = jaxeval.style_effect(whole, ["length"], n_resamples=2, progress=False).set_index("model")["shift"]
     held = []
     for number in range(n):
         own = table[table["board"] == number]
-        shift = jaxeval.style_effect(own, ["length"], n_resamples=500, progress=False).set_index("model_name")
+        shift = jaxeval.style_effect(own, ["length"], n_resamples=500, progress=False).set_index("model")
         held.append(inside(shift, true[shift.index].to_numpy(), ("shift_lower", "shift_upper")))
     return [*rows, row("style_effect", "shift of a rating by style control", case, held)]
 

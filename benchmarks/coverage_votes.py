@@ -22,13 +22,13 @@ def two_boards(n: int) -> list[Row]:
     for number in range(n):
         rng = np.random.default_rng([71, number])
         first, second = (votes(rng, 400, own) for own in (THETA, later))
-        found = jaxeval.compare_boards(first, second, n_resamples=500, progress=False).table.set_index("model_name")
+        found = jaxeval.compare_boards(first, second, n_resamples=500, progress=False).table.set_index("model")
         apart.append(inside(found, elo(later, found.index) - elo(THETA, found.index), DIFFERENCE))
         # Last week's board, and the same votes with a week's more.
         more = pd.concat([first, votes(rng, 200, THETA)], ignore_index=True)
         more["vote"], first["vote"] = np.arange(len(more)), np.arange(len(first))
         found = jaxeval.compare_boards(first, more, id="vote", n_resamples=500, progress=False)
-        shared.append(inside(found.table.set_index("model_name"), 0.0, DIFFERENCE))
+        shared.append(inside(found.table.set_index("model"), 0.0, DIFFERENCE))
     names = ("compare_boards", "BoardComparison")
     return [
         row(names, "difference of ratings, boards of their own votes", "8 models, 100 votes a model on each", apart),
@@ -129,10 +129,10 @@ def shares(n: int) -> list[Row]:
         scores = jaxeval.ItemScores(
             values[:, None], pd.RangeIndex(items), pd.Index(["s"]), pd.Index([f"{k:04d}" for k in right])
         )
-        board = jaxeval.score_leaderboard(scores, n_resamples=2, progress=False).sort_values("model_name")
+        board = jaxeval.score_leaderboard(scores, n_resamples=2, progress=False).sort_values("model")
         rows += [
             exact("score_leaderboard", "mean score, items new", f"right or wrong, {p:g}, {items} items",
-                  inside(board, p, ("score_lower", "score_upper")), binom.pmf(right, items, p))
+                  inside(board, p, ("lower", "upper")), binom.pmf(right, items, p))
             for p in (0.5, 0.9, 0.98)
         ]  # fmt: skip
     return rows
@@ -153,7 +153,7 @@ def trials(n: int) -> list[Row]:
             scores = jaxeval.ItemScores.from_pandas(table.assign(score=right.ravel().astype(float)), trial="trial")
             for name, kept in held.items():
                 found = getattr(jaxeval, name)(scores, 3)
-                kept.append(inside(found, truth[name, 3], ("score_lower", "score_upper")))
+                kept.append(inside(found, truth[name, 3], ("lower", "upper")))
         for name, kept in held.items():
             title = {"pass_at_k": "pass@3 of 5 trials", "pass_hat_k": "pass^3 of 5 trials"}[name]
             rows.append(row(name, title, f"{items} items of unlike chances", kept))
@@ -173,8 +173,8 @@ def item_response(n: int) -> list[Row]:
                 right.astype(float)[:, None], pd.RangeIndex(items), pd.Index(["s"]), pd.RangeIndex(12)
             )
             found = jaxeval.fit_item_response(scores, kind=kind, n_resamples=2, progress=False)
-            own = found.abilities.set_index("model_name")
-            held.append(inside(own, ability[own.index], ("ability_lower", "ability_upper")))
+            own = found.abilities.set_index("model")
+            held.append(inside(own, ability[own.index], ("lower", "upper")))
         names = ("fit_item_response", "ItemResponse")
         rows.append(row(names, "ability, Rasch", f"12 models, {items} items", held))
     return rows

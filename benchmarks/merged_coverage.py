@@ -35,7 +35,7 @@ def one_pool(task: tuple[int, tuple[str, int, float]]) -> dict[str, Any]:
     board = jaxeval.merge_boards(
         pool.battles, pool.new, level=LEVEL, n_resamples=N_RESAMPLES, seed=seed, ridge=RIDGE, progress=False
     )
-    table = board.table.set_index("model_name")
+    table = board.table.set_index("model")
     truth = pd.Series(np.concatenate([pool.theta, pool.strength]), [*pool.battles.models, *pool.label])
     truth = 1000 + ELO_PER_LOGIT * (truth - pool.theta.mean())
     names = {"new": pool.label, "anchor": np.asarray(pool.battles.models)}
@@ -43,9 +43,9 @@ def one_pool(task: tuple[int, tuple[str, int, float]]) -> dict[str, Any]:
     for kind, own_names in names.items():
         own, true = table.loc[own_names], truth[own_names]
         rank = truth.rank(ascending=False)[own_names]
-        found[kind] = ((own["rating_lower"] <= true) & (true <= own["rating_upper"])).mean()
+        found[kind] = ((own["lower"] <= true) & (true <= own["upper"])).mean()
         found[f"{kind}, rank set"] = ((own["rank_best"] <= rank) & (rank <= own["rank_worst"])).mean()
-        found[f"{kind}, median width, Elo"] = (own["rating_upper"] - own["rating_lower"]).median()
+        found[f"{kind}, median width, Elo"] = (own["upper"] - own["lower"]).median()
     lower, upper = (bound.loc[truth.index, truth.index] for bound in board.joint.difference_interval(LEVEL))
     difference = truth.to_numpy()[:, None] - truth.to_numpy()
     held = (lower <= difference) & (difference <= upper)

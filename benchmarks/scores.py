@@ -104,7 +104,7 @@ def beside_inspect(small: ItemScores, n_resamples: int) -> dict[str, Any]:
         used = cpu_seconds()
         board = score_leaderboard(scores, n_resamples=n_resamples, progress=False)
         rows[f"jaxeval_cpu_seconds_{name}"] = cpu_seconds() - used
-        own = board.set_index("model_name")["standard_error"].loc[small.models].to_numpy()
+        own = board.set_index("model")["standard_error"].loc[small.models].to_numpy()
         rows[f"{name}_largest_relative_difference"] = float(np.abs(own / found[name] - 1).max())
     resampled = found["bootstrap_stderr"] / found["stderr"]
     return {
@@ -147,7 +147,7 @@ def main() -> None:
     start, used = time.perf_counter(), cpu_seconds()
     looped = by_loop(right, SMALL[2])
     loop_seconds, loop_cpu = time.perf_counter() - start, cpu_seconds() - used
-    errors = board.set_index("model_name")["standard_error"].loc[small.models].to_numpy()
+    errors = board.set_index("model")["standard_error"].loc[small.models].to_numpy()
     scipy_seconds, p = tests_by_scipy(right)
     own_p = [compare_scores(small, small.models[0], other).p_mcnemar for other in small.models[1:]]
     side_by_side = {

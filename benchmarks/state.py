@@ -76,7 +76,7 @@ def facts(board: Board, battles: jaxeval.Battles) -> tuple[dict[str, str], list[
     table = jaxeval.leaderboard(battles, progress=False)
     ranked = table[table["rank"].notna()]
     width = (ranked["rank_worst"] - ranked["rank_best"] + 1).astype(int)
-    names = table["model_name"].astype(str)
+    names = table["model"].astype(str)
     found = {
         "the answer": table.attrs["answer"],
         "votes": f"{int(table['vote_count'].sum()) // 2:,}, of which ties: {battles.report.n_ties:,}",
@@ -91,7 +91,7 @@ def facts(board: Board, battles: jaxeval.Battles) -> tuple[dict[str, str], list[
         own = rows[rows["dataset"].str.startswith(board.name) & ~rows["reweighted"].astype(bool)]
         if "label" in own:
             own = own[own["label"].isin(["winner", "human"])]
-        both = table.set_index("model_name")["rating"].to_frame("own").join(own.set_index("model")["rating"]).dropna()
+        both = table.set_index("model")["rating"].to_frame("own").join(own.set_index("model")["rating"]).dropna()
         off = both["own"] - both["rating"]
         found["arena-rank 0.1.1, at its default settings"] = _apart(off)
     if board.name == "football":

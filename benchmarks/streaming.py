@@ -70,8 +70,8 @@ def jaxeval_leaderboard(path: Path) -> dict[str, Any]:
         "battles": battles.n_battles,
         "distinct_rows": battles.n_rows,
         "cells": len(battles.cells.count),
-        "best": str(board["model_name"][0]),
-        "ratings": board.set_index("model_name")["rating"].sort_index().round(9).tolist(),
+        "best": str(board["model"][0]),
+        "ratings": board.set_index("model")["rating"].sort_index().round(9).tolist(),
     }
 
 

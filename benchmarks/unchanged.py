@@ -253,7 +253,7 @@ def _trials() -> jaxeval.ItemScores:
 
 
 def _eval_results() -> Mapping[str, Path]:
-    board = jaxeval.leaderboard(_rated()).assign(model_name=lambda x: "maker/" + x["model_name"].astype(str))
+    board = jaxeval.leaderboard(_rated()).assign(model=lambda x: "maker/" + x["model"].astype(str))
     return jaxeval.write_eval_results(board, "hub", dataset="maker/votes", task="votes", date="2026-01-01")
 
 

@@ -93,7 +93,7 @@ def run_arena_rank(votes: Path, out: Path) -> None:
 
 
 def _write(names: Any, ratings: np.ndarray, lower: np.ndarray, upper: np.ndarray, out: Path) -> None:
-    table = pd.DataFrame({"model_name": names, "rating": ratings, "rating_lower": lower, "rating_upper": upper})
+    table = pd.DataFrame({"model": names, "rating": ratings, "lower": lower, "upper": upper})
     table.sort_values("rating", ascending=False).to_csv(out, index=False)
 
 
@@ -153,10 +153,10 @@ def compared(tool: str, found: pd.DataFrame, ours: pd.DataFrame) -> dict[str, fl
     Raises:
         SystemExit: farther than expected.
     """
-    found = found.set_index("model_name").loc[ours["model_name"]]
-    own = ours.set_index("model_name")
+    found = found.set_index("model").loc[ours["model"]]
+    own = ours.set_index("model")
     ratings, expected = (table["rating"] - table["rating"].mean() for table in (found, own))
-    widths = (found["rating_upper"] - found["rating_lower"]) / (own["rating_upper"] - own["rating_lower"])
+    widths = (found["upper"] - found["lower"]) / (own["upper"] - own["lower"])
     result = {
         "max_difference_elo": float((ratings - expected).abs().max()),
         "median_width_ratio": float(widths.median()),

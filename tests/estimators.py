@@ -436,7 +436,7 @@ _BOARDS += [
         "style_effect",
         partial(votes, "length"),
         _effect,
-        lambda found: of_table(found, "model_name"),
+        lambda found: of_table(found, "model"),
         without={"alone": _ONE_BOARD},
         slow=True,
     ),

@@ -274,10 +274,10 @@ def test_a_quadrillion_battles_are_drawn_by_rows(tmp_path):
     for _ in range(2):
         options = ["--resamples", 200, "--checkpoint", tmp_path / "kept", "--out", tmp_path / "board.csv"]
         said("leaderboard", tmp_path / "counts.csv", "--by", "group", *options)
-        table = pd.read_csv(tmp_path / "board.csv").set_index(["category", "model_name"])
+        table = pd.read_csv(tmp_path / "board.csv").set_index(["category", "model"])
         for group, board in whole.items():
-            expected = jaxeval.leaderboard(board).set_index("model_name")["rating_upper"]
-            np.testing.assert_array_equal(table.loc[group, "rating_upper"][expected.index], expected)
+            expected = jaxeval.leaderboard(board).set_index("model")["upper"]
+            np.testing.assert_array_equal(table.loc[group, "upper"][expected.index], expected)
     alone = jaxeval.bootstrap(QUADRILLION[QUADRILLION.group == "y"], 200, by="group")
     np.testing.assert_array_equal(whole["y"].draws, alone["y"].draws)
     for size in (1, 7):

@@ -149,7 +149,7 @@ def test_votes(name, tmp_path):
     cell = VOTES[name]
     board = accepted(cell, tmp_path, "leaderboard", "--resamples", 20)
     if board is not None:
-        found = dict(zip(board["model_name"].astype(str), board["rating"], strict=True))
+        found = dict(zip(board["model"].astype(str), board["rating"], strict=True))
         assert found.keys() == cell.means.keys()
         np.testing.assert_allclose([found[model] for model in cell.means], [*cell.means.values()], atol=1e-4)
 
@@ -210,12 +210,12 @@ def test_scores(name, tmp_path):
     board = accepted(cell, tmp_path, "scores", "--resamples", 50)
     if board is None:
         return
-    assert {*board["model_name"].astype(str)} == cell.means.keys()
+    assert {*board["model"].astype(str)} == cell.means.keys()
     for row in board.to_dict("records"):
-        mean, error = cell.means[str(row["model_name"])]
+        mean, error = cell.means[str(row["model"])]
         np.testing.assert_allclose(row["score"], mean, rtol=1e-12)
         np.testing.assert_allclose(row["standard_error"], error, rtol=1e-6)
-        assert row["score_lower"] < mean < row["score_upper"]
+        assert row["lower"] < mean < row["upper"]
 
 
 SPELLED = {
@@ -279,7 +279,7 @@ def residual():
 
 def moved():
     before, after = (twin(y=Y[rows], a=A[rows], b=B[rows]) for rows in (~LATER, LATER))
-    return {("model_name", name, "difference"): after[name] - before[name] for name in before}
+    return {("model", name, "difference"): after[name] - before[name] for name in before}
 
 
 def table_of(values, **names):
@@ -298,7 +298,7 @@ NUMBERS = {
     "anchored": (pd.DataFrame({"model": "x", "item": np.arange(40), "verdict": VERDICTS}), ("--resamples", 20),
                  {("model", "x", word): (one == VERDICTS).sum() for word, one in
                   (("wins", "win"), ("ties", "tie"), ("losses", "loss"))}),
-    "rankings": (RANKED, ("--resamples", 20), {("model_name", name, "rating"): rating for name, rating in
+    "rankings": (RANKED, ("--resamples", 20), {("model", name, "rating"): rating for name, rating in
                                                twin(y=Y[WON], a=A[WON], b=B[WON]).items()}),
     "compare-boards": (votes(day=np.where(LATER, "y", "x")),
                        ("--by", "day", "--slices", "x,y", "--resamples", 20), moved()),

@@ -48,7 +48,7 @@ def check_run(processes, out, expected):
     assert codes == [0, 0], errors
     assert [bool(text) for text in printed] == [True, False]
     board = pd.read_csv(out)
-    assert list(board["model_name"]) == list(expected["model_name"])
+    assert list(board["model"]) == list(expected["model"])
     assert board["rating"].to_numpy() == pytest.approx(expected["rating"].to_numpy(), abs=1e-6)
     assert "600 battles between 6 models" in printed[0]
 
@@ -190,6 +190,6 @@ def test_a_slurm_job_is_one_run(votes, expected, tmp_path):
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("600 battles between 6 models") == 1
     board = pd.read_csv(tmp_path / "board.csv")
-    assert list(board["model_name"]) == list(expected["model_name"])
+    assert list(board["model"]) == list(expected["model"])
     assert (tmp_path / "options").read_text().split() == ["--cpus-per-task=16", "--kill-on-bad-exit=1"]
     assert (tmp_path / "devices").read_text().split() == ["0,1,2,3"] * 2

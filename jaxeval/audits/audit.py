@@ -33,6 +33,7 @@ from jaxeval.show.cells import heading
 from jaxeval.show.documents import html_page, markdown_page
 from jaxeval.show.files import json_digest, plain_values, write_answer
 from jaxeval.show.shown import Answer, Part, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import MODEL, Noun, competitor_settings, counted, did_you_mean, named, visible_line
 
@@ -268,7 +269,7 @@ class AuditedBoard(Answered):
         votes = f"{counted(int(fit.n_battles.sum()) // 2, 'vote')} between {noun.counted(len(table))}"
         if len(table) - table["rank"].isna().sum() < 2:
             return [Finding(_PART, Severity.SERIOUS, f"No two {noun.many} of {votes} have comparable ratings.")]
-        first, second = table["model_name"][:2]
+        first, second = table["model"][:2]
         gap = fit.ratings[first] - fit.ratings[second]
         error = fit.difference_standard_errors.loc[first, second]
         known = f"standard error {error:.1f}" if np.isfinite(error) else "its standard error is not known"
@@ -276,7 +277,7 @@ class AuditedBoard(Answered):
         if not gap > normal_quantile(self.level) * error:  # also where the error is not known
             lead = f"{visible_line(first)} is {gap:.1f} Elo above {visible_line(second)} ({known}), statistically tied"
         rated = table["rating"][table["rank"].notna()]
-        level = table["model_name"][: int((rated >= rated.iloc[0] - LEVEL).sum())]
+        level = table["model"][: int((rated >= rated.iloc[0] - LEVEL).sum())]
         if len(level) > 1:
             which = (
                 f"all {noun.counted(len(level))}"
@@ -285,7 +286,7 @@ class AuditedBoard(Answered):
             )
             lead = f"{which} are level, and none leads"
         findings = [Finding(_PART, Severity.NOTE, f"Of {votes}, {lead}.")]
-        outside = table.loc[table["rank"].isna(), "model_name"]
+        outside = table.loc[table["rank"].isna(), "model"]
         if len(outside):
             names, has = named(list(map(visible_line, outside))), noun.counted(len(outside), "has", "have")
             it = "it" if len(outside) == 1 else "them"
@@ -301,13 +302,13 @@ def audited_board(audited: Audited) -> AuditedBoard:
     ends = fit.interval(level).where(finite.notna(), np.nan)
     table = pd.DataFrame({
         "rank": finite.rank(ascending=False, method="min").astype("Int64").to_numpy(),
-        "model_name": fit.ratings.index,
+        "model": fit.ratings.index,
         "rating": fit.ratings.to_numpy(),
-        **{f"rating_{end}": column.to_numpy() for end, column in ends.items()},
+        **{end: column.to_numpy() for end, column in ends.items()},
         "vote_count": fit.n_battles.to_numpy(),
     })  # fmt: skip
     table = table.sort_values(["rank", "rating"], ascending=[True, False], kind="stable", ignore_index=True)
-    return AuditedBoard(table, fit, level)
+    return AuditedBoard(Table(table), fit, level)
 
 
 #: The parts of an audit, in the order in which they are run and told.
@@ -355,7 +356,7 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
         >>> import jaxeval
         >>> votes = jaxeval.simulate_battles(2_000, 4, seed=0)
         >>> found = jaxeval.audit(votes, parts=["board"], progress=False)
-        >>> found["board"].table[["rank", "model_name", "vote_count"]].head(2).to_numpy().tolist()
+        >>> found["board"].table[["rank", "model", "vote_count"]].head(2).to_numpy().tolist()
         [[1, 'model-1', 806], [2, 'model-2', 1254]]
     """
     chosen = _asked(parts)

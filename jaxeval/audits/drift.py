@@ -32,6 +32,7 @@ from jaxeval.ratings.boards import Board, battles_per_model, fit_boards, inverse
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
 from jaxeval.show.shown import Answer
+from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import cluster_factors, effective_clusters, few_clusters_text
 from jaxeval.statistics.multiplicity import checked_alpha
 from jaxeval.statistics.quantiles import normal_quantile
@@ -374,9 +375,9 @@ def _ratings(battles: Battles, cut: Periods, whole: Board, z_level: float) -> pd
         half = ELO_PER_LOGIT * z_level * error
         parts.append(
             pd.DataFrame({"period": period, "model": board.models, "n_battles": n.astype(np.int64), "rating": rating,
-                          "rating_lower": rating - half, "rating_upper": rating + half})
+                          "lower": rating - half, "upper": rating + half})
         )  # fmt: skip
-    return pd.concat(parts, ignore_index=True)
+    return Table(pd.concat(parts, ignore_index=True))
 
 
 def _variance(inverse: Float, weight: Float) -> NDArray[np.float64]:

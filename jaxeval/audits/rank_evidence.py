@@ -24,6 +24,7 @@ from jaxeval.planning.information import information_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.show.shown import Answer
+from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.winner import Winner, winner
@@ -132,7 +133,7 @@ class RankEvidence(Answered):
 
     def _of_first(self) -> list[tuple[Severity, str]]:
         may = self.table[(self.table["rank_best"] == 1).fillna(False)]
-        names, n_few = list(may.loc[may["comparable"], "model_name"].map(visible_line)), int((~may["comparable"]).sum())
+        names, n_few = list(may.loc[may["comparable"], "model"].map(visible_line)), int((~may["comparable"]).sum())
         noun = self.competitor
         few = (
             f"; {counted(n_few, f'more {noun.one} has', f'more {noun.many} have')} too few votes to say"
@@ -174,7 +175,7 @@ class RankEvidence(Answered):
         return [(Severity.NOTE, f"{text}.")]
 
     def _of_sampling(self) -> list[tuple[Severity, str]]:
-        votes, against = (self.table.set_index("model_name")[name] for name in ("vote_count", "opponent_rating"))
+        votes, against = (self.table.set_index("model")[name] for name in ("vote_count", "opponent_rating"))
         if votes.max() < _UNEVEN * votes.min():
             return []
         most, least = visible_line(votes.idxmax()), visible_line(votes.idxmin())
@@ -194,7 +195,7 @@ class RankEvidence(Answered):
         new = "" if few else "newest "
         among = f"the {new}{noun.one}{few}" if len(table) == 1 else f"one of the {len(table):,} {new}{noun.many}{few}"
         text = (
-            f"The rating of {visible_line(worst['model_name'])}, {among}, rests on "
+            f"The rating of {visible_line(worst['model'])}, {among}, rests on "
             f"{counted(worst['vote_count'], 'vote')} against {counted(worst['n_opponents'], 'opponent')}, "
             f"{worst['main_share']:.0%} of them against {visible_line(worst['main_opponent'])}."
         )
@@ -244,7 +245,7 @@ def rank_evidence(battles: Battles | Any, *, n_newest: int = 5, **options: Unpac
         >>> found = jaxeval.rank_evidence(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200)
         >>> found.neighbours[["above", "below", "told_apart"]].to_numpy().tolist()
         [['model-1', 'model-2', True], ['model-2', 'model-3', False], ['model-3', 'model-4', False]]
-        >>> found.table[["model_name", "rank_best", "rank_worst", "vote_count"]].head(2).to_numpy().tolist()
+        >>> found.table[["model", "rank_best", "rank_worst", "vote_count"]].head(2).to_numpy().tolist()
         [['model-1', 1, 1, 806], ['model-2', 2, 2, 1254]]
         >>> print(found.findings()[1].text)
         Only 1 model may be first at 95%: model-1.
@@ -276,7 +277,7 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
     rests_on.insert(0, "newest", newest(rests_on, n_newest, first))
     if first is not None:
         rests_on.insert(1, "first_vote", first.array)
-    ends = joint.interval(level).add_prefix("rating_")
+    ends = joint.interval(level)
     table = pd.concat(
         [board.contrasts.ranks(level), pd.Series(joint.estimate, joint.names, name="rating"), ends, rests_on], axis=1
     )
@@ -298,8 +299,8 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
 
 def _best_first(table: pd.DataFrame) -> pd.DataFrame:
     table = table.sort_values(["rank", "rating"], ascending=[True, False], kind="stable", na_position="last")
-    table.insert(1, "model_name", table.index)
-    return table.reset_index(drop=True)
+    table.insert(1, "model", table.index)
+    return Table(table.reset_index(drop=True))
 
 
 def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:

@@ -32,6 +32,7 @@ from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import RatingScale
 from jaxeval.show.shown import Answer
+from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.statistics.quantiles import normal_quantile
@@ -161,7 +162,7 @@ def replication(
         ['ratings', 'differences of neighbours', 'sets of ranks', 'sets of ranks, all at once', 'tiers']
         >>> bool(found.table["coverage"].between(0.9, 1).all())
         True
-        >>> found.models["model_name"].iloc[0], found.models["first_share"].round(2).iloc[0]
+        >>> found.models["model"].iloc[0], found.models["first_share"].round(2).iloc[0]
         ('model-1', np.float64(1.0))
     """
     return replicated(Audited.of(battles, options), n_boards, n_splits, top)
@@ -282,7 +283,7 @@ class _Simulated:
         first = np.where(rated & self.compared, self.theta, -np.inf).argmax(1)
         table = pd.DataFrame(
             {
-                "model_name": fit.ratings.index,
+                "model": fit.ratings.index,
                 "rating": fit.ratings.to_numpy(),
                 "rating_coverage": _mean(self._each("ratings"), 0),
                 "rank_coverage": _mean(self._each("ranks"), 0),
@@ -291,7 +292,7 @@ class _Simulated:
                 "unrated_share": 1 - rated.mean(0),
             }
         )
-        return table.sort_values("rating", ascending=False, ignore_index=True, kind="stable")
+        return Table(table.sort_values("rating", ascending=False, ignore_index=True, kind="stable"))
 
 
 def _mean(values: Float, axis: int) -> Float:

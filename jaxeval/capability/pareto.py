@@ -47,7 +47,7 @@ class ParetoFront(Result):
     def table(self) -> pd.DataFrame:
         """A row for each model, the cheapest first.
 
-        ``model``, ``cost``, ``quality``, ``quality_lower``, ``quality_upper``, ``on_front`` (whether the estimates
+        ``model``, ``cost``, ``quality``, ``lower``, ``upper``, ``on_front`` (whether the estimates
         are), ``p_front`` (share of draws in which it is), ``dominated_by`` (the best model that is better and no
         dearer, by the claims; missing without one).
         """
@@ -61,8 +61,8 @@ class ParetoFront(Result):
                 "model": quality.names,
                 "cost": cost.estimate,
                 "quality": quality.estimate,
-                "quality_lower": ends["lower"].to_numpy(),
-                "quality_upper": ends["upper"].to_numpy(),
+                "lower": ends["lower"].to_numpy(),
+                "upper": ends["upper"].to_numpy(),
                 "on_front": ~_dominated(quality.estimate, cost.estimate),
                 "p_front": self.on_front.to_numpy(),
                 "dominated_by": by,

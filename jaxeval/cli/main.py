@@ -387,7 +387,7 @@ def _rate(
     answer = answer._replace(tables=tables, figures=lambda: {"leaderboard": plots.plot_leaderboard(table)})
     if reading is not None and cost is not None:
         require_column(table, cost)
-        front = reading.front(given, table.set_index("model_name")[cost], table.attrs["settings"]["level"])
+        front = reading.front(given, table.set_index("model")[cost], table.attrs["settings"]["level"])
         answer = beside(answer, front, tables=reading.tables(front))
     present(answer, outputs)
     return history

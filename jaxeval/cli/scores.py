@@ -204,16 +204,16 @@ def _of_means(means: pd.DataFrame, level: float, top: int | None) -> Answer:
     from jaxeval.show.shown import Answer, Part
 
     reach = norm.ppf(0.5 + level / 2) * means["standard_error"]
-    means = means.assign(score_lower=means["score"] - reach, score_upper=means["score"] + reach)
+    means = means.assign(lower=means["score"] - reach, upper=means["score"] + reach)
     means = means.sort_values(["benchmark", "metric", "filter", "score"], ascending=[True, True, True, False])
-    means = means[["benchmark", "metric", "filter", "model_name", "score", "score_lower", "score_upper",
+    means = means[["benchmark", "metric", "filter", "model", "score", "lower", "upper",
                    "standard_error"]].reset_index(drop=True)  # fmt: skip
     answer = Answer(
         "Means of tasks", means, {"level": level},
         sentences=["there are no samples: models are not compared, and have no ranks"],
         advice=["run lm_eval with --log_samples: items are then resampled, and models compared on the same ones"],
         notes=[f"{100 * level:g}% intervals from the standard errors that the files state"],
-        parts=[Part("Means of tasks", means, rows="mean", kept=("model_name", "score"))],
+        parts=[Part("Means of tasks", means, rows="mean", kept=("model", "score"))],
     )  # fmt: skip
     return answer._replace(tables={"scores": means}).with_top(top)
 
@@ -265,10 +265,10 @@ def _answer(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[st
     table = tables["scores"]
     shown = table.assign(spread=[rank_spread(row) for row in table.to_dict("records")])
     shown = shown.drop(columns=["rank_best", "rank_worst"])
-    first = ["judge", "category", "rank", "model_name", "score", "score_lower", "score_upper", "spread"]
+    first = ["judge", "category", "rank", "model", "score", "lower", "upper", "spread"]
     first = [x for x in first if x in shown]
     shown = shown[[*first, *(x for x in shown if x not in first)]]
-    parts = [Part("Scores", shown, rows="model", kept=("model_name", "score"), least=("n_items",))]
+    parts = [Part("Scores", shown, rows="model", kept=("model", "score"), least=("n_items",))]
     for name, further in tables.items():
         if name != "scores":
             title = name.replace("_at_", "@").replace("_hat_", "^").capitalize()

@@ -155,7 +155,7 @@ class State(NamedTuple):
         """What to say of the intervals of a board that grows with every run, and is looked at as often."""
         from jaxeval.audits.anytime import wider_at_all_looks
 
-        lower, upper = (table[name].to_numpy(float) for name in ("rating_lower", "rating_upper"))
+        lower, upper = (table[name].to_numpy(float) for name in ("lower", "upper"))
         times = wider_at_all_looks(lower, upper, table.attrs["settings"]["level"])
         if times != times:
             return []

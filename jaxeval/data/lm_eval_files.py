@@ -308,7 +308,7 @@ def named_by_results(
         raise MeansOnlyError(
             f"{base_name(results[0][0])} has means of tasks and no samples ({notes[0]}): run lm_eval with "
             "--log_samples, since items are resampled and compared",
-            pd.DataFrame(means, columns=["model_name", "benchmark", "metric", "filter", "score", "standard_error"]),
+            pd.DataFrame(means, columns=["model", "benchmark", "metric", "filter", "score", "standard_error"]),
         )
     return notes
 
@@ -316,7 +316,7 @@ def named_by_results(
 def stated_by_results(name: FileName, document: Mapping[str, Any]) -> pd.DataFrame:
     """What a file of results states of tasks and of groups of tasks.
 
-    ``model_name``, ``benchmark`` (a task or a group), ``tasks`` (those of a group, else the one), ``metric``,
+    ``model``, ``benchmark`` (a task or a group), ``tasks`` (those of a group, else the one), ``metric``,
     ``filter``, ``stated_score`` and ``stated_standard_error``.
     """
     model = str(document.get("model_name") or Path(_source(name)[0]).name)
@@ -334,7 +334,7 @@ def stated_by_results(name: FileName, document: Mapping[str, Any]) -> pd.DataFra
         if isinstance(values, Mapping)
         for row in _means(values)
     ]
-    columns = ["model_name", "benchmark", "tasks", "metric", "filter", "stated_score", "stated_standard_error"]
+    columns = ["model", "benchmark", "tasks", "metric", "filter", "stated_score", "stated_standard_error"]
     return pd.DataFrame(rows, columns=columns).drop_duplicates(["benchmark", "metric", "filter"])
 
 

@@ -14,6 +14,7 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
+from jaxeval.show.former import with_present_names
 from jaxeval.wording import MODEL, Noun, competitor_of, did_you_mean, named
 
 
@@ -114,7 +115,7 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
     """A table of models with further columns from a table of metadata; they are missing for models not in it.
 
     Args:
-        table: a table with a column ``model_name`` or ``model``, as `leaderboard` gives it.
+        table: a table with a column ``model``, as `leaderboard` gives it.
         metadata: a table with a column ``model``, or indexed by model. For a board of players, the column or the index
             may also be called ``player``.
 
@@ -132,14 +133,14 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
     metadata, own = as_frame(metadata), competitor_of(table.attrs.get("settings"))
     if metadata.index.name not in ("model", own.one):
         metadata = _by_model(metadata, own)
-    key = "model_name" if "model_name" in table else "model"
-    require_column(table, key)
+    table = with_present_names(table)
+    require_column(table, "model")
     both = [column for column in metadata if column in table]
     if both:
         raise DataError(
             f"the metadata have columns that the table has, too: {named(both)}. Rename them in the metadata"
         )
-    names = table[key].astype(str)
+    names = table["model"].astype(str)
     by_name = metadata.set_axis(metadata.index.astype(str))
     if not names.isin(by_name.index).any():
         raise DataError(

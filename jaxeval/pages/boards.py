@@ -39,7 +39,7 @@ class Models:
 
     def __init__(self, given: Sequence[Given]) -> None:
         most = most_rows(given)
-        names = dict.fromkeys(str(name) for own in given for name in _first_rows(own.table, most)["model_name"])
+        names = dict.fromkeys(str(name) for own in given for name in _first_rows(own.table, most)["model"])
         self.number = {name: k for k, name in enumerate(names)}
         self.shown = [shown_name(name) for name in names]
 
@@ -169,8 +169,8 @@ def about_models(given: Sequence[Given], models: Models, columns: Sequence[Mappi
         for column in of_models:
             if column["key"] not in own.table:
                 continue
-            shown = own.table[own.table["model_name"].astype(str).isin(models.number)]
-            for name, value in zip(shown["model_name"], shown[column["key"]], strict=True):
+            shown = own.table[own.table["model"].astype(str).isin(models.number)]
+            for name, value in zip(shown["model"], shown[column["key"]], strict=True):
                 if (plain := _value(value, column["kind"])) is not None:
                     known[models.number[str(name)]]["about"].setdefault(column["key"], plain)
     return known
@@ -184,13 +184,13 @@ def is_address(value: Any) -> bool:
 def _row(row: Mapping[Any, Any], models: Models, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     rating = number_of(row["rating"])
     cells = {
-        "model": models.number[str(row["model_name"])],
+        "model": models.number[str(row["model"])],
         "rank": number_of(row["rank"]),
         "best": number_of(row.get("rank_best")),
         "worst": number_of(row.get("rank_worst")),
         "rating": None if isinstance(rating, str) else rating,
-        "lower": number_of(row["rating_lower"]),
-        "upper": number_of(row["rating_upper"]),
+        "lower": number_of(row["lower"]),
+        "upper": number_of(row["upper"]),
         "tier": number_of(row.get("tier")),
         "votes": number_of(row["vote_count"]),
         "flags": visible_line(row_notes(dict(row))) or None,
@@ -405,10 +405,10 @@ def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
         answer = str(fit.answer)
     table = pd.DataFrame(
         {
-            "model_name": fit.ratings.index.to_numpy(),
+            "model": fit.ratings.index.to_numpy(),
             "rating": rating,
-            "rating_lower": ends["lower"].to_numpy(),
-            "rating_upper": ends["upper"].to_numpy(),
+            "lower": ends["lower"].to_numpy(),
+            "upper": ends["upper"].to_numpy(),
             "variance": np.where(rated, errors**2, np.nan),
             "vote_count": fit.n_battles.to_numpy(),
             "rank": pd.Series(rating).where(rated).rank(ascending=False, method="first").astype("Int64").array,
@@ -418,7 +418,7 @@ def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
             "degenerate_share": 0.0,
         }
     )
-    order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(rating), ~rated])
+    order = np.lexsort([table["model"].astype(str), -np.nan_to_num(rating), ~rated])
     table = table.iloc[order].reset_index(drop=True)
     made = {"level": level, "interval": "wald", "n_resamples": 0, "by": [], "min_battles": 0}
     table.attrs = {

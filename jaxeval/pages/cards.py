@@ -39,8 +39,8 @@ def save_card(table: pd.DataFrame, path: str | Path, finding: str, about: str) -
     figure = Figure(figsize=_SIZE, layout="constrained")
     figure.get_layout_engine().set(rect=(0.02, 0.09, 0.96, 0.72))  # type: ignore[union-attr, call-arg]
     axis = figure.subplots()
-    names = [f"{rank}  {shown_name(name)}" for rank, name in zip(shown["rank"], shown["model_name"], strict=True)]
-    ends = shown[["rating", "rating_lower", "rating_upper"]]
+    names = [f"{rank}  {shown_name(name)}" for rank, name in zip(shown["rank"], shown["model"], strict=True)]
+    ends = shown[["rating", "lower", "upper"]]
     # Shaded is who may be first, by the test of the title; tiers, which compare all pairs, would say something else.
     first = (shown["rank_best"] == 1).map({True: 1, False: 2}) if "rank_best" in shown else pd.Series(dtype="Int64")
     draw_intervals(axis, names, ends, first)
@@ -80,7 +80,7 @@ def lead(table: pd.DataFrame) -> str:
     ranked = board[board["rank"].notna()]
     if ranked.empty or "too few games" in answer:
         return "too few votes to say who leads"
-    name = visible_line(str(ranked["model_name"].iloc[0]))
+    name = visible_line(str(ranked["model"].iloc[0]))
     return f"{name} leads" if f"{name} leads" in answer else f"{name} first, not alone"
 
 

@@ -12,13 +12,14 @@ import pandas as pd
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.pages.boards import Given, scale_of
+from jaxeval.show.former import with_present_names
 from jaxeval.wording import counted, named
 
 #: Columns of the table: a row for each model of each board of each day. ``board`` is the category, or empty. Ratings of
 #: one ``scale`` (gauge, link, ties, covariates) can be compared.
-COLUMNS = ("date", "board", "scale", "model_name", "rating", "rank", "vote_count")
+COLUMNS = ("date", "board", "scale", "model", "rating", "rank", "vote_count")
 #: Ends of the intervals, which the histories of earlier versions lack.
-ENDS = ("rating_lower", "rating_upper")
+ENDS = ("lower", "upper")
 
 
 def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
@@ -28,7 +29,7 @@ def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
         "date": day.isoformat(),
         "board": board.to_numpy(object),
         "scale": scale_of(table.attrs.get("settings") or {}),
-        "model_name": table["model_name"].astype(str).to_numpy(object),
+        "model": table["model"].astype(str).to_numpy(object),
         "rating": table["rating"].to_numpy(float),
         "rank": table["rank"].astype("Int64").array,
         "vote_count": table["vote_count"].astype("int64").array,
@@ -66,6 +67,7 @@ def checked_history(history: pd.DataFrame, name: str = "history=") -> pd.DataFra
     Raises:
         DataError: a column is missing, or a date cannot be read.
     """
+    history = with_present_names(history)
     missing = [column for column in COLUMNS if column not in history]
     if missing:
         raise DataError(f"{name} has no {named(missing)}: a history of boards has the columns {', '.join(COLUMNS)}")
@@ -113,15 +115,15 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
         if past.empty:
             continue
         dates = sorted(past["date"].unique())
-        known = past[past["model_name"].isin(number.keys())].drop_duplicates(["date", "model_name"])
+        known = past[past["model"].isin(number.keys())].drop_duplicates(["date", "model"])
         models: dict[int, dict[str, list[Any]]] = {}
-        for name, rows in known.groupby("model_name", sort=False):
+        for name, rows in known.groupby("model", sort=False):
             by_day = rows.set_index("date").reindex(dates)
             own = models[number[str(name)]] = {
                 "rating": _finite(by_day["rating"], 3),
                 "rank": [None if pd.isna(x) else int(x) for x in by_day["rank"]],
             }
-            own |= {end.removeprefix("rating_"): _finite(by_day[end], 1) for end in ENDS if end in by_day}
+            own |= {end: _finite(by_day[end], 1) for end in ENDS if end in by_day}
         board["history"] = {"dates": dates, "models": models}
         before = [day for day in dates if day < made.isoformat()]
         if before:
@@ -140,14 +142,14 @@ def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Ma
     """
     was: dict[tuple[str, str, int], dict[str, Any]] = {}
     for row in rows.to_dict("records"):
-        if row["model_name"] in number:
+        if row["model"] in number:
             known: dict[str, Any] = {}
             if row["rating"] == row["rating"] and abs(row["rating"]) != float("inf"):
                 known["rating"] = round(float(row["rating"]), 6)
             if not pd.isna(row["rank"]):
                 known["rank"] = int(row["rank"])
             known["votes"] = int(row["vote_count"])
-            was[row["board"], row["scale"], number[row["model_name"]]] = known
+            was[row["board"], row["scale"], number[row["model"]]] = known
     for board in boards:
         there = [(row, was.get((board["category"] or "", board["scale"], row["model"]))) for row in board["rows"]]
         met = [(row, then) for row, then in there if then is not None and "rating" in row]

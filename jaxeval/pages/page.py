@@ -238,7 +238,7 @@ def _add_past(data: dict[str, Any], given: Sequence[Given], earlier: Any, histor
 
 
 def _n_models(given: Sequence[Given]) -> int:
-    return len({str(name) for own in given for name in own.table["model_name"]})
+    return len({str(name) for own in given for name in own.table["model"]})
 
 
 def _settings_of(result: Any) -> Mapping[str, Any]:

@@ -95,7 +95,7 @@ def _check(title: str, models: pd.Index, cells: Cells, table: pd.DataFrame) -> N
     """Raise DataError unless each model has as many battles as its row says."""
     n = np.bincount(cells.first[cells.pair], cells.count, len(models))
     n += np.bincount(cells.second[cells.pair], cells.count, len(models))
-    said = pd.Series(table["vote_count"].to_numpy(), table["model_name"].astype(str).to_numpy())
+    said = pd.Series(table["vote_count"].to_numpy(), table["model"].astype(str).to_numpy())
     there = pd.Series(n.astype(np.int64), models.astype(str))
     both = pd.DataFrame({"said": said, "there": there}).fillna(0)
     wrong = both[both["said"] != both["there"]]

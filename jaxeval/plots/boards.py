@@ -21,7 +21,7 @@ from jaxeval.show.shown import rated
 from jaxeval.wording import Noun, common_noun, counted
 
 _NAMES_AN_INCH = 5.0
-_ENDS = ["rating", "rating_lower", "rating_upper"]
+_ENDS = ["rating", "lower", "upper"]
 _UP, _DOWN, _EVEN = "#2f7d4f", "#b5473c", "#1f5a93"
 
 
@@ -48,7 +48,7 @@ def plot_boards(
         TypeError: one of them is no table.
         ValueError: one of them is no leaderboard, or has several slices.
     """
-    both = [_one_slice("plot_boards", board).set_index("model_name") for board in (other, one)]
+    both = [_one_slice("plot_boards", board).set_index("model") for board in (other, one)]
     models = list(dict.fromkeys(model for board in both for model in board.index[board["rank"].notna()]))
     shown = models[: top or len(models)]
     figure, axis = style.one_axis(7.4, 1.4 + 0.24 * max(len(shown), 1))
@@ -83,7 +83,7 @@ def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels:
     _draw_two(ratings, ends, comparison.names[::-1])
     colours = shift_colours(shown["moved"] == "up", shown["moved"] == "down")
     draw_shifts(differences, shown[["difference", "at_once_lower", "at_once_upper"]], colours)
-    _name_rows(ratings, list(shown["model_name"]), list(shown["rank_b"]), list(shown["rank_a"]))
+    _name_rows(ratings, list(shown["model"]), list(shown["rank_b"]), list(shown["rank_a"]))
     level = f"{100 * comparison.level:g}%"
     names = [style.shown_name(name) for name in comparison.names]
     hidden = _hidden(len(table) - len(shown), comparison.competitor, "\n")
@@ -144,7 +144,7 @@ def plot_history(
         raise ValueError("plot_history takes a mapping of dates to leaderboards, and this one is empty")
     for board in boards.values():
         LEADERBOARD.check("plot_history", board)
-    tables = [_one_slice("plot_history", board).set_index("model_name") for board in boards.values()]
+    tables = [_one_slice("plot_history", board).set_index("model") for board in boards.values()]
     times = _times(list(boards))
     order = np.argsort(times, kind="stable")
     tables, times = [tables[k] for k in order], times[order]
@@ -176,7 +176,7 @@ def plot_history(
 
 
 def _one_slice(function: str, table: pd.DataFrame) -> pd.DataFrame:
-    if table["model_name"].duplicated().any():
+    if table["model"].duplicated().any():
         raise ValueError(
             f"{function} takes leaderboards of one slice; choose one, as table[table['category'] == 'english']"
         )
@@ -219,7 +219,7 @@ def _bottom(pool: list[float], gap: float) -> float:
     "Ratings with style control and without",
     Takes(
         "the table that style_effect() returns",
-        ("model_name", "rating", "rating_plain", "rank", "rank_plain", "shift", "shift_lower", "shift_upper"),
+        ("model", "rating", "rating_plain", "rank", "rank_plain", "shift", "shift_lower", "shift_upper"),
     ),
 )
 def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[FigureLabels]) -> Figure:
@@ -238,7 +238,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Figu
     ratings.scatter(shown["rating_plain"], place, s=18, facecolors="white", edgecolors=GREY, zorder=3, label="plain")
     ratings.scatter(shown["rating"], place, s=20, color=_EVEN, zorder=3, label="controlled")
     names = [f"{now}  {style.shown_name(name)}  ({was})" for now, name, was in
-             zip(shown["rank"], shown["model_name"], shown["rank_plain"], strict=True)]  # fmt: skip
+             zip(shown["rank"], shown["model"], shown["rank_plain"], strict=True)]  # fmt: skip
     ratings.set_yticks(place, names, fontsize=8, parse_math=False)
     ratings.set_ylim(max(len(shown), 1) - 0.5, -0.5)
     hidden = len(effect) - len(shown)

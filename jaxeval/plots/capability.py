@@ -132,7 +132,7 @@ def plot_front(front: ParetoFront, names: int = 15, **labels: Unpack[FigureLabel
              (table["dominated_by"].isna(), COLOURS[1], "may be on the front"))  # fmt: skip
     for which, colour, text in kinds:
         rows = table[which]
-        axis.vlines(rows["cost"], rows["quality_lower"], rows["quality_upper"], color=colour, linewidth=1.2)
+        axis.vlines(rows["cost"], rows["lower"], rows["upper"], color=colour, linewidth=1.2)
         axis.plot(rows["cost"], rows["quality"], "o", color=colour, markersize=4, label=text)
     named = table[table["on_front"]].sort_values("p_front", ascending=False, kind="stable").head(names)
     for row in named.itertuples():

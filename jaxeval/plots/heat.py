@@ -205,9 +205,9 @@ def plot_slices(
     """
     check_choice("value", value, ("rating", "rank"))
     slices = list(dict.fromkeys(table["category"]))
-    names = list(dict.fromkeys(table["model_name"]))
+    names = list(dict.fromkeys(table["model"]))
     rank, said = (
-        table.pivot_table(index="model_name", columns="category", values=name, aggfunc="first", dropna=False)
+        table.pivot_table(index="model", columns="category", values=name, aggfunc="first", dropna=False)
         .reindex(index=names, columns=slices)
         .to_numpy(float, na_value=np.nan)
         for name in ("rank", value)

@@ -19,17 +19,7 @@ _PANELS_A_ROW = 4
 JUDGE_ALONE = "#c2447f"
 LEADERBOARD = Takes(
     "the table that leaderboard() returns",
-    (
-        "model_name",
-        "rating",
-        "rating_lower",
-        "rating_upper",
-        "rank",
-        "tier",
-        "vote_count",
-        "preliminary",
-        "degenerate_share",
-    ),
+    ("model", "rating", "lower", "upper", "rank", "tier", "vote_count", "preliminary", "degenerate_share"),
 )
 COLOUR, MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 _MOST_ROWS = 40
@@ -75,8 +65,8 @@ def plot_leaderboard(
     level = settings.get("level")
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
         few = shown["preliminary"] | (shown["degenerate_share"] > 0)
-        names = [f"{rank}  {shown_name(name)}" for rank, name in zip(shown["rank"], shown["model_name"], strict=True)]
-        columns = shown[["rating", "rating_lower", "rating_upper"]]
+        names = [f"{rank}  {shown_name(name)}" for rank, name in zip(shown["rank"], shown["model"], strict=True)]
+        columns = shown[["rating", "lower", "upper"]]
         colours = np.where(few, MUTED, COLOUR)
         if "rests_on" in shown:  # of a merged board
             colours = np.where(shown["rests_on"] == "judge", JUDGE_ALONE, colours)

@@ -22,9 +22,9 @@ def plot_error_budget(budget: ErrorBudget, most: int = 20, **labels: Unpack[Figu
         most: differences that are drawn: those of the best models with their neighbours, then others.
     """
     table = budget.models
-    texts = [shown_name(name) for name in table["model_name"]]
+    texts = [shown_name(name) for name in table["model"]]
     if len(budget.differences):
-        rank = {name: k for k, name in enumerate(budget.models["model_name"])}
+        rank = {name: k for k, name in enumerate(budget.models["model"])}
         table = budget.differences
         places = [sorted((rank[a], rank[b])) for a, b in zip(table["model_a"], table["model_b"], strict=True)]
         order = np.lexsort(([a for a, _ in places], [b - a for a, b in places]))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.show.former import with_present_names
 from jaxeval.show.shown import rated, settings_line, view_of
 from jaxeval.wording import counted, named, shortened, visible, visible_line
 
@@ -209,10 +210,13 @@ def figure_of(title: str, *takes: Takes, says: bool = False) -> Callable[[F], F]
 
         @wraps(function)
         def draw(*args: Any, title: str | None = None, caption: str | None = None, **options: Any) -> Figure:
-            given = list(listed.bind(*args, **options).arguments.values())[: len(takes)]
-            for kind, value in zip(takes, given, strict=True):
+            bound = listed.bind(*args, **options)
+            for kind, (name, value) in zip(takes, list(bound.arguments.items())[: len(takes)], strict=True):
+                if isinstance(value, pd.DataFrame):
+                    value = bound.arguments[name] = with_present_names(value)
                 kind.check(function.__name__, value)
-            figure = function(*args, **options)
+            given = list(bound.arguments.values())[: len(takes)]
+            figure = function(*bound.args, **bound.kwargs)
             known = (part for value in given for part in _rests_on(value))
             own = (says and _finding(given[0])) or usual.format(heads=rated(given[0]).heads if given else "")
             _write(figure, own if title is None else title, _caption(caption, known))

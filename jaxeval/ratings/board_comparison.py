@@ -22,7 +22,7 @@ from jaxeval.wording import Noun, common_noun, competitor_settings, counted, nam
 
 #: How many models a sentence names at most.
 _MOST_NAMED = 5
-_SHOWN_FIRST = ("model_name", "difference", "at_once_lower", "at_once_upper", "moved", "rank_a", "rank_b",
+_SHOWN_FIRST = ("model", "difference", "at_once_lower", "at_once_upper", "moved", "rank_a", "rank_b",
                 "rating_a", "rating_b")  # fmt: skip
 
 
@@ -70,7 +70,7 @@ class BoardComparison(Result):
         >>> found = jaxeval.compare_boards(week, votes, names=("last week", "this week"), n_resamples=200)
         >>> print(found.answer.sentences[0])
         none of 4 models moved at the 95% level; the largest difference is that of model-1: +6.7 (-4.1 to +17.6)
-        >>> found.table[["model_name", "rank_a", "rank_b"]].head(1).to_numpy().tolist()
+        >>> found.table[["model", "rank_a", "rank_b"]].head(1).to_numpy().tolist()
         [['model-1', 1, 1]]
     """
 
@@ -91,7 +91,7 @@ class BoardComparison(Result):
     def _shown(self) -> Answer:
         title = f"BoardComparison: {' and '.join(self.names)}, {self.competitor.counted(len(self.models))} on both"
         alone = [f"{name}_{end}" for name in ("difference", "rank_change") for end in ("lower", "upper")]
-        table = self.table.drop(columns=alone).set_index("model_name")
+        table = self.table.drop(columns=alone).set_index("model")
         return Answer(title, table, self.settings, self.warnings)
 
     def _in_full(self, view: Answer) -> Answer:
@@ -116,7 +116,7 @@ class BoardComparison(Result):
         table, rows = self.table, _records(self.table)
         value, lower, upper = (table[x].to_numpy(float) for x in ("difference", "at_once_lower", "at_once_upper"))
         columns = [
-            Column(self.competitor.head, list(map(visible_line, table["model_name"])), right=False, folds=True),
+            Column(self.competitor.head, list(map(visible_line, table["model"])), right=False, folds=True),
             Column("Moved", [str(row["moved"] or "") for row in rows], right=False, order=1, style="yellow"),
             Column("Difference", [f"{x:+.1f}" for x in value]),
             Column("Interval", [_ends(row, "{:+.1f} to {:+.1f}") for row in rows], right=False, order=2),
@@ -183,7 +183,7 @@ class BoardComparison(Result):
         """
         difference, (a, b) = self.difference, self.ratings
         apart = difference.apart_from(0.0, self.level).to_numpy() & self.one_scale
-        columns: dict[str, Any] = {"model_name": self.models.to_numpy()}
+        columns: dict[str, Any] = {"model": self.models.to_numpy()}
         for name, own in (("difference", difference), ("rating_a", a), ("rating_b", b)):
             ends = own.interval(self.level)
             columns |= {name: own.estimate, **{f"{name}_{end}": ends[end].to_numpy() for end in ("lower", "upper")}}
@@ -238,13 +238,13 @@ class BoardComparison(Result):
         if self.identical:
             return [f"none of {own.counted(n)} moved: the boards hold the same votes, rated alike"]
         if len(movers):
-            said = [f"{row['model_name']} {_with_ends(row)}" for row in _records(movers)[:_MOST_NAMED]]
+            said = [f"{row['model']} {_with_ends(row)}" for row in _records(movers)[:_MOST_NAMED]]
             more = f" and {len(movers) - len(said):,} more" if len(movers) > len(said) else ""
             first = f"{len(movers):,} of {own.counted(n)} moved at the {level}, for all at once: "
             sentences = [f"{first}{', '.join(said)}{more}"]
         else:
             row = _records(table.loc[[table["difference"].abs().idxmax()]])[0]
-            largest = f"the largest difference is that of {row['model_name']}: {_with_ends(row)}"
+            largest = f"the largest difference is that of {row['model']}: {_with_ends(row)}"
             none = f"none of {own.counted(n)} moved at the {level}"
             first = none if self.one_scale else "the links of the boards differ"
             sentences = [f"{first}; {largest}"]

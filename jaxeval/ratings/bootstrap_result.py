@@ -100,7 +100,7 @@ class Bootstrap(Result):
         table, what = self.fit._best_first(), f"{counted(len(self.draws), self._draw)} of {self.fit._how_many()}"
         ends = self.interval().loc[table.index]
         for name in ("upper", "lower"):
-            table.insert(2, f"rating_{name}", ends[name])
+            table.insert(2, name, ends[name])
         if len(table) <= _COMPARED_AT_ONCE:
             rated = self.fit.ratings.where(self.ranked() & np.isfinite(self.fit.ratings))
             table["rank"] = rated.rank(ascending=False, method="min").astype("Int64")

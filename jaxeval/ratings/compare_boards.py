@@ -229,12 +229,12 @@ def compare_boards(
         >>> found = jaxeval.compare_boards(last, this, id="vote", n_resamples=200)
         >>> found.pairing.n_shared, found.pairing.known
         (1000, "the column 'vote'")
-        >>> found.table[["model_name", "difference"]].round(1)
-          model_name  difference
-        0    model-1         0.4
-        1    model-2         3.7
-        2    model-3        -8.7
-        3    model-4         4.6
+        >>> found.table[["model", "difference"]].round(1)
+             model  difference
+        0  model-1         0.4
+        1  model-2         3.7
+        2  model-3        -8.7
+        3  model-4         4.6
     """
     asked = _Asked(
         names=_checked_names(names),

@@ -94,7 +94,7 @@ def style_effect(
     error, error_plain = controlled.standard_errors, plain.standard_errors
     table = pd.DataFrame(
         {
-            "model_name": controlled.models,
+            "model": controlled.models,
             "rating": controlled.fit.ratings.to_numpy(),
             "rating_plain": plain.fit.ratings.to_numpy(),
             "shift": shift.estimate,

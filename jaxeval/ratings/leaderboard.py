@@ -42,7 +42,7 @@ TOO_FEW_BATTLES = "too few battles"
 
 
 #: Columns that matter most to readers.
-_SHOWN_FIRST = ("category", "rank", "model_name", "rating", "rating_lower", "rating_upper", "vote_count", "tier")
+_SHOWN_FIRST = ("category", "rank", "model", "rating", "lower", "upper", "vote_count", "tier")
 
 
 @spelled_out(BootstrapOptions, RunningOptions)
@@ -86,13 +86,13 @@ def leaderboard(
 
         These columns depend on the gauge:
 
-        - ``rating`` (the full-data fit), ``rating_lower``, ``rating_upper`` (Elo), ``variance`` (of the draws, Elo^2);
+        - ``rating`` (the full-data fit), ``lower``, ``upper`` (Elo), ``variance`` (of the draws, Elo^2);
         - with a tie model ``expected_score_rating, expected_score_lower, expected_score_upper``, Elo, with ties as half
           a win: all other columns are on the scale of the tie model, see `ContextualFit`.
 
         All other columns are the same under every gauge, to the last digit:
 
-        - ``model_name``; ``vote_count``; ``rank`` (by rating, among rated models with enough battles); and ``category``
+        - ``model``; ``vote_count``; ``rank`` (by rating, among rated models with enough battles); and ``category``
           with ``by``;
         - ``rank_best``, ``rank_worst``: the ranks that the differences to all other models leave open, see
           `Bootstrap.rank_sets`. Each set by itself holds the true rank of its model with probability ``level``, or all
@@ -118,12 +118,12 @@ def leaderboard(
     Examples:
         >>> import jaxeval
         >>> table = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200)
-        >>> table[["model_name", "rating", "rating_lower", "rating_upper", "rank", "tier"]].round()
-          model_name  rating  rating_lower  rating_upper  rank  tier
-        0    model-1  1098.0        1080.0        1116.0     1     1
-        1    model-2   992.0         979.0        1003.0     2     2
-        2    model-3   968.0         955.0         983.0     3     2
-        3    model-4   942.0         928.0         956.0     4     3
+        >>> table[["model", "rating", "lower", "upper", "rank", "tier"]].round()
+             model  rating   lower   upper  rank  tier
+        0  model-1  1098.0  1080.0  1116.0     1     1
+        1  model-2   992.0   979.0  1003.0     2     2
+        2  model-3   968.0   955.0   983.0     3     2
+        3  model-4   942.0   928.0   956.0     4     3
         >>> table.attrs["warnings"]
         []
     """
@@ -188,7 +188,7 @@ def leaderboard(
             **competitor_settings(word),
         },
     }
-    return Table.of(table, f"Leaderboard of {word.counted(table['model_name'].nunique())}", _SHOWN_FIRST)
+    return Table.of(table, f"Leaderboard of {word.counted(table['model'].nunique())}", _SHOWN_FIRST)
 
 
 def too_few_draws(n: int, level: float) -> list[str]:
@@ -291,10 +291,10 @@ def _table(
     ranks = board.contrasts.ranks(level, simultaneous_ranks, ranked)
     table = pd.DataFrame(
         {
-            "model_name": fit.ratings.index.to_numpy(),
+            "model": fit.ratings.index.to_numpy(),
             "rating": rating,
-            "rating_lower": bounds["lower"].to_numpy(),
-            "rating_upper": bounds["upper"].to_numpy(),
+            "lower": bounds["lower"].to_numpy(),
+            "upper": bounds["upper"].to_numpy(),
             "variance": np.where(rated, board.standard_errors.to_numpy() ** 2, np.nan),
             "vote_count": fit.n_battles.to_numpy(),
             **{name: ranks[name].array for name in ranks},
@@ -307,7 +307,7 @@ def _table(
             **({"borrowed": board.fit.borrowed.to_numpy()} if isinstance(board, CategoryBoard) else {}),
         }
     )
-    order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(strength), ~rated, few])
+    order = np.lexsort([table["model"].astype(str), -np.nan_to_num(strength), ~rated, few])
     return table.iloc[order].reset_index(drop=True)
 
 

@@ -440,12 +440,12 @@ def small_categories(
         >>> boards["German"].fit.ratings.round().tolist()
         [1099.0, 967.0, 984.0, 950.0]
         >>> table = jaxeval.leaderboard(boards)
-        >>> table.loc[table["category"] == "German", ["model_name", "rating", "borrowed"]].round(2)
-           model_name   rating  borrowed
-        8     model-1  1099.12      0.49
-        9     model-3   983.92      0.46
-        10    model-2   967.36      0.42
-        11    model-4   949.61      0.42
+        >>> table.loc[table["category"] == "German", ["model", "rating", "borrowed"]].round(2)
+              model   rating  borrowed
+        8   model-1  1099.12      0.49
+        9   model-3   983.92      0.46
+        10  model-2   967.36      0.42
+        11  model-4   949.61      0.42
     """
     given = {**locals(), **options}
     battles = as_battles(battles)

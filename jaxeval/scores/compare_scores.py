@@ -274,7 +274,7 @@ def compare_with_baseline(
         seed: as in `compare_scores`.
 
     Returns:
-        One row per model, the largest difference first: ``model_name``, ``difference``, ``lower``, ``upper``,
+        One row per model, the largest difference first: ``model``, ``difference``, ``lower``, ``upper``,
         ``standard_error``, ``p`` (McNemar's where it is defined, else that of sign flips; of a judge's scores
         Student's), ``p_holm``, with a margin ``p_non_inferior`` and ``p_equivalent``, ``only_model``,
         ``only_baseline``, ``n_items``, ``flags``.
@@ -288,10 +288,10 @@ def compare_with_baseline(
         >>> right = {"x": [1, 1, 1, 0] * 5, "y": [1, 1, 0, 0] * 5, "z": [1, 0, 0, 0] * 5}
         >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
         >>> long = table.melt("item", var_name="model", value_name="score")
-        >>> jaxeval.compare_with_baseline(long, "z")[["model_name", "difference", "p", "p_holm"]].round(4)
-          model_name  difference       p  p_holm
-        0          x        0.50  0.0020  0.0039
-        1          y        0.25  0.0625  0.0625
+        >>> jaxeval.compare_with_baseline(long, "z")[["model", "difference", "p", "p_holm"]].round(4)
+          model  difference       p  p_holm
+        0     x        0.50  0.0020  0.0039
+        1     y        0.25  0.0625  0.0625
     """
     _check_options(margin, alternative, level, seed)
     judged, cells = isinstance(scores, JudgeAccuracy), None
@@ -315,7 +315,7 @@ def compare_with_baseline(
         found = [_compare(given, [m, beside], margin, alternative, level, seed) for m in others]
     p = np.array([next((p for p in (x.p_mcnemar, x.p_sign_flip) if p == p), x.p_student) for x in found])
     rows: dict[str, Any] = {
-        "model_name": [x.a for x in found],
+        "model": [x.a for x in found],
         **{name: [getattr(x, name) for x in found] for name in ("difference", "lower", "upper", "standard_error")},
         "p": p,
         "p_holm": holm(p),
@@ -339,7 +339,7 @@ def compare_with_baseline(
         told += list(dict.fromkeys(text for x in found for text in x.status if text not in told))
     table.attrs = {"answer": f"{said}{settings['level']:g}", "warnings": told, "settings": settings}
     title = f"{counted(len(table), 'model')} beside {beside_it}"
-    return Table.of(table, title, ("model_name", "difference", "lower", "upper", "p", "p_holm"))
+    return Table.of(table, title, ("model", "difference", "lower", "upper", "p", "p_holm"))
 
 
 def _check_options(margin: float | None, alternative: str, level: float, seed: int) -> None:

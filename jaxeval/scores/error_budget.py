@@ -66,7 +66,7 @@ class ErrorBudget(Result):
         tables = {"components": self.table, "models": self.models, "differences": self.differences}
         parts = [
             Part("Variance components of a single score", self.table, rows="component", kept=("facet", "component")),
-            Part("Errors of models", self.models, rows=MODEL, kept=("model_name", "score", "standard_error")),
+            Part("Errors of models", self.models, rows=MODEL, kept=("model", "score", "standard_error")),
             Part("Errors of differences", self.differences, rows="pair", kept=("model_a", "model_b", "standard_error")),
         ]
         if len(self.decision):
@@ -242,10 +242,10 @@ def _error_columns(found: FacetErrors, level: float) -> dict[str, Any]:
 
 
 def _model_table(cells: FacetCells, found: FacetErrors, level: float) -> pd.DataFrame:
-    rows = {"model_name": [plain(name) for name in cells.models], "score": found.estimate}
+    rows = {"model": [plain(name) for name in cells.models], "score": found.estimate}
     table = pd.DataFrame(rows | _error_columns(found, level))
     table = table.sort_values("score", ascending=False, kind="stable", ignore_index=True)
-    return Table.of(table, "Errors of models", ("model_name", "score", "lower", "upper", "standard_error"))
+    return Table.of(table, "Errors of models", ("model", "score", "lower", "upper", "standard_error"))
 
 
 def _difference_table(cells: FacetCells, found: FacetErrors, level: float) -> pd.DataFrame:

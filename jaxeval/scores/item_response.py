@@ -63,7 +63,7 @@ class ItemResponse(Result):
         >>> right = pd.DataFrame(rng.random((200, 3)) < chance, columns=["a", "b", "c"]).rename_axis("item")
         >>> table = right.astype(int).reset_index().melt("item", var_name="model", value_name="score")
         >>> found = jaxeval.fit_item_response(table, n_resamples=50, progress=False)
-        >>> found.abilities[["model_name", "ability", "tier"]].round(1).to_numpy().tolist()
+        >>> found.abilities[["model", "ability", "tier"]].round(1).to_numpy().tolist()
         [['a', 1.2, 1], ['b', 0.1, 2], ['c', -1.3, 3]]
     """
 
@@ -82,7 +82,7 @@ class ItemResponse(Result):
     def abilities(self) -> pd.DataFrame:
         """One row per model, best first.
 
-        ``model_name``, ``ability``, ``ability_lower``, ``ability_upper``, ``standard_error``, ``n_items`` (items behind
+        ``model``, ``ability``, ``lower``, ``upper``, ``standard_error``, ``n_items`` (items behind
         the ability), ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``. The standard error is the larger one
         of two. That over resamples of items leaves out that few items draw abilities to 0; that of the posterior leaves
         out the errors of the items' parameters. Intervals are normal ones. Rank sets and tiers come from resamples.
@@ -96,33 +96,31 @@ class ItemResponse(Result):
         half = normal_quantile(self.level) * error
         table = pd.DataFrame(
             {
-                "model_name": self.joint.names.to_numpy(),
+                "model": self.joint.names.to_numpy(),
                 "ability": self.joint.estimate,
-                "ability_lower": self.joint.estimate - half,
-                "ability_upper": self.joint.estimate + half,
+                "lower": self.joint.estimate - half,
+                "upper": self.joint.estimate + half,
                 "standard_error": error,
                 "n_items": self.n_items,
                 **{name: ranks[name].array for name in ranks},
                 "flags": self.status,
             }
-        ).sort_values(["ability", "model_name"], ascending=[False, True], ignore_index=True)
+        ).sort_values(["ability", "model"], ascending=[False, True], ignore_index=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
-        first = ("rank", "model_name", "ability", "ability_lower", "ability_upper", "tier")
+        first = ("rank", "model", "ability", "lower", "upper", "tier")
         return Table.of(table, f"Abilities of {counted(len(table), 'model')}", first)
 
     def _shown(self) -> Answer:
         title = f"ItemResponse ({self.kind}): {counted(len(self.n_items), 'model')}, {counted(len(self.items), 'item')}"
-        names = ["rank", "model_name", "ability", "ability_lower", "ability_upper", "tier", "flags"]
-        return Answer(title, self.abilities[names].set_index("model_name"), self.settings, self.warnings)
+        names = ["rank", "model", "ability", "lower", "upper", "tier", "flags"]
+        return Answer(title, self.abilities[names].set_index("model"), self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         best = self.abilities.iloc[0]
-        ends = (
-            "" if np.isnan(best["ability_lower"]) else f" ({best['ability_lower']:.2f} to {best['ability_upper']:.2f})"
-        )
+        ends = "" if np.isnan(best["lower"]) else f" ({best['lower']:.2f} to {best['upper']:.2f})"
         others = int((self.abilities["tier"] == best["tier"]).sum()) - 1
         alike = f"; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else ""
-        return [f"{visible_line(best['model_name'])} has the highest ability, {best['ability']:.2f}{ends}{alike}"]
+        return [f"{visible_line(best['model'])} has the highest ability, {best['ability']:.2f}{ends}{alike}"]
 
 
 @spelled_out()

@@ -20,7 +20,7 @@ from jaxeval.show.boards import score_answers
 from jaxeval.show.table import Table
 from jaxeval.wording import counted, did_you_mean, named
 
-_SHOWN_FIRST = ("category", "rank", "model_name", "score", "score_lower", "score_upper", "standard_error", "tier")
+_SHOWN_FIRST = ("category", "rank", "model", "score", "lower", "upper", "standard_error", "tier")
 
 
 def judged_leaderboard(
@@ -37,10 +37,10 @@ def judged_leaderboard(
         rows = own.set_index("model").loc[joint.names]
         table = pd.DataFrame(
             {
-                "model_name": joint.names,
+                "model": joint.names,
                 "score": rows["estimate"].to_numpy(),
-                "score_lower": rows["lower"].to_numpy(),
-                "score_upper": rows["upper"].to_numpy(),
+                "lower": rows["lower"].to_numpy(),
+                "upper": rows["upper"].to_numpy(),
                 "standard_error": _errors(part, judge, estimator, rows["status"]),
                 "n_items": rows["n_test"].to_numpy(),
                 "rank": joint.rank().array,
@@ -49,7 +49,7 @@ def judged_leaderboard(
                 "flags": rows["status"].where(rows["status"] != "ok", "").to_numpy(),
             }
         )
-        order = np.lexsort([table["model_name"].astype(str), table["rank"].to_numpy(float, na_value=np.inf)])
+        order = np.lexsort([table["model"].astype(str), table["rank"].to_numpy(float, na_value=np.inf)])
         table = table.iloc[order]
         if len(accuracy.slices) > 1:
             table.insert(0, "category", name or "all")
@@ -60,7 +60,7 @@ def judged_leaderboard(
         "seed": accuracy.settings.seed, "simultaneous_ranks": bool(simultaneous_ranks),
     }  # fmt: skip
     found.attrs = {"answer": "\n".join(score_answers(found)), "warnings": list(accuracy.warnings), "settings": settings}
-    title = f"Scores of {counted(found['model_name'].nunique(), 'model')} by {judge}"
+    title = f"Scores of {counted(found['model'].nunique(), 'model')} by {judge}"
     return Table.of(found, title, _SHOWN_FIRST)
 
 

@@ -35,7 +35,7 @@ from jaxeval.wording import counted, named, visible_line
 FEW_ITEMS = 30
 _NO_VARIANCE = "no observed variance"
 _NOTHING = "no interval, rank set or tier"
-_SHOWN_FIRST = ("category", "rank", "model_name", "score", "score_lower", "score_upper", "standard_error", "tier")
+_SHOWN_FIRST = ("category", "rank", "model", "score", "lower", "upper", "standard_error", "tier")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,8 +129,8 @@ def score_leaderboard(
         n_resamples: at least 2. Ranks and tiers depend on it; scores, intervals and errors do not.
 
     Returns:
-        One row per model (and category, with ``by``), best first: ``model_name``, ``score``, ``score_lower``,
-        ``score_upper``, ``standard_error``, ``n_items``, ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``
+        One row per model (and category, with ``by``), best first: ``model``, ``score``, ``lower``,
+        ``upper``, ``standard_error``, ``n_items``, ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``
         (why a row is less reliable than it looks), and ``category`` with ``by``. ``attrs`` holds ``warnings`` and
         ``settings``. The error of a score without observed variance is NaN; so is its interval, unless all scores lie
         between 0 and 1.
@@ -152,11 +152,11 @@ def score_leaderboard(
         >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
         >>> long = table.melt("item", var_name="model", value_name="score")
         >>> board = jaxeval.score_leaderboard(long, n_resamples=200)
-        >>> board[["model_name", "score", "score_lower", "score_upper", "rank", "tier"]].round(2)
-          model_name  score  score_lower  score_upper  rank  tier
-        0          x   0.75         0.68         0.81     1     1
-        1          y   0.50         0.43         0.57     2     2
-        2          z   0.25         0.19         0.32     3     3
+        >>> board[["model", "score", "lower", "upper", "rank", "tier"]].round(2)
+          model  score  lower  upper  rank  tier
+        0     x   0.75   0.68   0.81     1     1
+        1     y   0.50   0.43   0.57     2     2
+        2     z   0.25   0.19   0.32     3     3
     """
     if isinstance(scores, JudgeAccuracy) and facet_names(random):
         raise DataError(
@@ -447,10 +447,10 @@ def _table(board: ScoreBoard, level: float, simultaneous: bool) -> pd.DataFrame:
         flags = np.full(len(flags), f"one level of {named(list(map(visible_line, board.facets.lone)))}: {_NOTHING}")
     table = pd.DataFrame(
         {
-            "model_name": own.models.to_numpy(),
+            "model": own.models.to_numpy(),
             "score": own.score,
-            "score_lower": ends["lower"].to_numpy(),
-            "score_upper": ends["upper"].to_numpy(),
+            "lower": ends["lower"].to_numpy(),
+            "upper": ends["upper"].to_numpy(),
             "standard_error": board.standard_errors,
             "n_items": own.n_items,
             "rank": board.joint.rank().array,
@@ -458,5 +458,5 @@ def _table(board: ScoreBoard, level: float, simultaneous: bool) -> pd.DataFrame:
             "flags": flags,
         }
     )
-    order = np.lexsort([table["model_name"].astype(str), table["rank"].to_numpy(float)])
+    order = np.lexsort([table["model"].astype(str), table["rank"].to_numpy(float)])
     return table.iloc[order].reset_index(drop=True)

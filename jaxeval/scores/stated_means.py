@@ -22,14 +22,14 @@ def beside_stated(scores: ItemScores, stated: pd.DataFrame, metric: str | None) 
         metric: the one that was read, or several with commas between them: the first that a task has; None for all.
 
     Returns:
-        ``model_name``, ``benchmark``, ``metric``, ``filter``, ``score``, ``standard_error``, ``stated_score``,
+        ``model``, ``benchmark``, ``metric``, ``filter``, ``score``, ``standard_error``, ``stated_score``,
         ``stated_standard_error`` (NaN where none is stated) and ``n_items``, for tasks with samples.
     """
     rows = []
     asked = None if metric is None else [own.strip() for own in metric.split(",")]
     groups = scores.benchmark
     names = [] if groups is None else [str(name) for name in groups.names]
-    for (model, benchmark), own in stated.groupby(["model_name", "benchmark"], sort=False):
+    for (model, benchmark), own in stated.groupby(["model", "benchmark"], sort=False):
         if asked is not None:
             first = next((name for name in asked if name in set(own["metric"])), None)
             own = own[own["metric"] == first]
@@ -47,11 +47,11 @@ def beside_stated(scores: ItemScores, stated: pd.DataFrame, metric: str | None) 
         found = estimate_scores(chosen, there)
         score, error = float(found.score[0]), float(found.standard_errors[0])
         rows += [
-            {"model_name": model, "benchmark": benchmark, "metric": row["metric"], "filter": row["filter"],
+            {"model": model, "benchmark": benchmark, "metric": row["metric"], "filter": row["filter"],
              "score": score, "standard_error": error, "stated_score": row["stated_score"],
              "stated_standard_error": row["stated_standard_error"], "n_items": int(there.sum())}
             for row in own.to_dict("records")
         ]  # fmt: skip
-    columns = ["model_name", "benchmark", "metric", "filter", "score", "standard_error", "stated_score",
+    columns = ["model", "benchmark", "metric", "filter", "score", "standard_error", "stated_score",
                "stated_standard_error", "n_items"]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)

@@ -17,7 +17,7 @@ from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, named
 
-_SHOWN_FIRST = ("model_name", "score", "score_lower", "score_upper", "standard_error", "n_items", "fewest_trials")
+_SHOWN_FIRST = ("model", "score", "lower", "upper", "standard_error", "n_items", "fewest_trials")
 
 
 def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level: float = 0.95) -> pd.DataFrame:
@@ -34,7 +34,7 @@ def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level
         level: of the intervals.
 
     Returns:
-        One row per model, best first: ``model_name``, ``score``, ``score_lower``, ``score_upper``, ``standard_error``,
+        One row per model, best first: ``model``, ``score``, ``lower``, ``upper``, ``standard_error``,
         ``n_items``, ``fewest_trials`` (of an item), ``flags`` (where all items are alike, the error of the score is
         not known).
 
@@ -112,16 +112,16 @@ def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: b
     ends = found.interval(level)
     table = pd.DataFrame(
         {
-            "model_name": found.models.to_numpy(),
+            "model": found.models.to_numpy(),
             "score": np.clip(found.score, 0.0, 1.0),  # a mean of ones may be off in the last digit
-            "score_lower": ends["lower"].to_numpy(),
-            "score_upper": ends["upper"].to_numpy(),
+            "lower": ends["lower"].to_numpy(),
+            "upper": ends["upper"].to_numpy(),
             "standard_error": found.standard_errors,
             "n_items": found.n_items,
             "fewest_trials": np.where(n > 0, n, np.iinfo(n.dtype).max).min(0),
             "flags": np.where(np.isnan(found.standard_errors), "no observed variance", ""),
         }
-    ).sort_values(["score", "model_name"], ascending=[False, True], ignore_index=True)
+    ).sort_values(["score", "model"], ascending=[False, True], ignore_index=True)
     name = f"pass^{k}" if every else f"pass@{k}"
     table.attrs = {"warnings": warnings, "settings": {"measure": name, "level": float(level), "missing": missing}}
     return Table.of(table, f"{name} of {counted(len(table), 'model')}", _SHOWN_FIRST)

@@ -16,7 +16,7 @@ from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, slice_ti
 
 _BAR_WIDTH = 24
 _BORROWING = "share from the other battles; spread: how far ratings differ from theirs, Elo"
-_BOARD = {"model_name", "rating", "rating_lower", "rating_upper", "vote_count", "rank", "standing", "degenerate_share"}
+_BOARD = {"model", "rating", "lower", "upper", "vote_count", "rank", "standing", "degenerate_share"}
 _OWN = {*_BOARD, "variance", "rank_best", "rank_worst", "tier", "category", "component", "preliminary"}
 
 #: Tie models, and the scale of their ratings.
@@ -48,7 +48,7 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
         **({"category": table["category"]} if "category" in table else {}),
         "rank": table["rank"],
         "spread": [rank_spread(row) for row in table.to_dict("records")],
-        **{name: table[name] for name in ("model_name", "rating", "rating_lower", "rating_upper", *by_score)},
+        **{name: table[name] for name in ("model", "rating", "lower", "upper", *by_score)},
         "vote_count": table["vote_count"],
         **({"tier": table["tier"]} if "tier" in table else {}),
         **{name: table[name] for name in more_columns(table)},
@@ -175,7 +175,7 @@ def _first_by_score(board: pd.DataFrame) -> str:
     # If nothing bounds the first score it has no tier, and is not told apart from models whose ranks begin at 1.
     alike = board["rank_best"] == 1 if pd.isna(best["tier"]) else board["tier"] == best["tier"]
     others = int(alike.fillna(False).sum()) - 1
-    answer = f"{visible_line(str(best['model_name']))} is first with {best['score']:.3f}"
+    answer = f"{visible_line(str(best['model']))} is first with {best['score']:.3f}"
     return f"{answer}; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else answer
 
 
@@ -313,8 +313,8 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: 
         extra += further_columns(block[more_columns(block)], 10, competitor)  # they go first, notes and bars next
         part = board_part(
             None,
-            list(block["model_name"]),
-            *(block[name].to_numpy(float) for name in ("rating", "rating_lower", "rating_upper")),
+            list(block["model"]),
+            *(block[name].to_numpy(float) for name in ("rating", "lower", "upper")),
             rank=list(block["rank"]),
             spread=[rank_spread(row) for row in rows],
             votes=list(block["vote_count"]),

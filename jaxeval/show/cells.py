@@ -76,6 +76,10 @@ def kind_of(name: object) -> CellKind:
     return next(of_end, next(of_begin, NUMBER))
 
 
+#: Quantities that columns ``lower`` and ``upper`` follow: basic intervals need not hold their estimate.
+_WITH_ENDS = {"rating", "score", "estimate", "difference"}
+
+
 class Lines(str):
     """A cell that is written over several lines, and holds nobody's names."""
 
@@ -128,8 +132,10 @@ def find_intervals(frame: pd.DataFrame) -> list[Interval]:
 
 def _estimate_of(frame: pd.DataFrame, names: list[str], stem: str, low: int, high: int) -> int | None:
     ends = as_numbers(frame.iloc[:, low]), as_numbers(frame.iloc[:, high])
-    if stem in names:
+    if stem and stem in names:
         return names.index(stem)
+    if low and names[low - 1] in _WITH_ENDS:
+        return low - 1
     for k in range(low - 1, -1, -1):
         if is_float_dtype(frame.iloc[:, k].dtype) and not names[k].endswith(("error", "_lower", "_upper")):
             value = as_numbers(frame.iloc[:, k])
@@ -230,17 +236,9 @@ def number_text(value: float, decimals: int) -> str:
 
 
 #: Headings that differ from the words of the column's name.
-_HEADINGS = {
-    "mae": "MAE",
-    "mae_lower": "MAE lower",
-    "mae_upper": "MAE upper",
-    "vote_count": "Votes",
-    "rating_lower": "Lower",
-    "rating_upper": "Upper",
-}
+_HEADINGS = {"mae": "MAE", "mae_lower": "MAE lower", "mae_upper": "MAE upper", "vote_count": "Votes"}
 #: Columns that hold competitors, or their number, whatever these are called.
 _OF_COMPETITORS = {
-    "model_name": "{one}",
     "model": "{one}",
     **{f"model_{k}": f"{{one}} {k}" for k in ("a", "b", "1", "2", "3")},
     "n_models": "{many}",

@@ -60,7 +60,7 @@ def html_table(
     Examples:
         >>> import pandas as pd
         >>> from jaxeval.show.html import html_table
-        >>> frame = pd.DataFrame({"rating": [1012.3], "rating_lower": [990.0], "rating_upper": [1031.0]}, ["<b>a</b>"])
+        >>> frame = pd.DataFrame({"rating": [1012.3], "lower": [990.0], "upper": [1031.0]}, ["<b>a</b>"])
         >>> html = html_table(frame, title="Ratings")
         >>> "&lt;b&gt;a&lt;/b&gt;" in html, "linear-gradient" in html
         (True, True)

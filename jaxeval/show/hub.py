@@ -57,7 +57,7 @@ def write_eval_results(
     ``meta%2Fllama``), and long ones are cut, with a digest behind.
 
     Args:
-        table: a row for each model, with its name in the column ``model_name`` or ``model``.
+        table: a row for each model, with its name in the column ``model``.
         folder: where to write.
         dataset: the benchmark, a data set of the Hub: "organization/name".
         task: the benchmark's name for the task, as its eval.yaml has it.
@@ -94,11 +94,13 @@ def write_eval_results(
     """
     if not _DATASET.fullmatch(dataset):
         raise DataError(f"dataset={dataset!r} is no data set of the Hub, as organization/name")
-    names = [name for name in ("model_name", "model") if name in table]
-    if not names or value not in table:
-        lacking = f"column {value!r}" if names else "column 'model_name' or 'model'"
-        raise DataError(f"the table has no {lacking}; its columns are {named(table.columns)}")
-    models = table[names[0]].astype(str)
+    from jaxeval.show.former import with_present_names
+
+    table = with_present_names(table)
+    for name in ("model", value):
+        if name not in table:
+            raise DataError(f"the table has no column {name!r}; its columns are {named(table.columns)}")
+    models = table["model"].astype(str)
     if models.duplicated().any():
         raise DataError(
             f"{named(models[models.duplicated()].unique())} has several rows in the table: choose those of one "
@@ -163,6 +165,7 @@ def _scalar(value: float | str) -> str:
 _TEXTS = ("model_name", "organization", "license", "category", "leaderboard_publish_date")
 _NUMBERS = ("rating", "rating_lower", "rating_upper", "variance")
 _COUNTS = ("vote_count", "rank")
+_ARENA_NAMES = {"model": "model_name", "lower": "rating_lower", "upper": "rating_upper"}
 ARENA_COLUMNS = (
     "model_name", "organization", "license", "rating", "rating_lower", "rating_upper", "variance", "vote_count", "rank",
     "category", "leaderboard_publish_date",
@@ -195,6 +198,9 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
     import numpy as np
     import pandas as pd
 
+    from jaxeval.show.former import with_present_names
+
+    table = with_present_names(table).rename(columns=_ARENA_NAMES)
     lacking = [name for name in ("model_name", *_NUMBERS, *_COUNTS) if name not in table]
     if lacking:
         raise DataError(f"the table is no leaderboard: it has no columns {', '.join(lacking)}")

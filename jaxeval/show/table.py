@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from jaxeval.show.boards import is_board, leaderboard_answer
+from jaxeval.show.former import FormerLoc, present_name, reading_former
 from jaxeval.show.html import text_table
 from jaxeval.show.shown import Answer, Result
 from jaxeval.wording import visible
@@ -21,16 +24,16 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
         >>> import jaxeval
         >>> table = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 3, seed=0), n_resamples=200)
         >>> table
-        rank  model_name  rating  lower, upper  vote_count  tier  variance  rank_best
+        rank  model  rating  lower, upper  vote_count  tier  variance  rank_best
            1  model-1       1060    1048, 1072       1,160     1     37.11          1
            2  model-2        994     983, 1003       1,528     2     26.70          2
            3  model-3        946      936, 958       1,312     3     33.29          3
         (columns not shown: rank_worst, component, preliminary, degenerate_share)
-        >>> table[["model_name", "rating", "rank"]].round()
-          model_name  rating  rank
-        0    model-1  1060.0     1
-        1    model-2   994.0     2
-        2    model-3   946.0     3
+        >>> table[["model", "rating", "rank"]].round()
+             model  rating  rank
+        0  model-1  1060.0     1
+        1  model-2   994.0     2
+        2  model-3   946.0     3
     """
 
     _metadata = ["_title", "_first"]
@@ -48,6 +51,15 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
     @property
     def _constructor(self) -> type[Table]:
         return Table
+
+    @property
+    def loc(self) -> FormerLoc:
+        """Rows and columns by label, as of any DataFrame."""
+        return FormerLoc("loc", self)
+
+    def __getattr__(self, name: str) -> Any:
+        present = name if name.startswith("_") else present_name(name, self.columns)
+        return super().__getattr__(name) if present == name else self[name]
 
     def __repr__(self) -> str:
         if self.empty:
@@ -84,6 +96,13 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
 
     def _sentences(self) -> list[str]:
         return str(self.attrs.get("answer", "")).splitlines()
+
+
+for _name in (
+    "__getitem__", "__contains__", "set_index", "sort_values", "groupby", "drop", "drop_duplicates", "rename", "merge",
+    "pivot", "pivot_table", "nlargest", "nsmallest",
+):  # fmt: skip
+    setattr(Table, _name, reading_former(getattr(pd.DataFrame, _name)))
 
 
 class PropertyTable(Table):

@@ -51,7 +51,7 @@ from jaxeval.wording import counted, named, visible_line
 PEOPLE, BOTH, JUDGE = "people", "both", "judge"
 #: The standing of new models that the judged battles cannot place.
 NOT_PLACED = "not placed"
-_FIRST = ("rank", "model_name", "rating", "rating_lower", "rating_upper", "rests_on", "vote_count", "tier")
+_FIRST = ("rank", "model", "rating", "lower", "upper", "rests_on", "vote_count", "tier")
 #: New models that the answer names.
 _MOST_NEW = 3
 
@@ -72,10 +72,10 @@ class MergedBoard(Result):
         >>> battles = jaxeval.simulate_judged_battles(600, 6, seed=1)
         >>> of_new = (battles.model_a == 5) | (battles.model_b == 5)
         >>> board = jaxeval.merge_boards(battles.subset(~of_new), battles.subset(of_new), n_resamples=200)
-        >>> board.table[["model_name", "rating", "rests_on", "rank_best", "rank_worst"]].round().tail(2)
-          model_name  rating rests_on  rank_best  rank_worst
-        4    model-3   959.0     both          3           5
-        5    model-6   740.0    judge          6           6
+        >>> board.table[["model", "rating", "rests_on", "rank_best", "rank_worst"]].round().tail(2)
+             model  rating rests_on  rank_best  rank_worst
+        4  model-3   959.0     both          3           5
+        5  model-6   740.0    judge          6           6
         >>> board.joint.beat_share.loc["model-3", "model-6"] > 0.9
         np.True_
     """
@@ -121,9 +121,9 @@ class MergedBoard(Result):
         table, level = self.table, f"{100 * self.table.attrs['settings']['level']:g}% level"
         n_ranked, new = table["rank"].notna().sum(), table[(table["rests_on"] == JUDGE) & table["rank"].notna()]
         sentences = [
-            f"{visible_line(row['model_name'])} would stand at rank {row['rank']} of {n_ranked:,} ({row['rank_best']} "
-            f"to {row['rank_worst']} at the {level}) with {row['rating']:.1f} [{row['rating_lower']:.1f}, "
-            f"{row['rating_upper']:.1f}], by the judge's scores alone"
+            f"{visible_line(row['model'])} would stand at rank {row['rank']} of {n_ranked:,} ({row['rank_best']} "
+            f"to {row['rank_worst']} at the {level}) with {row['rating']:.1f} [{row['lower']:.1f}, "
+            f"{row['upper']:.1f}], by the judge's scores alone"
             for row in new.head(_MOST_NEW).to_dict("records")
         ]
         if len(new) > _MOST_NEW:
@@ -241,11 +241,11 @@ def _answer(table: pd.DataFrame, joint: Draws, level: float) -> str:
     ranked = table[table["rank"].notna()]
     if ranked.empty:
         return "no model can be ranked"
-    first, *others = joint.names.get_indexer(ranked["model_name"].astype(str)).tolist()
+    first, *others = joint.names.get_indexer(ranked["model"].astype(str)).tolist()
     best = ranked.iloc[0]
     alike = [visible_line(joint.names[j]) for j in joint.not_below(first, np.array(others, np.intp), level)]
-    rating = with_interval(best["rating"], best["rating_lower"], best["rating_upper"])
-    return leader_line(visible_line(best["model_name"]), rating, alike, level, unranked=len(ranked) < len(table))
+    rating = with_interval(best["rating"], best["lower"], best["upper"])
+    return leader_line(visible_line(best["model"]), rating, alike, level, unranked=len(ranked) < len(table))
 
 
 def _text(battles: JudgedBattles) -> pd.Index:
@@ -450,7 +450,7 @@ def _table(
 ) -> pd.DataFrame:
     """Return the rows of the ``people``'s leaderboard and those of the new models, ranked together."""
     sides = _text(known)[np.concatenate([known.model_a, known.model_b])]
-    judged = people["model_name"].astype(str).map(sides.value_counts()).fillna(0)
+    judged = people["model"].astype(str).map(sides.value_counts()).fillna(0)
     old = people.assign(rests_on=np.where(judged > 0, BOTH, PEOPLE), judged_count=judged, flags="")
     rest = pd.DataFrame({"model": list(not_placed), "flags": list(not_placed.values())})
     new = pd.concat([predicted, rest], ignore_index=True)
@@ -459,10 +459,10 @@ def _table(
     rating = pd.Series(joint.estimate, joint.names).reindex(new["model"].where(placed)).to_numpy()
     new = pd.DataFrame(
         {
-            "model_name": new["model"],
+            "model": new["model"],
             "rating": rating,
-            "rating_lower": rating - half,
-            "rating_upper": rating + half,
+            "lower": rating - half,
+            "upper": rating + half,
             "variance": joint.standard_errors.reindex(new["model"].where(placed)).to_numpy() ** 2,
             "vote_count": 0,
             "component": 1,
@@ -477,8 +477,8 @@ def _table(
     )
     whole = pd.concat([old, new], ignore_index=True)
     whole = whole[[*people, "rests_on", "judged_count", "anchor_count", "flags"]]
-    ranks = joint.ranks(predicted.attrs["settings"]["level"]).reindex(whole["model_name"])
+    ranks = joint.ranks(predicted.attrs["settings"]["level"]).reindex(whole["model"])
     whole = whole.assign(**{name: ranks[name].array for name in ranks})
     whole = whole.astype({"judged_count": "Int64", "anchor_count": "Int64"})
-    order = np.lexsort([whole["model_name"].astype(str), -whole["rating"].fillna(-np.inf), whole["rank"].isna()])
+    order = np.lexsort([whole["model"].astype(str), -whole["rating"].fillna(-np.inf), whole["rank"].isna()])
     return whole.iloc[order].reset_index(drop=True)

@@ -26,12 +26,12 @@ def board(votes):
 
 
 def test_ranks_are_those_of_the_bootstrap(found, board):
-    table = found.table.set_index("model_name")
+    table = found.table.set_index("model")
     sets = board.rank_sets().loc[table.index]
     assert table["rank_best"].equals(sets["rank_best"])
     assert table["rank_worst"].equals(sets["rank_worst"])
     assert table["tier"].tolist() == board.tiers().loc[table.index].tolist()
-    np.testing.assert_allclose(table["rating_lower"], board.interval().loc[table.index, "lower"])
+    np.testing.assert_allclose(table["lower"], board.interval().loc[table.index, "lower"])
 
 
 def test_neighbours_are_told_apart_as_tiers_are(found, board):
@@ -46,7 +46,7 @@ def test_neighbours_are_told_apart_as_tiers_are(found, board):
 
 
 def test_what_ratings_rest_on_is_counted(votes, found):
-    table = found.table.set_index("model_name")
+    table = found.table.set_index("model")
     for model in ("model-2", "model-7"):
         own = votes[(votes.model_a == model) | (votes.model_b == model)]
         others = pd.Series(np.where(own.model_a == model, own.model_b.astype(str), own.model_a.astype(str)))
@@ -64,7 +64,7 @@ def test_models_of_the_latest_first_vote_are_the_newest(votes):
     days = pd.Timestamp("2026-01-01") + pd.to_timedelta(times + 2000 * late, "h")
     for column in (times + 2000 * late, days, days.strftime("%Y-%m-%d %H:%M:%S")):
         own = jaxeval.rank_evidence(votes.assign(time=column), time="time", n_newest=1, n_resamples=20, progress=False)
-        assert own.table.loc[own.table["newest"], "model_name"].tolist() == ["model-3"]
+        assert own.table.loc[own.table["newest"], "model"].tolist() == ["model-3"]
         assert any("model-3, the newest model, rests on" in finding.text for finding in own.findings())
     with pytest.raises(DataError, match="no time"):
         jaxeval.rank_evidence(votes, time="language", n_resamples=20, progress=False)

@@ -139,7 +139,7 @@ def test_larger_boards_agree_more_than_halves(found):
 def test_thin_models_are_left_out_of_agreement(votes):
     thin = pd.DataFrame({"model_a": "thin", "model_b": ["model-1", "model-2"], "winner": ["model_a", "model_b"]})
     own = jaxeval.replication(pd.concat([votes, thin]), n_boards=40, n_splits=20)
-    row = own.models.set_index("model_name").loc["thin"]
+    row = own.models.set_index("model").loc["thin"]
     assert row["first_share"] == 0
     assert row["unrated_share"] > 0.2
     assert row["ranks_in_set"] == 9

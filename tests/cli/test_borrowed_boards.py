@@ -35,7 +35,7 @@ def test_the_boards_are_those_of_python(votes, file, tmp_path):
     boards = jaxeval.small_categories(votes, "language", B)
     found = pd.DataFrame(json.loads((tmp_path / "out" / "leaderboard.json").read_text())["rows"])
     expected = jaxeval.leaderboard(boards)
-    for name in ("rating", "rating_lower", "rating_upper", "borrowed"):
+    for name in ("rating", "lower", "upper", "borrowed"):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-6)
     table = pd.DataFrame(json.loads((tmp_path / "out" / "categories.json").read_text())["rows"])
     np.testing.assert_allclose(table["borrowed"], boards.table()["borrowed"], atol=1e-9)

@@ -46,7 +46,7 @@ def written(result, out):
 
 
 def check(found, expected):
-    assert list(found["model_name"]) == list(expected["model_name"])
+    assert list(found["model"]) == list(expected["model"])
     for name in ("rating_a", "rating_b", "difference", "difference_lower", "difference_upper", "rank_change_upper"):
         np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-9)
     assert found["moved"].tolist() == expected["moved"].tolist()
@@ -127,7 +127,7 @@ def test_what_is_written(folder, tmp_path):
     }  # fmt: skip
     assert figure.stat().st_size > 10_000
     content = json.loads((out / "comparison.json").read_text())
-    rows = {row["model_name"]: row for row in content["rows"]}
+    rows = {row["model"]: row for row in content["rows"]}
     assert rows["model-1"]["licence"] == "open"
     assert rows["model-2"]["rating_a"] == rows["model-2"]["rating_b"] == 1200
     assert content["settings"]["n_resamples"] == B
@@ -143,7 +143,7 @@ def test_models_and_names_that_one_board_has(votes, folder, tmp_path):
     options = "--rename", folder / "names.csv", "--exclude", "model-3", "--id", "vote_id", "--out", tmp_path / "out.csv"
     result = run(folder / "last.csv", tmp_path / "b.csv", *options)
     assert result.exit_code == 0, result.output
-    models = set(pd.read_csv(tmp_path / "out.csv")["model_name"])
+    models = set(pd.read_csv(tmp_path / "out.csv")["model"])
     assert models == {"first", "model-2", "model-4", "model-5", "model-6"}
     wrong = run(folder / "last.csv", folder / "this.csv", "--id", "vote_id", "--exclude", "model-33")
     assert "no model 'model-33'" in wrong.output

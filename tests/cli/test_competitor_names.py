@@ -76,7 +76,7 @@ def test_what_a_leaderboard_writes(folder, tmp_path):
     assert "| Rank | Spread | Player | Rating |" in written["md"].read_text()
     found = json.loads(written["json"].read_text())
     assert found["settings"]["competitor"] == ["player", "players"]
-    assert "model_name" in found["rows"][0]  # columns are an interface
+    assert "model" in found["rows"][0]  # columns are an interface
 
 
 def test_another_word(folder, tmp_path):

@@ -66,7 +66,7 @@ def test_the_command_that_is_proposed_reads_them(name, files):
     assert line is proposed[0] or name == "MT-bench, people"
     assert not [word for word in line if "doc." in word]  # a field of samples is no metric
     rows = table(*line)
-    names = [row.get("model_name", row.get("model", row.get("agent"))) for row in rows]
+    names = [row.get("model", row.get("agent")) for row in rows]
     if competitors is not None:
         assert sorted({*names}) == competitors
     if n is not None and command == "leaderboard":
@@ -87,7 +87,7 @@ def test_the_judgments_are_those_that_were_written(files):
     """Each format against its own rows."""
     written = json.loads(files["leaderbot"].read_text())
     pairs = dict(zip(map(tuple, written["X"]), written["Y"], strict=True))
-    votes = {row["model_name"]: row["vote_count"] for row in table("leaderboard", files["leaderbot"])}
+    votes = {row["model"]: row["vote_count"] for row in table("leaderboard", files["leaderbot"])}
     assert votes["beta"] == sum(sum(counts) for pair, counts in pairs.items() if 1 in pair)
 
     judged = [json.loads(line) for line in files["JudgeBench"].read_text().splitlines()]
@@ -114,7 +114,7 @@ def test_the_judgments_are_those_that_were_written(files):
 
 def test_a_folder_of_runs_of_helm(files):
     rows = table("scores", files["HELM"].parents[1])
-    assert [row["model_name"] for row in rows] == ["acme/alpha", "acme/beta"]
+    assert [row["model"] for row in rows] == ["acme/alpha", "acme/beta"]
     told = run("scores", files["HELM"].parents[1], "--resamples", "20").output
     assert "scores of HELM are its exact_match" in told
     assert table("scores", files["HELM"], "--score", "num_references")[0]["score"] == pytest.approx(4)

@@ -54,7 +54,7 @@ def test_card_badge_space_and_the_words_of_a_page(files, tmp_path, monkeypatch):
     assert root.get("aria-label") == f"O & <b>: {first.split(' leads')[0]} leads"
     space = tmp_path / "board"
     assert "og:image" in (space / "index.html").read_text("utf-8")
-    assert pd.read_parquet(space / "leaderboard.parquet")["model_name"].nunique() == 4
+    assert pd.read_parquet(space / "leaderboard.parquet")["model"].nunique() == 4
     assert len(list(space.glob("eval_results/*/.eval_results/elo.yaml"))) == 4
     readme = (space / "README.md").read_text()
     assert yaml.safe_load(readme.split("---")[1])["sdk"] == "static"
@@ -126,7 +126,7 @@ def test_a_state_keeps_a_board_a_day(files, tmp_path):
     history = read_history(tmp_path / "state.history.parquet")
     assert history["date"].unique().tolist() == ["2026-09-12", "2026-09-13"]
     first = jaxeval.fit_bradley_terry(jaxeval.read_battles(files[0])).ratings
-    own = history[history["date"] == "2026-09-12"].set_index("model_name")["rating"]
+    own = history[history["date"] == "2026-09-12"].set_index("model")["rating"]
     assert own.to_dict() == pytest.approx(first.to_dict())
     (board,) = data_of(out)["boards"]
     assert board["history"]["dates"] == ["2026-09-12", "2026-09-13"]

@@ -50,7 +50,7 @@ def test_the_board_is_that_of_python(samples, files, tmp_path):
     expected = jaxeval.leaderboard(board)
     found = pd.DataFrame(json.loads(out.read_text())["rows"])
     np.testing.assert_allclose(found["rating"], expected["rating"], atol=1e-6)
-    np.testing.assert_allclose(found["rating_lower"], expected["rating_lower"], atol=1e-6)
+    np.testing.assert_allclose(found["lower"], expected["lower"], atol=1e-6)
     lower, upper = board.worth_interval()
     told = f"The judge's 4,000 verdicts are worth {board.worth:,.0f} [{lower:,.0f}, {upper:,.0f}] votes"
     assert told in " ".join(result.output.split())

@@ -73,7 +73,7 @@ def written(file):
 @pytest.mark.parametrize("estimator", ["ppi_plus_plus", "rogan_gladen", "naive"])
 def test_scores_are_judge_accuracies(accuracy, written, estimator):
     own = jaxeval.score_leaderboard(accuracy, estimator=estimator)
-    for column in ("score", "score_lower", "score_upper", "standard_error", "rank_worst", "tier"):
+    for column in ("score", "lower", "upper", "standard_error", "rank_worst", "tier"):
         assert written(estimator)[column].to_numpy(float) == pytest.approx(own[column].to_numpy(float)), column
 
 
@@ -86,7 +86,7 @@ def test_every_judge_has_a_board_and_an_answer(long_file, written, tmp_path):
     both, one = pd.read_csv(out), written("ppi_plus_plus")
     first = both[both["judge"] == "judge-1"]
     # Closed forms do not depend on what else is drawn.
-    for column in ("score", "score_lower", "score_upper", "standard_error"):
+    for column in ("score", "lower", "upper", "standard_error"):
         assert first[column].to_numpy() == pytest.approx(one[column].to_numpy()), column
 
 
@@ -251,7 +251,7 @@ def test_an_undeclared_design_corrects_by_rogan_gladen(table, file, tmp_path):
     accuracy = jaxeval.judge_accuracy(*answers.by_label(), n_resamples=20, progress=False)
     own = jaxeval.score_leaderboard(accuracy)
     assert own.attrs["settings"]["estimator"] == "rogan_gladen"
-    for column in ("score", "score_lower", "score_upper", "standard_error"):
+    for column in ("score", "lower", "upper", "standard_error"):
         assert pd.read_csv(out)[column].to_numpy() == pytest.approx(own[column].to_numpy()), column
     # The test are all answers, as those without a label may be no sample.
     assert own["n_items"].tolist() == [300] * 3
@@ -281,7 +281,7 @@ def test_scores_have_clusters(table, tmp_path):
         options = [*RANDOM, "--score", "judge-1", *(["--cluster", cluster] if cluster else []), *FEW]
         call("scores", path, *options, "--out", out)
         board = pd.read_csv(out)
-        lengths[cluster] = (board["score_upper"] - board["score_lower"]).to_numpy()
+        lengths[cluster] = (board["upper"] - board["lower"]).to_numpy()
     assert (lengths["passage"] > 1.5 * lengths[None]).all()
     printed = call("compare-scores", "model-1", "model-2", path, *RANDOM, "--score", "judge-1", "--cluster", "passage")
     assert "model-1 is above model-2" in printed

@@ -46,13 +46,13 @@ def test_leaderboard_prints_and_writes_the_same_table(votes, tmp_path, ending):
     expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200, seed=3)
     readers = {"csv": pd.read_csv, "parquet": pd.read_parquet}
     read = pd.DataFrame(json.loads(out.read_text())["rows"]) if ending == "json" else readers[ending](out)
-    assert list(read["model_name"]) == list(expected["model_name"])
+    assert list(read["model"]) == list(expected["model"])
     np.testing.assert_allclose(read["rating"], expected["rating"], atol=1e-6)
-    np.testing.assert_allclose(read["rating_lower"], expected["rating_lower"], atol=1e-6)
+    np.testing.assert_allclose(read["lower"], expected["lower"], atol=1e-6)
     first = expected.iloc[0]
-    assert str(first["model_name"]) in result.stdout
+    assert str(first["model"]) in result.stdout
     assert f"{first['rating']:.1f}" in result.stdout
-    assert f"+{first['rating_upper'] - first['rating']:.1f}" in result.stdout
+    assert f"+{first['upper'] - first['rating']:.1f}" in result.stdout
     assert "3,000 battles between 8 models" in result.stdout
     assert "both-bad battles counted as ties" in result.stdout
 
@@ -105,12 +105,12 @@ def test_too_few_votes_and_simultaneous_ranks(votes, tmp_path):
     pd.testing.assert_frame_equal(expected, written, check_dtype=False)
     few = expected[expected["standing"] == "too few battles"]
     assert few.index.tolist() == [4, 5, 6, 7]
-    for name in few["model_name"]:
+    for name in few["model"]:
         assert name not in plot.read_text()
         (line,) = (line for line in result.stdout.splitlines() if name in line and "too few battles" in line)
         assert line.split()[0] == name  # no rank and no spread before it
     first = expected.iloc[0]
-    assert re.search(rf"^ *1 +{first.rank_best}-{first.rank_worst} +{first.model_name} ", result.stdout, re.MULTILINE)
+    assert re.search(rf"^ *1 +{first.rank_best}-{first.rank_worst} +{first.model} ", result.stdout, re.MULTILINE)
     said = " ".join(result.stdout.split())
     assert "rank spread: by differences to all other models, 95% for all models at once" in said
     assert f"models under {least:,} votes take no rank" in said
@@ -177,9 +177,9 @@ def test_json_has_null_for_what_is_not_known(tmp_path):
     path, out = tmp_path / "votes.csv", tmp_path / "board.json"
     path.write_text("\n".join(["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 5, "c,a,model_a"]))
     assert run("leaderboard", path, "--resamples", 20, "--out", out).exit_code == 0
-    rows = {row["model_name"]: row for row in json.loads(out.read_text())["rows"]}
+    rows = {row["model"]: row for row in json.loads(out.read_text())["rows"]}
     assert rows["c"]["rank"] is None
-    assert rows["c"]["rating_lower"] is None
+    assert rows["c"]["lower"] is None
 
 
 def test_an_encoding_without_bars_costs_neither_table_nor_file(votes, tmp_path):

@@ -54,7 +54,7 @@ def test_the_new_votes_come_back_with_their_propensity(votes, fit, tmp_path):
     assert result.exit_code == 0, result.output
     assert "battles count by their inverse propensities, and say about as much as" in " ".join(result.stdout.split())
     battles = jaxeval.read_battles(day, propensity="propensity")
-    found = pd.read_csv(out).set_index("model_name")["rating"]
+    found = pd.read_csv(out).set_index("model")["rating"]
     np.testing.assert_allclose(found, jaxeval.fit_bradley_terry(battles).ratings[found.index])
 
 

@@ -83,7 +83,7 @@ class TestFiles:
             out = tmp_path / "x.csv"
             result = run(*arguments, "--out", out, *more)
             assert result.exit_code == 0, result.output
-            assert name in set(pd.read_csv(out)["model_name"])
+            assert name in set(pd.read_csv(out)["model"])
 
 
 class TestStandardOutput:
@@ -164,10 +164,10 @@ class TestJson:
         assert run(*arguments, "--interval", "percentile").exit_code == 0
         content = json.loads(out.read_text(), parse_constant=pytest.fail)
         expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=20, seed=7, interval="percentile")
-        board = {row["model_name"]: row for row in content["rows"]}
-        assert np.isneginf(expected.set_index("model_name").loc["c", "rating_lower"])
-        assert board["c"]["rating_lower"] is None
-        assert board["c"]["rating"] == pytest.approx(expected.set_index("model_name").loc["c", "rating"], abs=1e-12)
+        board = {row["model"]: row for row in content["rows"]}
+        assert np.isneginf(expected.set_index("model").loc["c", "lower"])
+        assert board["c"]["lower"] is None
+        assert board["c"]["rating"] == pytest.approx(expected.set_index("model").loc["c", "rating"], abs=1e-12)
         assert content["settings"]["seed"] == 7
         assert f"jaxeval {jaxeval.__version__}" in content["settings"]["versions"]
         assert content["settings"]["warnings"] == expected.attrs["warnings"]

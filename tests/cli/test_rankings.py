@@ -34,8 +34,8 @@ def test_the_table_is_that_of_the_library(path, tmp_path):
     written = json.loads(out.read_text())
     board = jaxeval.leaderboard(jaxeval.read_rankings(path), n_resamples=20, cluster="judge")
     rows = pd.DataFrame(written["rows"])
-    assert rows["model_name"].tolist() == board["model_name"].tolist()
-    np.testing.assert_allclose(rows["rating_lower"], board["rating_lower"])
+    assert rows["model"].tolist() == board["model"].tolist()
+    np.testing.assert_allclose(rows["lower"], board["lower"])
     assert written["settings"]["cluster"] == "judge"
     assert plot.stat().st_size > 0
 
@@ -48,7 +48,7 @@ def test_items_and_ranks_in_columns_of_other_names_by_group(tmp_path):
     run(path, *names, "--by", "half", "--resamples", 20, "--gauge", "m1=1200", "--out", out)
     board = pd.read_csv(out)
     assert set(board["category"]) == {"even", "odd"}
-    assert (board.loc[board["model_name"] == "m1", "rating"] == 1200).all()
+    assert (board.loc[board["model"] == "m1", "rating"] == 1200).all()
 
 
 @pytest.mark.parametrize("option", ["--ties", "--reweight", "--features", "--state"])
@@ -91,7 +91,7 @@ def best_of(counts):
 
 def ratings(*words):
     rows = json.loads(command("rankings", *words, "--resamples", 20, "--out", "-", "--format", "json").stdout)["rows"]
-    return {row["model_name"]: row["rating"] for row in rows}
+    return {row["model"]: row["rating"] for row in rows}
 
 
 @pytest.mark.parametrize("first", [1, 2])
@@ -158,7 +158,7 @@ def test_files_of_preflib(ending, text, tmp_path):
     lists = [["Ann Lee", "Bob, the elder", "Cy"]] * 5 + [["Bob, the elder", ["Ann Lee", "Cy"]]] * 3
     lists += [[["Bob, the elder", "Cy"], "Ann Lee"]] * 2 + [["Cy", "Ann Lee"]] * 4
     board = jaxeval.leaderboard(jaxeval.Rankings.from_pandas(pd.DataFrame({"ranking": lists})), n_resamples=20)
-    assert ratings(path) == pytest.approx(dict(zip(board["model_name"], board["rating"], strict=True)), abs=1e-6)
+    assert ratings(path) == pytest.approx(dict(zip(board["model"], board["rating"], strict=True)), abs=1e-6)
     line = next(line for line in command(path).output.splitlines() if line.startswith("  jaxeval "))
     assert line.split()[1:] == ["rankings", str(path)]
     path.write_text(text.replace("{1,3}", "{1,7}"))

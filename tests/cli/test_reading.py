@@ -26,7 +26,7 @@ def board(*arguments, **options):
     arguments = ["leaderboard", *map(str, arguments), "--resamples", "20", "--out", "-", "--format", "csv"]
     result = run(*arguments, **options)
     assert result.exit_code == 0, result.output
-    return pd.read_csv(io.StringIO(result.stdout)).set_index("model_name")
+    return pd.read_csv(io.StringIO(result.stdout)).set_index("model")
 
 
 def message(*arguments):
@@ -131,7 +131,7 @@ def test_metadata_reach_the_outputs(votes, tmp_path):
 
 
 class TestModelTables:
-    BOARD = pd.DataFrame({"model_name": ["a", "b"], "rating": [1.0, 2.0]})
+    BOARD = pd.DataFrame({"model": ["a", "b"], "rating": [1.0, 2.0]})
 
     @pytest.mark.parametrize(
         ("metadata", "error"),
@@ -306,7 +306,7 @@ def test_a_form_has_a_column_for_each_question(name, tmp_path):
     assert "12 rows: 12 battles between 3 models, 3 of them ties" in shown
     assert "read as a form with a column for each question between two models" in shown
     board = pd.read_csv(out)
-    assert [*board["model_name"]] == [*"xyz"]
+    assert [*board["model"]] == [*"xyz"]
     wins = np.array([[0, 2.5, 2.5], [1.5, 0, 2.5], [1.5, 1.5, 0]])
     theta = newton(wins) * 400 / np.log(10)
     np.testing.assert_allclose(board["rating"], 1000 + theta - theta.mean(), atol=1e-4)

@@ -72,7 +72,7 @@ def test_help_and_wrong_options_ask_for_nothing(server):
 def checked_board(out, said):
     """The board is whole, with what another file says of one model; and no password is told."""
     board = json.loads(out.read_text())
-    assert {row["model_name"] for row in board["rows"]} == set(VOTES["model_a"])
+    assert {row["model"] for row in board["rows"]} == set(VOTES["model_a"])
     assert pd.DataFrame(board["rows"])["licence"].notna().sum() == 1
     assert "geheim" not in out.read_text() + said
 

@@ -27,7 +27,7 @@ def test_tables_are_those_of_the_library(file, tmp_path):
     said("scores", file, "--resamples", 20, "--pass-at", 2, "--pass-hat", 2, "--items", "--out", tmp_path / "out/")
     written = pd.read_csv(tmp_path / "out" / "scores.csv")
     own = score_leaderboard(pd.read_csv(file), n_resamples=20, progress=False)
-    assert written["model_name"].tolist() == own["model_name"].tolist()
+    assert written["model"].tolist() == own["model"].tolist()
     assert written["score"].tolist() == pytest.approx(own["score"].tolist())
     assert {"pass_at_2.csv", "pass_hat_2.csv", "items.csv"} <= {x.name for x in (tmp_path / "out").iterdir()}
 
@@ -49,7 +49,7 @@ def test_abilities_of_shares(tmp_path):
     pd.DataFrame(rows, columns=["model", "item", "score", "questions"]).to_csv(tmp_path / "shares.csv", index=False)
     file, out = tmp_path / "shares.csv", ["--irt", "rasch", "--resamples", 20, "--out", tmp_path / "out/"]
     said("scores", file, "--n", "questions", *out)
-    assert pd.read_csv(tmp_path / "out" / "abilities.csv")["model_name"].tolist() == ["m4", "m3", "m2", "m1", "m0"]
+    assert pd.read_csv(tmp_path / "out" / "abilities.csv")["model"].tolist() == ["m4", "m3", "m2", "m1", "m0"]
 
 
 @pytest.mark.parametrize("population", ["items", "trials"])

@@ -368,15 +368,15 @@ def test_a_printed_board_holds_what_a_reader_looks_for(capsys):
     table = jaxeval.leaderboard(board).iloc[0]
     print(board)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"{table['model_name']} ")
+    assert lines[0].startswith(f"{table['model']} ")
     (at,) = [k for k, line in enumerate(lines) if line.startswith("model ")]
     settings, head, row = lines[at - 1 : at + 2]
     assert settings == "95% intervals, seed 0, mean rating 1000"
     assert head.split() == ["model", "rank", "rank_range", "rating", "lower,", "upper", "n_battles", "tier"]
     cells = row.replace(", ", ",").split()
-    assert cells[:3] == [table["model_name"], "1", f"1-{table['rank_worst']}"]
+    assert cells[:3] == [table["model"], "1", f"1-{table['rank_worst']}"]
     assert cells[3:] == [
-        f"{table['rating']:.0f}", f"{table['rating_lower']:.0f},{table['rating_upper']:.0f}",
+        f"{table['rating']:.0f}", f"{table['lower']:.0f},{table['upper']:.0f}",
         f"{table['vote_count']:,}", "1",
     ]  # fmt: skip
 

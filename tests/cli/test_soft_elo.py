@@ -273,12 +273,12 @@ def test_merge_places_new_models_on_the_board_of_votes(files, tmp_path):
     assert {path.name for path in out.iterdir()} == {
         "leaderboard.csv", "leaderboard.png", "predictions.csv", "beat_share.csv", "answer.txt"
     }  # fmt: skip
-    written = pd.read_csv(out / "leaderboard.csv").set_index("model_name")
+    written = pd.read_csv(out / "leaderboard.csv").set_index("model")
     judged = [
         jaxeval.read_judged_battles(path, score_difference="gap", label_coding="a_wins_1", human=human)
         for path, human in ((files / "known.csv", None), (files / "new.parquet", False))
     ]
-    expected = jaxeval.merge_boards(*judged, n_resamples=20).table.set_index("model_name")
+    expected = jaxeval.merge_boards(*judged, n_resamples=20).table.set_index("model")
     np.testing.assert_allclose(written["rating"], expected["rating"])
     assert written.loc["model-03", "rests_on"] == "judge"
     none = run("soft-elo", "merge", files / "known.csv", *options)
@@ -303,8 +303,8 @@ def test_merge_of_one_file_and_of_the_votes_of_another(files, tmp_path):
     other = run("soft-elo", "merge", tmp_path / "both.csv", *options, "--votes", tmp_path / "votes.csv", "--out",
                 tmp_path / "two.csv")  # fmt: skip
     assert other.exit_code == 0, other.output
-    two = pd.read_csv(tmp_path / "two.csv").set_index("model_name")
-    np.testing.assert_allclose(two["rating"], expected.set_index("model_name")["rating"].reindex(two.index))
+    two = pd.read_csv(tmp_path / "two.csv").set_index("model")
+    np.testing.assert_allclose(two["rating"], expected.set_index("model")["rating"].reindex(two.index))
 
 
 @pytest.mark.parametrize("method", ["soft", pytest.param("hard", marks=pytest.mark.slow)])

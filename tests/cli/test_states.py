@@ -44,7 +44,7 @@ def votes_of(path="state.parquet"):
 
 
 def board(path="board.csv"):
-    return pd.read_csv(path).set_index("model_name")["rating"].to_dict()
+    return pd.read_csv(path).set_index("model")["rating"].to_dict()
 
 
 def test_a_file_that_is_there_adds_nothing_and_the_board_is_drawn(folder):

@@ -121,7 +121,7 @@ def test_only_one_module_prints():
         ("x", [0.0001234567, 0.5], ["0.0001", "0.500"]),
         ("x", [123456.7, np.inf, np.nan], ["123,457", "inf", "-"]),
         ("rating", [1012.34, 998.76, np.inf], ["1012", "999", "unrated"]),
-        ("rating_lower", [-np.inf, 98.765], ["-inf", "98.8"]),
+        ("lower", [-np.inf, 98.765], ["-inf", "98.8"]),
         ("weight", [0.002493, 5.0, 12_345.6], ["0.002493", "5", "12,346"]),
         ("mae", [12.3456, -0.01], ["12.3", "0.0"]),
         ("p_value", [0.03456, 0.00012345, 1.0], ["0.035", "0.00012", "1"]),
@@ -152,7 +152,7 @@ class TestBars:
     @pytest.mark.parametrize("width", [80, 96, *range(100, 105), 120, 160])
     @pytest.mark.parametrize("name", ["model-1", "a-model-with-a-name-of-40-characters-2026"])
     def test_bars_are_whole_or_absent(self, board, width, name):
-        table = board.assign(model_name=board["model_name"].astype(str).replace("model-1", name))
+        table = board.assign(model=board["model"].astype(str).replace("model-1", name))
         table.attrs = board.attrs
         written = io.StringIO()
         print_answer(table.answer, PlainConsole(file=written, width=width))

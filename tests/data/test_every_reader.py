@@ -63,7 +63,7 @@ READERS = {
         pd.DataFrame(
             {"model": np.repeat(MODELS, N // 3), "item": ITEMS * 3, "score": RNG.integers(0, 2, N).astype(float)}
         ),
-        lambda found: jaxeval.score_leaderboard(found, n_resamples=2).set_index("model_name")["score"].sort_index(),
+        lambda found: jaxeval.score_leaderboard(found, n_resamples=2).set_index("model")["score"].sort_index(),
     ),
     "read_rankings": Reader(
         pd.DataFrame(

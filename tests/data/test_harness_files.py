@@ -117,7 +117,7 @@ class TestLmEval:
         for path in LM_EVAL.rglob("results_*.json"):
             stated = json.loads(path.read_text())
             scores = read_scores(path.parent, score="acc_norm").means.iloc[:, 0]
-            assert scores.index.tolist() == [stated["model_name"]]
+            assert scores.index.tolist() == [stated["model"]]
             both = [own["acc_norm,none"] for own in stated["results"].values()]
             assert scores.iloc[0] == pytest.approx(sum(both) / 2)
 
@@ -149,11 +149,11 @@ class TestLmEval:
                 shutil.copy(path, tmp_path / f"acme__{model}")
         out = tmp_path / "out.csv"
         said("scores", tmp_path, "--out", out)
-        table = pd.read_csv(out).set_index(["model_name", "benchmark", "metric"])
+        table = pd.read_csv(out).set_index(["model", "benchmark", "metric"])
         assert {*table.index.get_level_values(0)} == {"acme/m1", "acme/m2"}
         row = table.loc["acme/m1", "numbers", "acc"]
         assert (row["score"], row["standard_error"]) == pytest.approx((0.125, 0.125))
-        assert row["score_upper"] == pytest.approx(0.125 + 1.959964 * 0.125)
+        assert row["upper"] == pytest.approx(0.125 + 1.959964 * 0.125)
         out.unlink()
         text = said("scores", tmp_path)
         assert text.startswith("there are no samples: models are not compared, and have no ranks")

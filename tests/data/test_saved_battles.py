@@ -329,7 +329,7 @@ class TestCommand:
             assert f"saved {1000 * (day + 1):,} battles of {day + 1} file{'s' if day else ''}" in result.stderr
         assert {*Battles.load(state).files.values()} == {f"day-{day}.parquet" for day in range(3)}
         whole = jaxeval.leaderboard(VOTES, by="language", cluster="voter", n_resamples=20)
-        np.testing.assert_allclose(pd.read_csv(out)["rating_lower"], whole["rating_lower"], rtol=1e-12)
+        np.testing.assert_allclose(pd.read_csv(out)["lower"], whole["lower"], rtol=1e-12)
 
         before = state.read_bytes()
         (tmp_path / "copy.parquet").write_bytes((tmp_path / "day-1.parquet").read_bytes())

@@ -21,7 +21,7 @@ def test_draws_of_means_vary_as_the_budget_says():
     table, data = columns()
     draws = jaxeval.draws_of(means, data, cluster="item", random="judge", n_resamples=2000)
     budget = jaxeval.error_budget(table, ["judge"])
-    errors = budget.models.set_index("model_name")["standard_error"][list(draws.names)]
+    errors = budget.models.set_index("model")["standard_error"][list(draws.names)]
     np.testing.assert_allclose(draws.draws.std(0), errors, rtol=0.08)
     apart = (draws.draws[:, 0] - draws.draws[:, 1]).std()
     assert apart == pytest.approx(budget.differences["standard_error"].iloc[0], rel=0.08)

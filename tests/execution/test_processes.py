@@ -259,7 +259,7 @@ def test_the_command_line(folder, tmp_path):
     assert "2 x cpu" in outputs[0]
     assert "model-1" not in outputs[1]
     table = leaderboard(read_battles(files), n_resamples=40)
-    columns = ["model_name", "rating", "rating_lower"]
+    columns = ["model", "rating", "lower"]
     pd.testing.assert_frame_equal(table[columns], pd.read_csv(out)[columns], check_dtype=False, atol=1e-6)
 
 

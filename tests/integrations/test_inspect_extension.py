@@ -85,7 +85,7 @@ def test_metrics_are_those_of_the_library(logs):
     row = jaxeval.score_leaderboard(table, n_resamples=20, progress=False).iloc[0]
     assert found["jaxeval_stderr"] == pytest.approx(row["standard_error"])
     alone = jaxeval.score_leaderboard(table.drop(columns="cluster"), n_resamples=20, progress=False).iloc[0]
-    assert (found["lower"], found["upper"]) == pytest.approx((alone["score_lower"], alone["score_upper"]))
+    assert (found["lower"], found["upper"]) == pytest.approx((alone["lower"], alone["upper"]))
     right = np.round(means * EPOCHS).astype(int)
     pairs = comb(EPOCHS, 2)
     assert found["jaxeval_pass_at"] == pytest.approx(np.mean([1 - comb(EPOCHS - r, 2) / pairs for r in right]))
@@ -104,7 +104,7 @@ def test_an_eval_set_ends_with_its_board(logs):
     folder, _ = logs
     board = pd.read_csv(folder.with_name("logs-board-exact.csv"))
     assert folder.with_name("logs-board-graded.csv").exists()
-    assert set(board["model_name"]) == {"mockllm/one", "mockllm/other"}
+    assert set(board["model"]) == {"mockllm/one", "mockllm/other"}
     assert "| mockllm/one |" in folder.with_name("logs-board-exact.md").read_text()
 
 

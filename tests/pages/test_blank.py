@@ -49,7 +49,7 @@ def test_a_board_is_that_of_python(resampling, n, models, seed):
     battles = jaxeval.Battles.from_pandas(jaxeval.simulate_votes(n, models, seed=seed))
     table = jaxeval.leaderboard(battles, progress=False)
     found, whole = board_in_browser(resampling, battles)
-    table = table.set_index("model_name")
+    table = table.set_index("model")
     found = found.loc[table.index]
     rated = np.isfinite(table["rating"])
     np.testing.assert_allclose(found.loc[rated, "rating"].astype(float), table.loc[rated, "rating"], rtol=0, atol=1e-6)
@@ -59,13 +59,13 @@ def test_a_board_is_that_of_python(resampling, n, models, seed):
     assert found["tier"].isna().tolist() == table["tier"].isna().tolist()
     assert whole["penalised"] == table.attrs["settings"]["n_penalised"]
     assert said_first(whole["answer"]) == said_first(table.attrs["answer"])
-    half = (table["rating_upper"] - table["rating_lower"]) / 2
+    half = (table["upper"] - table["lower"]) / 2
     for end in ("lower", "upper"):
         off = (found[end].astype(float) - table[f"rating_{end}"])[rated & np.isfinite(table[f"rating_{end}"])].abs()
         few = table["vote_count"][off.index] < 200
         assert (off[few & (table["degenerate_share"][off.index] == 0)] < 1e-3).all()  # no draws are in these
         assert (off / half[off.index]).max() < 0.2  # two 2.5 % points of 1,000 draws differ by .1 of it, at most twice
-    others = [jaxeval.leaderboard(battles, seed=k, progress=False).set_index("model_name") for k in (1, 2)]
+    others = [jaxeval.leaderboard(battles, seed=k, progress=False).set_index("model") for k in (1, 2)]
     for end in ("best", "worst"):  # as some draws of Python's: steps down make leaps of a few places
         each = [(found[end] - own.loc[table.index, f"rank_{end}"]).abs().fillna(0) for own in (table, *others)]
         assert (np.min([own.astype(float) for own in each], axis=0) <= 1).all()
@@ -139,7 +139,7 @@ def test_columns_are_found_as_the_command_finds_them(scripts, blank, name, text,
     path = blank.parent / name
     path.write_text(text)
     said("leaderboard", path, "--resamples", 1, "--quiet", "--out", blank.parent / "board.csv")  # it finds them, too
-    assert sorted(pd.read_csv(blank.parent / "board.csv")["model_name"]) == names
+    assert sorted(pd.read_csv(blank.parent / "board.csv")["model"]) == names
     assert sum(map(sum, counts)) == text.count("\n") - (not name.endswith("jsonl"))
 
 

@@ -480,7 +480,7 @@ def test_sections_of_results(visit, tmp_path):
     page = visit(tmp_path / "page.html")
     page.get_by_role("button", name="Score", exact=True).click()
     page.get_by_role("button", name="Score", exact=True).click()
-    assert names(page, "results")[0] in set(scores["model_name"][scores["score"] == scores["score"].min()])
+    assert names(page, "results")[0] in set(scores["model"][scores["score"] == scores["score"].min()])
     page.get_by_role("tab", name="Audit: Can this leaderboard be believed?").click()
     assert audit.verdict[0] in page.locator(".panel.results").inner_text()
 

@@ -89,7 +89,7 @@ def test_scripts_and_styles_are_linted(request):
 def test_the_table_is_there_without_script(tmp_path, board):
     static = written(tmp_path, board).split('<script type="application/json"')[0]
     for row in board.to_dict("records"):
-        assert f"<bdi>{row['model_name']}</bdi>" in static
+        assert f"<bdi>{row['model']}</bdi>" in static
         assert f"{row['rating']:.1f}" in static
     assert "Digest of the data" in static
     assert "This file asks no network for anything." in static
@@ -99,7 +99,7 @@ def test_data_are_those_of_the_table(tmp_path, board, battles):
     data = data_of(written(tmp_path, board, battles=battles))
     (shown,) = data["boards"]
     for row, own in zip(shown["rows"], board.to_dict("records"), strict=True):
-        assert data["models"][row["model"]]["name"] == own["model_name"]
+        assert data["models"][row["model"]]["name"] == own["model"]
         assert row["rating"] == pytest.approx(own["rating"], abs=1e-6)
         assert (row["best"], row["worst"], row["votes"]) == (own["rank_best"], own["rank_worst"], own["vote_count"])
     assert shown["what_if"] is None
@@ -212,9 +212,9 @@ def test_history_and_earlier_boards(tmp_path, battles, board):
     assert read_history(tmp_path / "history.parquet").equals(history)
     (shown,) = data_of(written(tmp_path, board, history=tmp_path / "history.parquet"))["boards"]
     assert shown["history"]["dates"] == ["2026-09-11", "2026-09-13"]
-    before = first.set_index("model_name")["rating"]
+    before = first.set_index("model")["rating"]
     for row, own in zip(shown["rows"], board.to_dict("records"), strict=True):
-        assert row["was"]["rating"] == pytest.approx(before[own["model_name"]], abs=1e-6)
+        assert row["was"]["rating"] == pytest.approx(before[own["model"]], abs=1e-6)
         half = (row["upper"] - row["lower"]) / 2  # of twice the votes, about: V / 1000 - V / 2000 = V / 2000
         assert 0.9 * half < row["was"]["half"] < 1.3 * half
     (again,) = data_of(written(tmp_path, board, earlier=first))["boards"]
@@ -250,8 +250,8 @@ def test_thirty_thousand_competitors(tmp_path):
     n = 30_000
     order = np.random.default_rng(0).permutation(n)
     table = pd.DataFrame({
-        "model_name": [f"p{k}" for k in order], "rating": np.linspace(2000, 1000, n), "rating_lower": 990.0,
-        "rating_upper": 2010.0, "vote_count": 7, "rank": pd.array(np.arange(1, n + 1), "Int64"), "standing": "",
+        "model": [f"p{k}" for k in order], "rating": np.linspace(2000, 1000, n), "lower": 990.0,
+        "upper": 2010.0, "vote_count": 7, "rank": pd.array(np.arange(1, n + 1), "Int64"), "standing": "",
         "degenerate_share": 0.0, "component": 1, "preliminary": True,
     })  # fmt: skip
     html = written(tmp_path, table)

@@ -29,10 +29,10 @@ class TestBoards:
     def test_both_ranks_and_ratings(self, boards):
         few, all_votes = boards
         figure = plots.plot_boards(few, all_votes, ("few", "all"))
-        was = few.set_index("model_name")["rank"]
+        was = few.set_index("model")["rank"]
         expected = [
             f"{now} ({was.get(name, '-')})  {name}"
-            for now, name in zip(all_votes["rank"], all_votes["model_name"], strict=True)
+            for now, name in zip(all_votes["rank"], all_votes["model"], strict=True)
         ]
         assert names(figure) == expected
         assert sum("(-)" in text for text in expected) == 1
@@ -59,11 +59,11 @@ class TestHistory:
         figure = plots.plot_history({date(2026, 5, 1): all_votes, date(2026, 1, 1): few})
         lines = figure.axes[0].lines
         assert len(lines) == 6
-        for line, name in zip(lines, all_votes["model_name"], strict=True):
-            old, new = (board.set_index("model_name")["rating"].get(name, np.nan) for board in boards)
+        for line, name in zip(lines, all_votes["model"], strict=True):
+            old, new = (board.set_index("model")["rating"].get(name, np.nan) for board in boards)
             np.testing.assert_allclose(line.get_ydata(), [old, new])
         assert list(lines[0].get_xdata()) == [np.datetime64("2026-01-01"), np.datetime64("2026-05-01")]
-        assert {text.get_text() for text in figure.axes[0].texts} == set(all_votes["model_name"])
+        assert {text.get_text() for text in figure.axes[0].texts} == set(all_votes["model"])
 
     def test_labels_that_are_no_dates_stand_in_their_order(self, boards):
         figure = plots.plot_history({"$v2": boards[1], "v1": boards[0]}, value="rank", top=2)
@@ -73,7 +73,7 @@ class TestHistory:
         assert "3 more models not shown" in figure.axes[0].get_xlabel()
 
     def test_names_of_equal_lines_do_not_touch(self, boards):
-        last = boards[1].assign(rating=1000.0, rating_lower=990.0, rating_upper=1010.0)
+        last = boards[1].assign(rating=1000.0, lower=990.0, upper=1010.0)
         figure = plots.plot_history({"a": last, "b": last})
         heights = np.sort([text.xyann[1] for text in figure.axes[0].texts])
         inch = np.diff(figure.axes[0].get_ylim())[0] / figure.get_figheight()
@@ -104,7 +104,7 @@ class TestComparison:
         figure = plots.plot_comparison(comparison)
         figure.draw_without_rendering()
         assert names(figure) == [
-            f"{b} ({a})  {m}" for b, a, m in zip(table["rank_b"], table["rank_a"], table["model_name"], strict=True)
+            f"{b} ({a})  {m}" for b, a, m in zip(table["rank_b"], table["rank_a"], table["model"], strict=True)
         ]
         legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
         assert legend == ["$this", "last"]

@@ -34,10 +34,10 @@ def plain():
 def large():
     """A leaderboard of 6 slices and 52 models."""
     rank = np.tile(np.arange(1, 53), 6)
-    table = pd.DataFrame({"model_name": NAMES * 6, "category": np.repeat(SLICES, 52), "rank": rank})
+    table = pd.DataFrame({"model": NAMES * 6, "category": np.repeat(SLICES, 52), "rank": rank})
     table["rating"] = 1300.0 - 10 * rank
     return table.assign(
-        rating_lower=table["rating"] - 9, rating_upper=table["rating"] + 9, tier=1 + rank // 5, vote_count=900,
+        lower=table["rating"] - 9, upper=table["rating"] + 9, tier=1 + rank // 5, vote_count=900,
         preliminary=False, degenerate_share=0.0,
     )  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_names_are_legible_at_6_slices_of_52_models(large, plot):
 
 @pytest.mark.parametrize("n", [14, pytest.param(52, marks=pytest.mark.slow)])
 def test_columns_of_names_do_not_touch(large, n):
-    one = large.head(n).set_index("model_name")["rating"]
+    one = large.head(n).set_index("model")["rating"]
     figure = plots.plot_win_probability(1 / (1 + np.exp((one.to_numpy() - one.to_numpy()[:, None]) / 170)) * named(one))
     figure.draw_without_rendering()
     left = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]

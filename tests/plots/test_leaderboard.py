@@ -21,10 +21,10 @@ def test_points_and_intervals_are_the_tables(table):
     points = axis.collections[-1].get_offsets()
     np.testing.assert_allclose(points[:, 0], table["rating"])
     segments = next(c for c in axis.collections if hasattr(c, "get_segments")).get_segments()
-    np.testing.assert_allclose([s[:, 0].min() for s in segments], table["rating_lower"])
-    np.testing.assert_allclose([s[:, 0].max() for s in segments], table["rating_upper"])
+    np.testing.assert_allclose([s[:, 0].min() for s in segments], table["lower"])
+    np.testing.assert_allclose([s[:, 0].max() for s in segments], table["upper"])
     labels = [t.get_text() for t in axis.get_yticklabels()]
-    assert labels[0] == f"1  {table['model_name'][0]}"
+    assert labels[0] == f"1  {table['model'][0]}"
 
 
 def test_the_scale_of_a_tie_model_is_named(table):
@@ -36,7 +36,7 @@ def test_the_scale_of_a_tie_model_is_named(table):
 
 def test_the_longest_names_leave_room_for_the_axes(table):
     """Where they do not, Matplotlib warns, and a warning is an error here."""
-    long = table.assign(model_name=[f"{k}{'L' * 300}" for k in range(len(table))])
+    long = table.assign(model=[f"{k}{'L' * 300}" for k in range(len(table))])
     figure = plot_leaderboard(long)
     figure.draw_without_rendering()
     assert figure.axes[0].get_position().width > 0.3
@@ -93,7 +93,7 @@ def test_unrated_models_and_infinite_bounds_can_be_drawn(tmp_path):
     rows += [("d", "a", "model_a")]
     votes = pd.DataFrame(rows, columns=["model_a", "model_b", "winner"])
     table = jaxeval.leaderboard(votes, n_resamples=50, interval="percentile", min_battles=0)
-    assert np.isinf(table["rating_upper"]).any()
+    assert np.isinf(table["upper"]).any()
     save_leaderboard(table, tmp_path / "board.svg")
     text = (tmp_path / "board.svg").read_text()
     assert "<svg" in text

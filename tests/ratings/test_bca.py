@@ -74,9 +74,9 @@ def test_by_the_command_as_in_python(votes, tmp_path):
     assert done.exit_code == 0, done.output
     table = pd.read_csv(tmp_path.joinpath("board.csv").write_text(done.stdout) and tmp_path / "board.csv")
     expected = jaxeval.leaderboard(votes, n_resamples=400, interval="bca")
-    np.testing.assert_allclose(table["rating_lower"], expected["rating_lower"])
-    ends = jaxeval.bootstrap(votes, 400, interval="bca").interval().loc[expected["model_name"]]
-    np.testing.assert_allclose(expected["rating_upper"], ends["upper"])
+    np.testing.assert_allclose(table["lower"], expected["lower"])
+    ends = jaxeval.bootstrap(votes, 400, interval="bca").interval().loc[expected["model"]]
+    np.testing.assert_allclose(expected["upper"], ends["upper"])
 
 
 @pytest.mark.parametrize("options", [{"ties": "davidson"}, {"strata": "language"}])

@@ -40,7 +40,7 @@ def test_intervals_at_once_decide_who_moved(found):
     draws = b.draws - a.draws
     error = draws.std(axis=0, ddof=1)
     largest = np.sort((np.abs(draws - found.difference.estimate) / error).max(axis=1))
-    table = found.table.set_index("model_name").loc[NAMES]
+    table = found.table.set_index("model").loc[NAMES]
     width = (table["at_once_upper"] - table["at_once_lower"]).to_numpy() / 2 / error
     np.testing.assert_allclose(width, width[0], rtol=1e-9)
     critical = np.searchsorted(largest, width[0] * (1 - 1e-9))
@@ -51,7 +51,7 @@ def test_intervals_at_once_decide_who_moved(found):
 
 def test_differences_and_changes_of_rank_are_those_of_b_less_a(found):
     a, b = found.ratings
-    table = found.table.set_index("model_name").loc[NAMES]
+    table = found.table.set_index("model").loc[NAMES]
     assert table["difference"].tolist() == (b.estimate - a.estimate).tolist() == [-100, 2, 130, -2]
     assert table["rank_change"].tolist() == [2, 0, -2, 0]
     assert table["moved"].tolist() == ["down", "", "up", ""]
@@ -63,6 +63,6 @@ def test_differences_and_changes_of_rank_are_those_of_b_less_a(found):
 
 
 def test_movers_come_first_by_the_size_of_the_difference(found):
-    assert found.table["model_name"].tolist() == ["c", "a", "b", "d"]
-    assert found.movers["model_name"].tolist() == ["c", "a"]
+    assert found.table["model"].tolist() == ["c", "a", "b", "d"]
+    assert found.movers["model"].tolist() == ["c", "a"]
     assert found.answer.sentences[0].startswith("2 of 4 models moved at the 90% level, for all at once: c +130.0 (")

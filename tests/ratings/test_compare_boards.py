@@ -47,7 +47,7 @@ def apart(weeks):
 
 
 def by_model(found):
-    return found.table.set_index("model_name").sort_index()
+    return found.table.set_index("model").sort_index()
 
 
 def test_one_scale(weeks, together):
@@ -177,7 +177,7 @@ def test_groups_of_two_types_are_an_error(weeks, of):
 @pytest.mark.slow
 def test_with_and_without_style_control(battles):
     found = compare_boards(battles, battles, options_b={"features": ["length"]}, n_resamples=B)
-    effect = jaxeval.style_effect(battles, ["length"], n_resamples=B).set_index("model_name")
+    effect = jaxeval.style_effect(battles, ["length"], n_resamples=B).set_index("model")
     table = by_model(found)
     np.testing.assert_allclose(table["difference"], effect["shift"].loc[table.index], atol=1e-5)
     width = table["difference_upper"] - table["difference_lower"]
@@ -259,7 +259,7 @@ def moved(votes):
 
 
 def test_who_moved(moved):
-    assert moved.table["model_name"][0] == "model-5"
+    assert moved.table["model"][0] == "model-5"
     assert moved.table["moved"][0] == "down"
     assert moved.movers["moved"].iloc[0] == "down"
     assert re.match(
@@ -267,7 +267,7 @@ def test_who_moved(moved):
     )
     assert moved.answer.sentences[1].startswith("Kendall's tau between the boards is ")
     apart = moved.difference.apart_from(0, 0.95)
-    assert set(moved.movers["model_name"]) == set(apart.index[apart])
+    assert set(moved.movers["model"]) == set(apart.index[apart])
 
 
 @pytest.mark.slow

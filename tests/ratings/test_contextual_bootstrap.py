@@ -235,7 +235,7 @@ def test_the_leaderboard_comes_out_the_same_way(battles, drawn):
     table = leaderboard(battles, n_resamples=RESAMPLES, features=FEATURES)
     plain = leaderboard(battles, n_resamples=20)
     assert list(table.columns) == list(plain.columns)
-    own = table.set_index("model_name")["rating"]
+    own = table.set_index("model")["rating"]
     pd.testing.assert_series_equal(own.sort_index(), drawn.fit.ratings.sort_index(), check_names=False, atol=1e-6)
     assert table.attrs["settings"]["features"] == ("length", "markup")
     assert table.attrs["settings"]["ties"] == "half"
@@ -255,7 +255,7 @@ def test_expected_scores_beside_a_tie_model(battles, features, cluster):
     np.testing.assert_array_equal(found.expected_score.draws, half.draws)
     pd.testing.assert_series_equal(found.expected_score.fit.ratings, half.fit.ratings)
     pd.testing.assert_series_equal(found.fit.expected_score.ratings, half.fit.ratings)
-    table, other = (leaderboard(result).set_index("model_name") for result in (found, half))
+    table, other = (leaderboard(result).set_index("model") for result in (found, half))
     for end in ("rating", "lower", "upper"):
         expected = other["rating" if end == "rating" else f"rating_{end}"]
         pd.testing.assert_series_equal(table[f"expected_score_{end}"], expected[table.index], check_names=False)

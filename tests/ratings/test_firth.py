@@ -297,9 +297,9 @@ def test_wald_intervals_of_tables():
     board = bootstrap(battles, 20, penalty="firth", progress=False)
     bounds = board.interval(kind="wald")
     pd.testing.assert_frame_equal(bounds, board.fit.interval())
-    table = leaderboard(board, interval="wald").set_index("model_name")
-    np.testing.assert_array_equal(table["rating_lower"], bounds["lower"][table.index])
-    np.testing.assert_array_equal(table["rating_upper"], bounds["upper"][table.index])
+    table = leaderboard(board, interval="wald").set_index("model")
+    np.testing.assert_array_equal(table["lower"], bounds["lower"][table.index])
+    np.testing.assert_array_equal(table["upper"], bounds["upper"][table.index])
     assert table.attrs["settings"]["interval"] == "wald"
     assert not any("too few for" in text for text in table.attrs["warnings"])
     with pytest.raises(
@@ -414,7 +414,7 @@ def test_the_command(tmp_path):
     assert "Firth's penalty" in result.output
     written = json.loads(out.read_text())
     assert written["settings"]["penalty"] == "firth"
-    assert all(row["rating_upper"] is not None for row in written["rows"])
+    assert all(row["upper"] is not None for row in written["rows"])
     refused = run(*arguments, "--penalty", "firth", "--ridge", "1")
     assert refused.exit_code == 1
     assert "got ridge=1" in refused.output

@@ -13,10 +13,10 @@ from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboar
 
 M = 11  # with the five of `fitted` 16, which are as many as programs for small boards have room for
 COLUMNS = [
-    "model_name",
+    "model",
     "rating",
-    "rating_lower",
-    "rating_upper",
+    "lower",
+    "upper",
     "variance",
     "vote_count",
     "rank",
@@ -91,9 +91,9 @@ class TestColumns:
         assert len(table) == M
         assert table.index.tolist() == list(range(M))
 
-    def test_the_arenas_own_columns_come_first(self, votes):
+    def test_what_the_arena_publishes_comes_first(self, votes):
         table = leaderboard(votes, n_resamples=20, by="half")
-        arena = ["model_name", "rating", "rating_lower", "rating_upper", "variance", "vote_count", "rank", "category"]
+        arena = ["model", "rating", "lower", "upper", "variance", "vote_count", "rank", "category"]
         assert table.columns[:8].tolist() == arena
 
     def test_best_first(self, table):
@@ -104,29 +104,29 @@ class TestColumns:
     def test_the_rating_is_the_full_fit(self, votes, board, table):
         """Never the median of the draws."""
         fit = fit_bradley_terry(votes)
-        by_model = table.set_index("model_name")
+        by_model = table.set_index("model")
         np.testing.assert_array_equal(by_model.rating[fit.ratings.index], fit.ratings)
         median = pd.Series(np.median(board.draws, axis=0), board.models)
         assert (by_model.rating - median).abs().max() > 0.1
 
     def test_intervals_variance_and_votes(self, board, table):
-        by_model = table.set_index("model_name").loc[board.models]
+        by_model = table.set_index("model").loc[board.models]
         interval = board.interval(0.95)
-        np.testing.assert_array_equal(by_model.rating_lower, interval.lower)
-        np.testing.assert_array_equal(by_model.rating_upper, interval.upper)
+        np.testing.assert_array_equal(by_model.lower, interval.lower)
+        np.testing.assert_array_equal(by_model.upper, interval.upper)
         np.testing.assert_allclose(by_model.variance, board.draws.var(0, ddof=1), rtol=1e-12)
         np.testing.assert_array_equal(by_model.vote_count, board.fit.n_battles)
         assert by_model.vote_count.sum() == 12_000
 
     @pytest.mark.parametrize("kind", ["percentile", "basic"])
     def test_level_and_kind(self, board, kind):
-        by_model = leaderboard(board, level=0.8, interval=kind).set_index("model_name").loc[board.models]
-        np.testing.assert_array_equal(by_model.rating_lower, board.interval(0.8, kind).lower)
-        np.testing.assert_array_equal(by_model.rating_upper, board.interval(0.8, kind).upper)
+        by_model = leaderboard(board, level=0.8, interval=kind).set_index("model").loc[board.models]
+        np.testing.assert_array_equal(by_model.lower, board.interval(0.8, kind).lower)
+        np.testing.assert_array_equal(by_model.upper, board.interval(0.8, kind).upper)
 
     def test_rank_spread_from_its_definition(self, board, table):
         expected = pd.DataFrame(twins.rank_sets(board.draws, board.fit.ratings.to_numpy(), 0.95, M), board.models)
-        found = table.set_index("model_name").loc[board.models]
+        found = table.set_index("model").loc[board.models]
         np.testing.assert_array_equal(found[["rank_best", "rank_worst"]].astype(int), expected)
         assert (table.rank_best <= table["rank"]).all()
         assert (table["rank"] <= table.rank_worst).all()
@@ -136,8 +136,8 @@ class TestColumns:
     def test_rank_spreads_at_once(self, board, table):
         sets = board.rank_sets(0.95, simultaneous=True)
         wide = leaderboard(board, simultaneous_ranks=True)
-        assert wide.rank_best.tolist() == sets.rank_best[table.model_name].tolist()
-        assert wide.rank_worst.tolist() == sets.rank_worst[table.model_name].tolist()
+        assert wide.rank_best.tolist() == sets.rank_best[table.model].tolist()
+        assert wide.rank_worst.tolist() == sets.rank_worst[table.model].tolist()
         assert (wide.rank_best <= table.rank_best).all()
         assert (wide.rank_worst >= table.rank_worst).all()
         assert (wide.rank_worst - wide.rank_best).sum() > (table.rank_worst - table.rank_best).sum()
@@ -148,7 +148,7 @@ class TestColumns:
     @pytest.mark.parametrize("gauge", ["votes", (f"model-{M}", 1234.5)])
     def test_what_depends_on_the_gauge(self, votes, table, gauge):
         """The ratings, their bounds and their variance; nothing else, to the last digit. The second anchor is thin."""
-        ratings = ["rating", "rating_lower", "rating_upper", "variance"]
+        ratings = ["rating", "lower", "upper", "variance"]
         other = leaderboard(votes, n_resamples=400, rank_at_most=[1, 3], gauge=gauge)
         pd.testing.assert_frame_equal(other.drop(columns=ratings), table.drop(columns=ratings), check_exact=True)
         for column in ratings:
@@ -163,16 +163,16 @@ class TestColumns:
             votes = pd.DataFrame(rows, columns=["model_a", "model_b", "winner"])
             tables = [leaderboard(votes, n_resamples=5, gauge=g) for g in ("mean", ("left", 333.3), ("three", 0.1))]
             for table in tables:
-                assert table.model_name.tolist() == tables[0].model_name.tolist()
+                assert table.model.tolist() == tables[0].model.tolist()
                 assert table["rank"].tolist() == tables[0]["rank"].tolist()
-            ranks = tables[0].set_index("model_name")["rank"]
+            ranks = tables[0].set_index("model")["rank"]
             assert ranks["left"] == ranks["right"]
 
     def test_shares_of_ranks(self, board, table):
         higher = board.draws[:, :, None] < board.draws[:, None, :]
         rank = pd.DataFrame(1 + higher.sum(2), columns=board.models)
         for k in (1, 3):
-            expected = (rank <= k).mean()[table.model_name]
+            expected = (rank <= k).mean()[table.model]
             np.testing.assert_allclose(table[f"p_rank_{k}"], expected, rtol=0, atol=1e-12)
             assert table[f"p_rank_{k}"].sum() == pytest.approx(k)
         assert 0 < table.p_rank_3.iloc[3] < 1
@@ -183,7 +183,7 @@ class TestColumns:
         assert "p_rank_1" not in one
 
     def test_tiers(self, board, table):
-        assert table.tier.tolist() == board.tiers(0.95)[table.model_name].tolist()
+        assert table.tier.tolist() == board.tiers(0.95)[table.model].tolist()
         assert table.tier.iloc[0] == 1
         assert table.tier.is_monotonic_increasing
         assert 1 < table.tier.max() < M
@@ -195,7 +195,7 @@ class TestColumns:
         others = votes[(votes.model_a != rare) & (votes.model_b != rare)]
         with_rare = votes.drop(others.index)
         for n, expected in ((299, True), (300, False)):
-            table = leaderboard(pd.concat([others, with_rare.iloc[:n]]), n_resamples=5).set_index("model_name")
+            table = leaderboard(pd.concat([others, with_rare.iloc[:n]]), n_resamples=5).set_index("model")
             assert table.vote_count[rare] == n
             assert table.preliminary[rare] == expected
             assert table.preliminary.drop(rare).equals(table.vote_count.drop(rare) < 300)
@@ -208,18 +208,18 @@ class TestColumns:
 
 class TestUnrated:
     def test_they_come_last_without_a_rank(self, odd_table):
-        assert odd_table.model_name.tolist()[-4:] == ["unbeaten", "island", "islet", "hopeless"]
+        assert odd_table.model.tolist()[-4:] == ["unbeaten", "island", "islet", "hopeless"]
         last = odd_table.iloc[-4:]
         for column in ("rank", "rank_best", "rank_worst", "tier", "variance"):
             assert last[column].isna().all(), column
             assert odd_table[column].iloc[:-4].notna().all(), column
-        assert last["rating_lower"].iloc[0] > 1000  # the penalised fit knows that it is no weak one
-        assert last["rating_upper"].iloc[-1] < last["rating_lower"].iloc[0]
-        assert [last["rating_upper"].iloc[0], last["rating_lower"].iloc[-1]] == [np.inf, -np.inf]
-        assert last[["rating_lower", "rating_upper"]].iloc[1:3].isna().all(axis=None)
+        assert last["lower"].iloc[0] > 1000  # the penalised fit knows that it is no weak one
+        assert last["upper"].iloc[-1] < last["lower"].iloc[0]
+        assert [last["upper"].iloc[0], last["lower"].iloc[-1]] == [np.inf, -np.inf]
+        assert last[["lower", "upper"]].iloc[1:3].isna().all(axis=None)
 
     def test_their_rating_says_why(self, odd_table):
-        last = odd_table.iloc[-4:].set_index("model_name")
+        last = odd_table.iloc[-4:].set_index("model")
         assert last.rating["unbeaten"] == np.inf
         assert last.rating["hopeless"] == -np.inf
         assert last.rating[["island", "islet"]].isna().all()
@@ -242,7 +242,7 @@ class TestUnrated:
     def test_a_ridge_ranks_them(self, odd_votes):
         table = leaderboard(odd_votes, n_resamples=100, ridge=0.1)
         assert table["rank"].tolist() == list(range(1, M + 5))
-        assert np.isfinite(table[["rating", "rating_lower", "rating_upper"]]).all(axis=None)
+        assert np.isfinite(table[["rating", "lower", "upper"]]).all(axis=None)
         assert any("ridge of 0.1 alone" in w for w in table.attrs["warnings"])
         assert table.attrs["settings"]["ridge"] == 0.1
 
@@ -251,7 +251,7 @@ class TestTooFewBattles:
     """Models with fewer battles than ``min_battles``."""
 
     def test_they_stand_at_the_end_without_ranks(self, few):
-        assert few.model_name.tolist()[M:] == ["thin", "unbeaten", "island", "islet", "hopeless"]
+        assert few.model.tolist()[M:] == ["thin", "unbeaten", "island", "islet", "hopeless"]
         last = few.iloc[M:]
         assert (last.standing == "too few battles").all()
         assert (last.vote_count < 21).all()
@@ -261,16 +261,16 @@ class TestTooFewBattles:
 
     def test_they_stand_below_unrated_models_with_more(self, fitted):
         table = leaderboard(fitted, min_battles=5)
-        assert table.model_name.tolist()[M + 1 :] == ["unbeaten", "hopeless", "island", "islet"]
+        assert table.model.tolist()[M + 1 :] == ["unbeaten", "hopeless", "island", "islet"]
         assert table.standing.tolist()[M + 1 :] == ["undefeated", "winless", "too few battles", "too few battles"]
 
     def test_they_are_rated_with_the_others(self, everyone, few):
-        ratings = ["rating", "rating_lower", "rating_upper", "variance", "vote_count", "degenerate_share"]
-        by_model = few.set_index("model_name").loc[everyone.model_name]
+        ratings = ["rating", "lower", "upper", "variance", "vote_count", "degenerate_share"]
+        by_model = few.set_index("model").loc[everyone.model]
         pd.testing.assert_frame_equal(by_model[ratings].reset_index(drop=True), everyone[ratings], check_exact=True)
 
     def test_the_others_are_compared_among_themselves(self, fitted, few):
-        ranked = few.model_name.iloc[:M].tolist()
+        ranked = few.model.iloc[:M].tolist()
         places = fitted.models.get_indexer(ranked)
         sets = twins.rank_sets(fitted.draws[:, places], fitted.fit.ratings[ranked].to_numpy(), 0.95, M)
         found = few[["rank_best", "rank_worst"]].iloc[:M].astype(int)
@@ -280,8 +280,8 @@ class TestTooFewBattles:
 
     def test_a_model_with_an_infinite_bound_is_compared_by_the_penalised_fit(self, fitted, everyone, few):
         """By hand: a part of the level for each of its differences, and the rest for those of draws."""
-        both = everyone.set_index("model_name").join(few.set_index("model_name").add_suffix("_few"))
-        assert np.isinf(both.rating_upper["thin"])
+        both = everyone.set_index("model").join(few.set_index("model").add_suffix("_few"))
+        assert np.isinf(both.upper["thin"])
         others = both[both.rank_few.notna()]
         thin, places = fitted.models.get_loc("thin"), fitted.models.get_indexer(others.index)
         difference, error = (x[0, places] for x in fitted.fit.penalised_differences(np.array([thin])))
@@ -340,7 +340,7 @@ class TestSlices:
             assert part.rating.is_monotonic_decreasing
             assert part["rank"].tolist() == list(range(1, M + 1))
             fit = fit_bradley_terry(votes[votes.half == half])
-            np.testing.assert_allclose(part.set_index("model_name").rating[fit.ratings.index], fit.ratings, atol=1e-8)
+            np.testing.assert_allclose(part.set_index("model").rating[fit.ratings.index], fit.ratings, atol=1e-8)
 
     def test_several_columns_make_one_category(self, votes):
         table = leaderboard(votes.assign(part=1), n_resamples=5, by=["half", "part"])
@@ -411,8 +411,8 @@ class TestInputs:
         assert {name: passed[name] for name in options} == options
 
     def test_an_anchor(self, votes):
-        table = leaderboard(votes, n_resamples=50, gauge=("model-02", 1200.0)).set_index("model_name")
-        anchor = table.loc["model-02", ["rating", "rating_lower", "rating_upper"]].astype(float)
+        table = leaderboard(votes, n_resamples=50, gauge=("model-02", 1200.0)).set_index("model")
+        anchor = table.loc["model-02", ["rating", "lower", "upper"]].astype(float)
         np.testing.assert_allclose(anchor, 1200, rtol=0, atol=1e-9)
         assert table.variance["model-02"] == pytest.approx(0, abs=1e-12)
 
@@ -440,10 +440,7 @@ class TestInputs:
             model_a=votes.model_a.map(number).astype(int), model_b=votes.model_b.map(number).astype(int)
         )
         table = leaderboard(frame, n_resamples=20)
-        assert (
-            table.model_name.map("model-{:02}".format).tolist()
-            == leaderboard(votes, n_resamples=20).model_name.tolist()
-        )
+        assert table.model.map("model-{:02}".format).tolist() == leaderboard(votes, n_resamples=20).model.tolist()
 
 
 class TestAttributes:
@@ -503,6 +500,6 @@ def test_rank_spread_of_real_votes(data):
     for gauge in ("mean", ("gemini-2.0-flash-thinking-exp-01-21", 1000.0)):
         tables[gauge] = leaderboard(votes, n_resamples=1000, gauge=gauge, min_battles=300)
     one, other = tables.values()
-    for column in ("model_name", "rank", "rank_best", "rank_worst", "tier"):
+    for column in ("model", "rank", "rank_best", "rank_worst", "tier"):
         assert one[column].equals(other[column]), column
     assert (one.rank_worst - one.rank_best + 1).mean() == pytest.approx(9.9, abs=0.3)

@@ -282,7 +282,7 @@ def test_leaderboards_have_the_link(often):
     board = leaderboard(often, n_resamples=40, link="probit", progress=False)
     assert board.attrs["settings"]["link"] == "probit"
     ratings = fit_bradley_terry(often, link="probit").ratings
-    np.testing.assert_allclose(board["rating"], ratings[board["model_name"]], atol=1e-6)
+    np.testing.assert_allclose(board["rating"], ratings[board["model"]], atol=1e-6)
 
 
 def test_a_start_is_in_elo_whatever_the_link(soft):

@@ -275,7 +275,7 @@ class TestTables:
         table_ = leaderboard(rankings, n_resamples=200, rank_at_most=1)
         battles = leaderboard(jaxeval.simulate_battles(300, M, seed=0), n_resamples=200, rank_at_most=1)
         assert list(table_.columns) == list(battles.columns)
-        assert table_["vote_count"].tolist() == fit_plackett_luce(rankings).n_battles[table_["model_name"]].tolist()
+        assert table_["vote_count"].tolist() == fit_plackett_luce(rankings).n_battles[table_["model"]].tolist()
         assert table_["rank"].tolist() == sorted(table_["rank"])
         assert (table_["rank_best"] <= table_["rank"]).all()
         assert (table_["rank"] <= table_["rank_worst"]).all()
@@ -283,8 +283,8 @@ class TestTables:
         assert table_.attrs["warnings"] == []  # Firth's penalty is none of rankings
 
     def test_intervals_of_the_fit(self, rankings, resampled):
-        own = leaderboard(resampled, interval="wald").set_index("model_name")
-        half = (own["rating_upper"] - own["rating_lower"]) / 2
+        own = leaderboard(resampled, interval="wald").set_index("model")
+        half = (own["upper"] - own["lower"]) / 2
         error = fit_plackett_luce(rankings).standard_errors_hessian[own.index]
         np.testing.assert_allclose(half, 1.959964 * error, rtol=1e-6)
 

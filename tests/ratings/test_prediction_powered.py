@@ -239,7 +239,7 @@ class TestJudgeOnly:
         board = prediction_powered(human.filter(models=keep), judged.filter(models=keep), unlabelled, n_resamples=B)
         assert board.ratings[keep].notna().all()
         assert board.ratings[["model-5", "model-6"]].isna().all()
-        table = leaderboard(board).set_index("model_name")
+        table = leaderboard(board).set_index("model")
         assert list(table.loc[["model-5", "model-6"], "standing"]) == ["judge only"] * 2
         assert table.loc[["model-5", "model-6"], "rank"].isna().all()
         assert any("model-5, model-6" in text and "soft_elo" in text for text in board.warnings)
@@ -252,7 +252,7 @@ class TestJudgeOnly:
         parts = human.filter(models=keep), judged.filter(models=keep), unlabelled
         board = prediction_powered(*parts, n_resamples=16, ridge=0.5)
         assert board.ratings[["model-5", "model-6"]].isna().all()
-        assert leaderboard(board).set_index("model_name")["rank"][["model-5", "model-6"]].isna().all()
+        assert leaderboard(board).set_index("model")["rank"][["model-5", "model-6"]].isna().all()
         with pytest.raises(DataError, match="people judged no battle of 'model-5'"):
             prediction_powered(*parts, best_for=("model-1", "model-5"))
 

@@ -70,7 +70,7 @@ def test_command(boards, tmp_path):
     assert result.exit_code == 0, result.output
     assert "for judges and prompts like these (4 judges, 150 prompts): " in " ".join(result.output.split())
     written, expected = pd.read_csv(tmp_path / "board.csv", comment="#"), jaxeval.leaderboard(found)
-    for end in ("rating_lower", "rating_upper"):
+    for end in ("lower", "upper"):
         assert written[end].tolist() == pytest.approx(expected[end].tolist(), abs=1e-6)
     assert "--random and --by do not go together" in run(*line, "--by", "judge").output
 

@@ -190,7 +190,7 @@ def test_repeated_votes_in_clusters_are_no_more_than_the_votes(votes):
 
 def test_the_leaderboard_has_the_shares(boards):
     table = leaderboard(boards)
-    german = table[table["category"] == "German"].set_index("model_name")
+    german = table[table["category"] == "German"].set_index("model")
     np.testing.assert_array_equal(german["borrowed"], boards["German"].fit.borrowed[german.index])
     assert {"rank_best", "rank_worst", "tier", "preliminary"} <= set(table)
     records = pd.DataFrame(table.attrs["categories"]).set_index("category")

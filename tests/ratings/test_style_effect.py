@@ -27,7 +27,7 @@ def effect(battles):
 
 
 def test_ratings_with_and_without(battles, effect):
-    table = effect.set_index("model_name").sort_index()
+    table = effect.set_index("model").sort_index()
     controlled, plain = fit_bradley_terry(battles, features=FEATURES), fit_bradley_terry(battles)
     np.testing.assert_allclose(table["rating"], controlled.ratings, atol=1e-6)
     np.testing.assert_allclose(table["rating_plain"], plain.ratings, atol=1e-5)
@@ -47,7 +47,7 @@ def test_models_with_too_few_battles_take_no_rank(battles, effect):
     votes = fit_bradley_terry(battles).n_battles
     least = int(votes.median()) + 1
     table = style_effect(battles, FEATURES, n_resamples=32, min_battles=least)
-    ranked = (votes[table["model_name"]] >= least).to_numpy()
+    ranked = (votes[table["model"]] >= least).to_numpy()
     assert 0 < ranked.sum() < len(table)
     assert table["rank"].notna().tolist() == table["rank_plain"].notna().tolist() == ranked.tolist()
     assert table["rank"][ranked].tolist() == list(range(1, ranked.sum() + 1))
@@ -59,7 +59,7 @@ def test_shifts_are_of_the_same_resamples(battles, effect):
     """Their intervals are narrower than those of ratings by far."""
     drawn = bootstrap(battles, 32, features=FEATURES)
     width = drawn.interval().eval("upper - lower").sort_index().to_numpy()
-    table = effect.set_index("model_name").sort_index()
+    table = effect.set_index("model").sort_index()
     own = (table["shift_upper"] - table["shift_lower"]).to_numpy()
     others = table.index != "model-3"
     assert (own[others] < width[others]).all()
@@ -79,7 +79,7 @@ def test_figures(battles, effect):
     figure.canvas.draw()
     ratings, shifts = figure.axes
     assert [text.get_text() for text in ratings.get_yticklabels()] == [
-        f"{row.rank}  {row.model_name}  ({row.rank_plain})" for row in effect.head(4).itertuples()
+        f"{row.rank}  {row.model}  ({row.rank_plain})" for row in effect.head(4).itertuples()
     ]
     assert "2 more models not shown" in ratings.get_xlabel()
     np.testing.assert_allclose(shifts.collections[1].get_offsets()[:, 0], effect["shift"].head(4))
@@ -102,7 +102,7 @@ def test_coefficients_of_probits_are_shown_themselves(battles):
 def test_the_plain_board_of_raw_covariates(battles):
     """However large their values are."""
     raw = Battles.from_pandas(battles.to_pandas().assign(length=lambda t: 1e6 * t["length"]), target="target")
-    found = style_effect(raw, FEATURES, normalize=False, n_resamples=32).set_index("model_name").sort_index()
+    found = style_effect(raw, FEATURES, normalize=False, n_resamples=32).set_index("model").sort_index()
     np.testing.assert_allclose(found["rating_plain"], fit_bradley_terry(battles).ratings, atol=1e-8)
 
 

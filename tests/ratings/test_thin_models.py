@@ -117,16 +117,16 @@ def test_where_the_penalty_does_not_go_there_is_none(rich):
 
 
 def test_who_takes_a_rank(rich):
-    table = jaxeval.leaderboard(rich, n_resamples=200).set_index("model_name")
+    table = jaxeval.leaderboard(rich, n_resamples=200).set_index("model")
     assert table.index[-1] == "newest"
     assert table["rank"].isna().tolist() == [False] * 7 + [True]
     assert table.loc["newest", "standing"] == "too few battles"
     assert table.loc["newest", "vote_count"] == 3
     assert table["rank_worst"].max() <= 7
     assert any("1 model has too few battles for a rank" in text for text in table.attrs["warnings"])
-    everybody = jaxeval.leaderboard(rich, n_resamples=200, min_battles=0).set_index("model_name")
+    everybody = jaxeval.leaderboard(rich, n_resamples=200, min_battles=0).set_index("model")
     assert everybody["rank"].notna().all()
-    only = jaxeval.leaderboard(rich, n_resamples=200, min_battles=100).set_index("model_name")
+    only = jaxeval.leaderboard(rich, n_resamples=200, min_battles=100).set_index("model")
     assert only["rank"].isna().sum() == 2
 
 
@@ -282,9 +282,9 @@ class TestTheAnswer:
         table = jaxeval.leaderboard(votes, n_resamples=300)
         assert table.attrs["answer"].startswith("gemini-2.5-pro leads with 1123.8 (")
         last = table.iloc[-1]
-        assert (last["model_name"], last["vote_count"]) == ("qwen3-coder-480b-a35b-instruct", 2)
+        assert (last["model"], last["vote_count"]) == ("qwen3-coder-480b-a35b-instruct", 2)
         assert pd.isna(last["rank"])
-        assert last["rating_upper"] - last["rating_lower"] > 600
+        assert last["upper"] - last["lower"] > 600
 
 
 def test_errors_of_one_loud_voter():

@@ -206,7 +206,7 @@ def test_trials_are_averaged():
 
 def test_many_with_a_baseline(table):
     found = compare_with_baseline(table, "m2")
-    assert found["model_name"].tolist() == ["m0", "m1"]
+    assert found["model"].tolist() == ["m0", "m1"]
     p = [compare_scores(table, name, "m2").p_mcnemar for name in ("m0", "m1")]
     assert_allclose(found["p"], p)
     assert_allclose(found["p_holm"], [max(2 * min(p), 0) if x == min(p) else max(2 * min(p), max(p)) for x in p])

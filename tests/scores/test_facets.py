@@ -43,7 +43,7 @@ def test_items_alone_are_what_they_were():
     assert (own.lower, own.upper) == pytest.approx((plain.lower, plain.upper), rel=1e-6)
     board = jaxeval.score_leaderboard(table, n_resamples=50)
     faceted = jaxeval.score_leaderboard(table.assign(seed=table["item"]), random="seed", n_resamples=50)
-    np.testing.assert_allclose(board["score_lower"], faceted["score_lower"], rtol=1e-6)
+    np.testing.assert_allclose(board["lower"], faceted["lower"], rtol=1e-6)
 
 
 def test_a_board():
@@ -53,7 +53,7 @@ def test_a_board():
     np.testing.assert_allclose(found["standard_error"], budget["standard_error"])
     alone = jaxeval.score_leaderboard(averaged(table), n_resamples=100)
     np.testing.assert_allclose(found["score"], alone["score"])
-    assert (found["score_upper"] - found["score_lower"] > alone["score_upper"] - alone["score_lower"]).all()
+    assert (found["upper"] - found["lower"] > alone["upper"] - alone["lower"]).all()
     assert found.answer.sentences[0].startswith("for judges, prompts and items like these")
     assert found.attrs["settings"]["random"] == ["judge", "prompt"]
     joint = jaxeval.score_draws(table, random=["judge", "prompt"], n_resamples=400)
@@ -76,7 +76,7 @@ def test_one_level():
     assert np.isnan([found.lower, found.upper, found.p_student, found.p_non_inferior, found.p_equivalent]).all()
     assert "no interval and no p-value, as judge has one level" in found.answer.sentences[0]
     board = jaxeval.score_leaderboard(table, random="judge", n_resamples=50)
-    assert board[["score_lower", "score_upper", "standard_error", "tier"]].isna().all(axis=None)
+    assert board[["lower", "upper", "standard_error", "tier"]].isna().all(axis=None)
     assert "no interval, as judge has one level" in board.answer.sentences[0]
     several = jaxeval.compare_with_baseline(table, "model-1", random="judge")
     assert several["p_holm"].isna().all()
@@ -115,7 +115,7 @@ def test_the_commands(tmp_path):
     assert first in said("scores", file, *random, "--resamples", 50, "--out", tmp_path / "board.csv")
     written = pd.read_csv(tmp_path / "board.csv", comment="#")
     expected = jaxeval.score_leaderboard(table, random=["judge", "prompt"], n_resamples=50)
-    np.testing.assert_allclose(written["score_lower"], expected["score_lower"])
+    np.testing.assert_allclose(written["lower"], expected["lower"])
     assert first in said("compare-scores", "model-1", "all", file, *random)
     gate = "compare-scores", "model-1", "model-3", file, "--gate", "--margin"
     assert f"PASS: {first}: model-1 is not worse than model-3" in said(*gate, 0.3, *random)

@@ -131,7 +131,7 @@ def test_what_is_flagged(n_models):
     assert np.isnan(found.items["difficulty"][:2]).all()
     assert found.abilities["flags"][0] == "solves all items: held by the prior"
     assert any(text.startswith("1 item dead:") for text in found.warnings)
-    none = found.abilities[["ability_lower", "standard_error", "tier"]].isna().all(axis=None)
+    none = found.abilities[["lower", "standard_error", "tier"]].isna().all(axis=None)
     assert none == any("no intervals" in text for text in found.warnings) == (n_models < 50)
 
 
@@ -196,6 +196,6 @@ def test_intervals_of_abilities_hold():
         chance = 1 / (1 + np.exp(-1.2 * (ability[:, None] - rng.normal(size=40))))
         values = (rng.random(chance.shape) < chance).astype(float)
         table = fit_item_response(scores_of(values), n_resamples=100, chunk_size=20, progress=False).abilities
-        truth = ability[table["model_name"]]
-        held.append(((table["ability_lower"] <= truth) & (truth <= table["ability_upper"])).mean())
+        truth = ability[table["model"]]
+        held.append(((table["lower"] <= truth) & (truth <= table["upper"])).mean())
     assert 0.88 < np.mean(held) < 0.98  # few items: a little under .95

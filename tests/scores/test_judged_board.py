@@ -15,11 +15,11 @@ def accuracy():
 @pytest.mark.parametrize("estimator", ["ppi_plus_plus", "naive"])
 def test_scores_are_those_of_the_accuracies(accuracy, estimator):
     board = score_leaderboard(accuracy, estimator=estimator)
-    own = accuracy.table[accuracy.table["estimator"] == estimator].set_index("model").loc[board["model_name"]]
+    own = accuracy.table[accuracy.table["estimator"] == estimator].set_index("model").loc[board["model"]]
     assert board["score"].tolist() == own["estimate"].tolist()
-    assert board["score_lower"].tolist() == own["lower"].tolist()
+    assert board["lower"].tolist() == own["lower"].tolist()
     joint = accuracy.joint.of(estimator=estimator, judge="judge-1")
-    assert board["tier"].tolist() == joint.tiers().loc[board["model_name"]].tolist()
+    assert board["tier"].tolist() == joint.tiers().loc[board["model"]].tolist()
     assert board["rank"].tolist() == [1, 2, 3]
 
 

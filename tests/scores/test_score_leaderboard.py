@@ -24,12 +24,12 @@ def board(table):
 
 
 def test_columns_and_closed_forms(table, board):
-    own = wide(table)[board["model_name"]]
+    own = wide(table)[board["model"]]
     assert board["rank"].tolist() == [1, 2, 3, 4]
     assert_allclose(board["score"], own.mean())
     assert_allclose(board["standard_error"], own.sem())
     lower, upper = exact_share(own.mean(), 240, 0.95)
-    assert_allclose(board[["score_lower", "score_upper"]], np.column_stack([lower, upper]))
+    assert_allclose(board[["lower", "upper"]], np.column_stack([lower, upper]))
     assert board["tier"].tolist() == [1, 2, 2, 3]
     assert board[["rank_best", "rank_worst"]].to_numpy().tolist() == [[1, 1], [2, 3], [2, 3], [4, 4]]
 
@@ -47,7 +47,7 @@ def test_errors_do_not_depend_on_resamples(population):
     few, many = (
         score_leaderboard(frame, population=population, n_resamples=n, progress=False) for n in (50, 200)
     )  # fmt: skip
-    names = ["score", "score_lower", "score_upper", "standard_error"]
+    names = ["score", "lower", "upper", "standard_error"]
     pd.testing.assert_frame_equal(pd.DataFrame(few[names]), pd.DataFrame(many[names]))
 
 
@@ -57,7 +57,7 @@ def test_slices_are_boards_of_their_own(table):
     boards = score_leaderboard(scores, by="topic", n_resamples=100, progress=False)
     assert boards["category"].tolist() == ["even"] * 4 + ["odd"] * 4
     own = score_leaderboard(frame[frame["topic"] == "odd"], n_resamples=100, progress=False)
-    names = ["model_name", "score", "score_lower", "standard_error", "rank"]
+    names = ["model", "score", "lower", "standard_error", "rank"]
     pd.testing.assert_frame_equal(
         pd.DataFrame(boards[boards["category"] == "odd"][names].reset_index(drop=True)), pd.DataFrame(own[names])
     )
@@ -69,7 +69,7 @@ def test_clusters_make_intervals_wider(table):
     frame = table.assign(cluster=table["item"] // 24, score=(table["item"] // 24 % 2).astype(float))
     alone = score_leaderboard(frame.drop(columns="cluster"), n_resamples=50, progress=False)
     together = score_leaderboard(frame, n_resamples=50, progress=False)
-    width = [(x["score_upper"] - x["score_lower"]).iloc[0] for x in (alone, together)]
+    width = [(x["upper"] - x["lower"]).iloc[0] for x in (alone, together)]
     assert width[1] > 4 * width[0]
     assert "only 10 clusters" in together.attrs["warnings"][0]
 
@@ -95,7 +95,7 @@ def test_intervals_hold_with_a_cluster_of_two_fifths(kind):
         score = score if kind == "graded" else (score > 0).astype(float)
         frame = pd.DataFrame({"item": item, "model": "a", "score": score, "cluster": cluster})
         row = score_leaderboard(frame, n_resamples=2, progress=False).iloc[0]
-        held += row["score_lower"] <= (0.0 if kind == "graded" else 0.5) <= row["score_upper"]
+        held += row["lower"] <= (0.0 if kind == "graded" else 0.5) <= row["upper"]
     assert abs(held / n - 0.95) < 3 * np.sqrt(0.95 * 0.05 / n)
 
 
@@ -112,11 +112,11 @@ def test_graded_scores_have_students_interval_or_halls():
     frame = pd.DataFrame({"item": range(40), "model": "a", "score": x})
     row = score_leaderboard(frame, n_resamples=50, progress=False).iloc[0]
     ends = scipy.stats.t.interval(0.95, 38, x.mean(), scipy.stats.sem(x))
-    assert_allclose(row[["score_lower", "score_upper"]].to_numpy(float), ends, rtol=1e-6)
+    assert_allclose(row[["lower", "upper"]].to_numpy(float), ends, rtol=1e-6)
     row = score_leaderboard(frame.assign(score=np.exp(x)), n_resamples=50, progress=False).iloc[0]
     lower, upper = scipy.stats.t.interval(0.95, 39, np.exp(x).mean(), scipy.stats.sem(np.exp(x)))
-    assert row["score_lower"] == pytest.approx(lower)
-    assert row["score_upper"] > upper + 0.1 * (upper - lower)
+    assert row["lower"] == pytest.approx(lower)
+    assert row["upper"] > upper + 0.1 * (upper - lower)
 
 
 def test_skewed_rubric_scores_of_few_items_hold():
@@ -172,17 +172,17 @@ def test_a_benchmark_of_one_item_counts():
     lone = pd.DataFrame({"item": [100, 100], "model": ["m0", "m1"], "score": [1.0, 0.0], "benchmark": "small"})
     board = score_leaderboard(pd.concat([frame, lone]), n_resamples=50, progress=False)
     assert board["tier"].tolist() == [1, 1]
-    assert (board["score_upper"] - board["score_lower"]).min() > 0.2
+    assert (board["upper"] - board["lower"]).min() > 0.2
     assert any("1 benchmark has one item only" in text for text in board.attrs["warnings"])
 
 
 def test_a_reference_without_variance_is_flagged():
     frame = answers(120, [0.8])
     frame = pd.concat([frame, frame.assign(model="reference", score=0.25)])
-    board = score_leaderboard(frame, n_resamples=50, progress=False).set_index("model_name")
+    board = score_leaderboard(frame, n_resamples=50, progress=False).set_index("model")
     assert board.loc["reference", "flags"] == "no observed variance"
     assert np.isnan(board.loc["reference", "standard_error"])
-    lower, upper = board.loc["reference", ["score_lower", "score_upper"]]
+    lower, upper = board.loc["reference", ["lower", "upper"]]
     rare = 1 - 0.025 ** (1 / 120)  # a share of other scores that would show none of 120 times in 40
     assert_allclose([lower, upper], [0.25 * (1 - rare), 0.25 + 0.75 * rare])
     assert board["tier"].tolist() == [1, 2]
@@ -249,7 +249,7 @@ def test_alpaca_eval_2(data):
     own = votes[votes["annotator"] == "weighted_alpaca_eval_gpt4_turbo"].assign(score=votes["preference"] - 1)
     published = pd.read_parquet(data / "alpacaeval_leaderboards.parquet")
     published = published[published["board"] == "alpacaeval2"].set_index("model")
-    board = jaxeval.score_leaderboard(own, missing="available", n_resamples=20, progress=False).set_index("model_name")
+    board = jaxeval.score_leaderboard(own, missing="available", n_resamples=20, progress=False).set_index("model")
     shared = board.index.intersection(published.index)
     assert len(shared) == 57
     assert_allclose(100 * board.loc[shared, "score"], published.loc[shared, "win_rate"], rtol=0, atol=2e-5)

@@ -17,7 +17,7 @@ LOGS = Path(__file__).parents[1] / "data" / "logs" / "lm_eval"
 
 def test_errors_are_those_that_are_stated():
     found = beside_stated(read_scores(LOGS, score="acc"), stated_means(LOGS), "acc")
-    assert found[["model_name", "benchmark"]].to_numpy().tolist() == [
+    assert found[["model", "benchmark"]].to_numpy().tolist() == [
         [f"acme/m{m}", task] for m in (1, 2) for task in ("colours", "numbers")
     ]
     np.testing.assert_allclose(found["score"], found["stated_score"])
@@ -34,7 +34,7 @@ def test_groups_weigh_tasks_by_their_items(tmp_path):
         document["group_subtasks"] = {"both": ["inner"], "inner": ["colours", "numbers"], "colours": []}
         path.write_text(json.dumps(document))
     scores = read_scores(folder, score="acc")
-    found = beside_stated(scores, stated_means(folder), "acc,exact_match").set_index(["model_name", "benchmark"])
+    found = beside_stated(scores, stated_means(folder), "acc,exact_match").set_index(["model", "benchmark"])
     values = scores.scores[:, 0, scores.models.get_loc("acme/m2")]
     row = found.loc[("acme/m2", "both")]
     assert row["score"] == pytest.approx(row["stated_score"]) == pytest.approx(values.mean())

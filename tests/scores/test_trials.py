@@ -47,7 +47,7 @@ def test_intervals_are_of_items():
     x = np.array([0, 4, 3, 2, 1, 2]) / 4
     lower, upper = scipy.stats.t.interval(0.9, 4, x.mean(), scipy.stats.sem(x))
     found = pass_at_k(table, 1, level=0.9)
-    assert_allclose(found[["score_lower", "score_upper"]].to_numpy()[0], [max(lower, 0), min(upper, 1)], rtol=1e-5)
+    assert_allclose(found[["lower", "upper"]].to_numpy()[0], [max(lower, 0), min(upper, 1)], rtol=1e-5)
 
 
 def test_what_is_refused():
@@ -75,7 +75,7 @@ def test_intervals_hold():
     for k_trials, truth in ((pass_at_k, 0.8), (pass_hat_k, 0.2)):  # of Beta(2, 2): E p^3 = 2 3 4 / (4 5 6)
         found = k_trials(scores, 3)
         assert len(found) == 300
-        held = ((found["score_lower"] <= truth) & (truth <= found["score_upper"])).mean()
+        held = ((found["lower"] <= truth) & (truth <= found["upper"])).mean()
         assert abs(held - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)
 
 
@@ -83,5 +83,5 @@ def test_items_that_are_all_alike_have_a_flag():
     table = pd.DataFrame({"model": "a", "item": np.repeat(range(20), 2), "trial": [0, 1] * 20, "score": 1.0})
     row = pass_hat_k(table, 2).iloc[0]
     assert row["score"] == 1
-    assert row["score_lower"] == pytest.approx(0.025 ** (1 / 20))  # as of 20 right answers of 20
+    assert row["lower"] == pytest.approx(0.025 ** (1 / 20))  # as of 20 right answers of 20
     assert row["flags"] == "no observed variance"

@@ -9,7 +9,7 @@ from jaxeval.show.boards import for_people, more_columns, rank_spread, row_notes
 
 def test_the_columns_of_a_screen():
     board = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200)
-    main = ["rank", "spread", "model_name", "rating", "rating_lower", "rating_upper", "vote_count", "tier"]
+    main = ["rank", "spread", "model", "rating", "lower", "upper", "vote_count", "tier"]
     assert list(for_people(board)) == main
     flagged = board.assign(preliminary=[True, False, False, False], category="de")
     assert list(for_people(flagged)) == ["category", *main, "notes"]

@@ -13,7 +13,7 @@ from jaxeval.wording import Noun
         ("n_left_out", "Left out"),
         ("mae_lower", "MAE lower"),
         ("< 5", "< 5"),
-        ("model_name", "Model"),
+        ("model", "Model"),
         (7, "7"),
     ],
 )
@@ -24,7 +24,6 @@ def test_headings_begin_with_a_capital(name, head):
 @pytest.mark.parametrize(
     ("name", "head"),
     [
-        ("model_name", "City"),
         ("model", "City"),
         ("model_b", "City b"),
         ("n_models", "Cities"),

@@ -51,7 +51,7 @@ class Cells(HTMLParser):
 @pytest.fixture
 def ratings():
     rating = np.linspace(1100, 900, len(HOSTILE))
-    return pd.DataFrame({"rating": rating, "rating_lower": rating - 20, "rating_upper": rating + 15.5}, HOSTILE)
+    return pd.DataFrame({"rating": rating, "lower": rating - 20, "upper": rating + 15.5}, HOSTILE)
 
 
 def test_hostile_names_are_text(ratings):
@@ -67,7 +67,7 @@ def test_hostile_names_are_text(ratings):
 
 def test_an_interval_takes_a_cell_of_its_own(ratings):
     page = Cells(html := html_table(ratings))
-    assert page.rows[0] == ["", "rating", "rating_lower", "rating_upper", ""]
+    assert page.rows[0] == ["", "rating", "lower", "upper", ""]
     assert page.rows[1][1:] == ["1100", "1080", "1116", ""]
     starts = [float(x) for x in re.findall(r"90deg,transparent ([\d.]+)%,rgba", html)]
     assert starts == sorted(starts, reverse=True)

@@ -14,8 +14,8 @@ from jaxeval.show.hub import _yaml, write_eval_results
 
 
 def test_fields_and_notes(tmp_path):
-    table = pd.DataFrame({"model_name": ["org/a", "b"], "rating": [1012.25, np.inf], "rating_lower": [1000.0, np.nan],
-                          "rating_upper": [1020.5, np.nan]})  # fmt: skip
+    table = pd.DataFrame({"model": ["org/a", "b"], "rating": [1012.25, np.inf], "lower": [1000.0, np.nan],
+                          "upper": [1020.5, np.nan]})  # fmt: skip
     files = write_eval_results(table, tmp_path, dataset="o/bench", task="elo", revision="abc", date="2026-09-13",
                                source="https://x.example/board", notes='a "quoted": note\n')  # fmt: skip
     assert files == {"org/a": tmp_path / "org%2Fa" / ".eval_results" / "elo.yaml"}
@@ -53,7 +53,7 @@ def test_text_of_yaml(text):
     [
         ({"model": ["a", "a"], "x": [1.0, 2.0]}, {}, "a has several rows in the table"),
         ({"model": ["a"], "y": [1.0]}, {}, "the table has no column 'x'; its columns are model, y"),
-        ({"name": ["a"], "x": [1.0]}, {}, "no column 'model_name' or 'model'"),
+        ({"name": ["a"], "x": [1.0]}, {}, "no column 'model'"),
         ({"model": ["a"], "x": [1.0]}, {"dataset": "bench"}, "dataset='bench' is no data set of the Hub"),
     ],
 )

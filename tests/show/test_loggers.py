@@ -44,12 +44,12 @@ def mlflow(monkeypatch):
 
 def test_values_are_those_of_the_table(board, scores):
     for own, (_, row) in zip(logged_values(board), board.iterrows(), strict=True):
-        assert own[:6] == ("score", *row[["model_name", "score", "score_lower", "score_upper", "standard_error"]])
+        assert own[:6] == ("score", *row[["model", "score", "lower", "upper", "standard_error"]])
         assert (own.n, own.label) == (60, None)
     (own,) = logged_values(jaxeval.score_gate(scores, "model-2", "model-3", margin=0.3))
     assert (own.name, own.of, own.label) == ("difference", "", "PASS")
-    ratings = {"model_name": ["a", "b"], "rating": [1e3, np.inf], "rating_lower": [9e2, np.nan], "variance": [9.0, 4.0]}
-    votes = pd.DataFrame(ratings | {"rating_upper": [2e3, np.nan]})
+    ratings = {"model": ["a", "b"], "rating": [1e3, np.inf], "lower": [9e2, np.nan], "upper": [2e3, np.nan]}
+    votes = pd.DataFrame(ratings | {"variance": [9.0, 4.0]})
     assert logged_values(Answer("Ratings", votes)) == [("rating", "a", 1e3, 9e2, 2e3, 3.0, None, None)]
     with pytest.raises(DataError, match="no estimate with an interval"):
         logged_values(jaxeval.plan_scores(scores))
@@ -60,7 +60,7 @@ def test_mlflow(mlflow, board):
     (strange,) = [name for name in mlflow.metrics if name.startswith("score/org")]
     assert strange.startswith("score/org/m ___-")
     assert len(mlflow.metrics) == 12
-    by_model = board.set_index("model_name")
+    by_model = board.set_index("model")
     assert mlflow.metrics["score/model-2"] == by_model.loc["model-2", "score"]
     assert mlflow.metrics[strange] == by_model.loc["org/m (é)", "score"]
     assert sorted(mlflow.texts) == ["jaxeval/table.csv", "jaxeval/table.md"]
@@ -79,8 +79,8 @@ def test_wandb(monkeypatch, board):
     jaxeval.log_result(board, "wandb")
     assert told["finished"]
     assert told["jaxeval/table"]["columns"] == list(board)
-    assert [row[:2] for row in told["jaxeval/table"]["data"]] == board[["model_name", "score"]].to_numpy().tolist()
-    assert started.summary["score/model-2"] == board.set_index("model_name").loc["model-2", "score"]
+    assert [row[:2] for row in told["jaxeval/table"]["data"]] == board[["model", "score"]].to_numpy().tolist()
+    assert started.summary["score/model-2"] == board.set_index("model").loc["model-2", "score"]
 
 
 def test_opentelemetry(monkeypatch, scores):
@@ -99,12 +99,12 @@ def test_opentelemetry(monkeypatch, scores):
 
 def test_every_eval_ever(board):
     found = jaxeval.every_eval_ever(board)
-    row = board.set_index("model_name").loc["model-2"]
+    row = board.set_index("model").loc["model-2"]
     assert found["model-2"]["score"] == row["score"]
     uncertainty = found["model-2"]["uncertainty"]
     assert uncertainty["standard_error"]["value"] == row["standard_error"]
     assert uncertainty["num_samples"] == 60
-    assert uncertainty["confidence_interval"]["lower"] == row["score_lower"]
+    assert uncertainty["confidence_interval"]["lower"] == row["lower"]
     assert uncertainty["confidence_interval"]["confidence_level"] == 0.95
 
 

@@ -130,20 +130,20 @@ class TestTable:
 
     @pytest.mark.parametrize("longest", [8, 40, 300])
     def test_the_rating_is_seen_at_80_columns(self, board, longest):
-        named = board.assign(model_name=[name.ljust(longest, "n") for name in board["model_name"]])
+        named = board.assign(model=[name.ljust(longest, "n") for name in board["model"]])
         lines = repr(named).splitlines()
         assert "rating" in lines[0].split()
         assert max(map(len, lines)) <= 80
         assert f"{board['rating'][0]:.0f}" in lines[1].split()
-        assert lines[0].split()[:3] == ["category", "rank", "model_name"]
+        assert lines[0].split()[:3] == ["category", "rank", "model"]
         assert "(columns not shown: " in repr(named)
 
     def test_what_fits_prints_as_ever(self, board):
         few = board[["rating", "rank"]].head(3)
         assert repr(few) == repr(pd.DataFrame(few))
         assert repr(few.iloc[:0]) == repr(pd.DataFrame(few.iloc[:0]))
-        assert repr(board[["model_name"]]).isprintable() is False
-        assert not set(OBEYED) & set(repr(board[["model_name"]]))
+        assert repr(board[["model"]]).isprintable() is False
+        assert not set(OBEYED) & set(repr(board[["model"]]))
 
     def test_wider_screens_show_more(self, board):
         with pd.option_context("display.width", 400):
@@ -152,7 +152,7 @@ class TestTable:
             assert "more rows" in repr(board)
 
     def test_whatever_is_made_of_it_can_be_shown(self, board):
-        wide = board.pivot_table(index="model_name", columns="category", values=["rating", "rank"])
+        wide = board.pivot_table(index="model", columns="category", values=["rating", "rank"])
         for table in (wide, wide[["rating"]], board.T, board.groupby("tier").mean(numeric_only=True), board * 1):
             assert repr(table)
             assert table._repr_html_().startswith("<div")

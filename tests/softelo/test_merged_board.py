@@ -82,7 +82,7 @@ def naive(known, own, names, ridge=RIDGE, newton=twins.newton):
 
 def test_ratings_are_those_of_a_naive_twin(known, new, board):
     people, judge, *_ = naive(known, new, NEW)
-    table = board.table.set_index("model_name")
+    table = board.table.set_index("model")
     np.testing.assert_allclose(table.loc[known.models, "rating"], 1000 + ELO * people, atol=1e-5)
     np.testing.assert_allclose(table.loc[list(NEW), "rating"], 1000 + ELO * judge, atol=1e-5)
 
@@ -90,9 +90,9 @@ def test_ratings_are_those_of_a_naive_twin(known, new, board):
 def test_new_models_move_nobody(known, board):
     votes = pd.DataFrame({"model_a": known.models[known.model_a], "model_b": known.models[known.model_b]})
     votes = jaxeval.Battles.from_pandas(votes.assign(target=known.human).dropna(), target="target")
-    alone = jaxeval.leaderboard(votes, n_resamples=400, level=0.9).set_index("model_name")
-    table = board.table.set_index("model_name").loc[alone.index]
-    columns = ["rating", "rating_lower", "rating_upper", "variance", "vote_count"]
+    alone = jaxeval.leaderboard(votes, n_resamples=400, level=0.9).set_index("model")
+    table = board.table.set_index("model").loc[alone.index]
+    columns = ["rating", "lower", "upper", "variance", "vote_count"]
     pd.testing.assert_frame_equal(table[columns], alone[columns], check_index_type=False)
     np.testing.assert_array_equal(board.joint.draws[:, : known.n_models], board.people.draws)
 
@@ -105,7 +105,7 @@ def test_held_out_human_ratings_lie_further_apart_than_the_board():
     held_out = jaxeval.soft_elo(battles, n_resamples=0, methods=("soft",)).models.set_index("model")["human_elo"] - 1500
     extra = replace(battles, models=battles.models.map(lambda name: name.replace("model-4", "new")))
     own = extra.subset(of_models(extra, ["new"]))
-    merged = jaxeval.merge_boards(battles, own, n_resamples=2, min_anchors=3).table.set_index("model_name")
+    merged = jaxeval.merge_boards(battles, own, n_resamples=2, min_anchors=3).table.set_index("model")
     on_board = merged.loc[battles.models, "rating"] - 1000
     stretch = (held_out[battles.models] @ on_board) / (on_board @ on_board)
     assert stretch == pytest.approx(m / (m - 1), rel=0.01)
@@ -158,9 +158,9 @@ def replace_rows(battles, rows):
 
 
 def test_draws_are_as_wide_as_the_conformal_interval(board):
-    table = board.table.set_index("model_name").loc[list(NEW)]
+    table = board.table.set_index("model").loc[list(NEW)]
     drawn = board.joint.interval(0.9).loc[list(NEW)]
-    half = (table["rating_upper"] - table["rating_lower"]) / 2
+    half = (table["upper"] - table["lower"]) / 2
     width = (drawn["upper"] - drawn["lower"]) / 2
     np.testing.assert_allclose(
         width, half, rtol=5 * 0.07
@@ -173,7 +173,7 @@ def test_ranks_and_shares_come_from_all_draws(board):
     own = twins.beat_share(board.joint.draws)
     np.testing.assert_allclose(board.joint.beat_share, own)
     ranks = board.joint.ranks(0.9)
-    table = board.table.set_index("model_name")
+    table = board.table.set_index("model")
     for name in ("rank", "rank_best", "rank_worst", "tier"):
         assert (table[name] == ranks.loc[table.index, name]).all()
     assert table["rests_on"].value_counts().to_dict() == {"both": 10, "judge": 2}
@@ -200,7 +200,7 @@ def test_votes_of_other_people_are_the_board(known, new):
     renamed = votes.to_pandas().replace({f"model-{k}": f"model-{k:02d}" for k in range(1, 10)})
     votes = jaxeval.Battles.from_pandas(renamed[~renamed[["model_a", "model_b"]].isin(NEW).any(axis=1)])
     merged = jaxeval.merge_boards(known, new, jaxeval.bootstrap(votes, 100, base=1200.0))
-    table = merged.table.set_index("model_name")
+    table = merged.table.set_index("model")
     assert table["rests_on"].value_counts().to_dict() == {"both": 10, "judge": 2, "people": 2}
     people = jaxeval.fit_bradley_terry(votes, base=1200.0).ratings
     np.testing.assert_allclose(table.loc[people.index, "rating"], people)
@@ -226,7 +226,7 @@ def test_new_models_that_met_too_few_are_named_and_not_placed(known, new):
     )
     judged = jaxeval.JudgedBattles.from_pandas(both, score_difference="gap", human=False)
     merged = jaxeval.merge_boards(known, judged, n_resamples=50)
-    last = merged.table.tail(2).set_index("model_name")
+    last = merged.table.tail(2).set_index("model")
     assert last["flags"].to_dict() == {"lonely": "met no anchor", "shy": "met only 2 anchors"}
     assert (last["standing"] == "not placed").all()
     assert last[["rating", "rank", "tier", "rank_best"]].isna().all(axis=None)
@@ -296,8 +296,8 @@ def test_intervals_hold_true_strengths_and_their_differences():
             seed=seed,
         )
         truth = 1000 + ELO * pd.Series(theta - theta[:n].mean(), [f"m{k:02d}" for k in range(n + new)])
-        table = merged.table.set_index("model_name").loc[truth.index]
-        inside = (table["rating_lower"] <= truth) & (truth <= table["rating_upper"])
+        table = merged.table.set_index("model").loc[truth.index]
+        inside = (table["lower"] <= truth) & (truth <= table["upper"])
         lower, upper = (x.loc[truth.index, truth.index].to_numpy() for x in merged.joint.difference_interval(0.9))
         difference = truth.to_numpy()[:, None] - truth.to_numpy()
         within = (lower <= difference) & (difference <= upper)
@@ -314,5 +314,5 @@ def test_a_model_of_few_votes_has_no_rating_in_some_resamples(known, new):
     few = known.subset(~thin | (np.cumsum(thin) <= 4))
     found = jaxeval.merge_boards(few, new, n_resamples=400)
     assert np.isnan(found.joint.draws).any() or np.isinf(found.joint.draws).any()
-    placed = found.table.set_index("model_name").loc[list(NEW)]
+    placed = found.table.set_index("model").loc[list(NEW)]
     assert placed["rank_best"].notna().all()

@@ -136,7 +136,7 @@ def simulate_scores(
     Examples:
         >>> import jaxeval
         >>> scores = jaxeval.simulate_scores(100, 3)
-        >>> jaxeval.score_leaderboard(scores, n_resamples=100)["model_name"].tolist()
+        >>> jaxeval.score_leaderboard(scores, n_resamples=100)["model"].tolist()
         ['model-1', 'model-2', 'model-3']
         >>> list(jaxeval.simulate_scores(100, 3, n_benchmarks=2, n_trials=4).columns)
         ['model', 'item', 'benchmark', 'trial', 'score']

@@ -1,0 +1,69 @@
+"""Names of columns that tables had in earlier versions: tables still read them for a release, and say so once."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import pandas as pd
+
+#: Quantities whose intervals had columns of their own name, as ``rating_lower``.
+_QUANTITIES = ("rating", "score", "ability", "quality")
+_told: set[str] = set()
+
+
+def present_name(name: Hashable, columns: pd.Index) -> Hashable:
+    """Return what the column ``name`` of earlier versions is called now, if a table with ``columns`` has that."""
+    if not isinstance(name, str) or name in columns:
+        return name
+    quantity, _, end = name.rpartition("_")
+    new = "model" if name == "model_name" else end if end in ("lower", "upper") and quantity in _QUANTITIES else name
+    return new if new in columns and (new == "model" or quantity in columns) else name
+
+
+def with_present_names(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table, perhaps from a file of an earlier version, with the names of today."""
+    known = {"model_name": "model", **{f"{x}_{end}": end for x in _QUANTITIES for end in ("lower", "upper")}}
+    new = {old: name for old, name in known.items() if old in table.columns and name not in table.columns}
+    return table.rename(columns=new) if len(set(new.values())) == len(new) else table
+
+
+def _translated(table: pd.DataFrame, given: Any) -> Any:
+    """Return an argument of a table's method with the names of today, and tell of the first that was another."""
+    if isinstance(given, list):
+        return [_translated(table, own) for own in given]
+    if isinstance(given, dict):
+        return {_translated(table, own): value for own, value in given.items()}
+    if not isinstance(given, str) or (name := present_name(given, table.columns)) == given:
+        return given
+    if not _told:
+        _told.add(given)
+        text = f"the column {given!r} is called {name!r} now; tables read it, and other former names, until version 0.2"
+        warnings.warn(text, FutureWarning, stacklevel=4)
+    return name
+
+
+def reading_former(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method of a DataFrame, whose arguments may be former names of columns."""
+
+    @functools.wraps(method)
+    def read(self: pd.DataFrame, *args: Any, **named: Any) -> Any:
+        return method(
+            self,
+            *(_translated(self, own) for own in args),
+            **{name: _translated(self, own) for name, own in named.items()},
+        )
+
+    return read
+
+
+class FormerLoc(type(pd.DataFrame().loc)):  # type: ignore[misc]
+    """Rows and columns by label, the latter also by former names."""
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return what pandas returns."""
+        if isinstance(key, tuple) and len(key) == 2:
+            key = key[0], _translated(self.obj, key[1])
+        return super().__getitem__(key)

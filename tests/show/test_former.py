@@ -1,0 +1,66 @@
+"""Names of columns that tables had in earlier versions."""
+
+import warnings
+
+import pandas as pd
+import pytest
+
+from jaxeval.pages.history import checked_history
+from jaxeval.show import former
+from jaxeval.show.table import Table
+
+TABLE = {"model": ["a", "b"], "rating": [2.0, 1.0], "lower": [1.0, 0.0], "upper": [3.0, 2.0], "p_lower": [0.1, 0.2]}
+
+
+@pytest.fixture
+def table():
+    return Table(pd.DataFrame(TABLE))
+
+
+READ = {
+    "column": lambda table: table["model_name"].tolist() == ["a", "b"],
+    "attribute": lambda table: table.rating_lower.tolist() == [1, 0],
+    "columns": lambda table: list(table[["model_name", "rating_upper"]]) == ["model", "upper"],
+    "get": lambda table: table.get("rating_lower").tolist() == [1, 0],
+    "loc": lambda table: table.loc[table["rating"] > 1, "model_name"].tolist() == ["a"],
+    "index": lambda table: table.set_index("model_name")["rating"].to_dict() == {"a": 2, "b": 1},
+    "sorted": lambda table: table.sort_values("rating_lower", ascending=True)["model"].tolist() == ["b", "a"],
+    "groups": lambda table: [name for name, _ in table.groupby("model_name")] == ["a", "b"],
+    "dropped": lambda table: "lower" not in table.drop(columns=["rating_lower"]),
+    "renamed": lambda table: "name" in table.rename(columns={"model_name": "name"}),
+    "merged": lambda table: len(table.merge(table[["model"]].head(1), on="model_name")) == 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("read", READ.values(), ids=READ)
+def test_a_former_name_is_read_and_told_once(table, read, monkeypatch):
+    monkeypatch.setattr(former, "_told", set())
+    with pytest.warns(FutureWarning, match="the column '.*' is called '.*' now"):
+        assert read(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(table)
+
+
+def test_other_names_stay_as_they_are(table):
+    """No interval is given for that of another quantity, and what a table has is never renamed."""
+    for name in ("score_lower", "p_upper", "x_lower", "lower_rating"):
+        assert name not in table
+        with pytest.raises(KeyError):
+            table[name]
+        with pytest.raises(AttributeError):
+            getattr(table, name)
+    assert table["p_lower"].tolist() == [0.1, 0.2]
+    own = table.assign(model_name=["x", "y"])
+    assert own["model_name"].tolist() == ["x", "y"]
+    assert table["model"].tolist() == ["a", "b"]
+
+
+def test_what_earlier_versions_wrote_is_read(table):
+    old = {"model": "model_name", "lower": "rating_lower", "upper": "rating_upper"}
+    written = pd.DataFrame(table.rename(columns=old))
+    pd.testing.assert_frame_equal(former.with_present_names(written), pd.DataFrame(table))
+    both = written.assign(model="x")
+    assert next(iter(former.with_present_names(both))) == "model_name"
+    history = written.assign(date="2026-01-01", board="", scale="", rank=1, vote_count=3)
+    assert list(checked_history(history)["model"]) == ["a", "b"]
