@@ -211,14 +211,14 @@ def _present(
     from jaxeval.show.shown import Part, settings_line
 
     answer = found.answer
-    first, *others = answer.tables
-    ends = {end: f"{'horizon' if first == 'horizons' else first}_{end}" for end in ("lower", "upper")}
-    shown = {first: answer.tables[first].rename(columns=ends), **{name: answer.tables[name] for name in others}}
+    first = next(iter(answer.tables))
     noun = "row" if first == "horizons" else "model"
     answer = answer._replace(
         title=first.capitalize(),
         notes=[settings_line(answer.settings)],
-        parts=[Part(name.capitalize(), table, rows=noun, kept=tuple(table)[:3]) for name, table in shown.items()],
+        parts=[
+            Part(name.capitalize(), table, rows=noun, kept=tuple(table)[:3]) for name, table in answer.tables.items()
+        ],
         figures=lambda: figures_of(found),
     )
     if plot is not None:

@@ -77,7 +77,7 @@ def kind_of(name: object) -> CellKind:
 
 
 #: Quantities that columns ``lower`` and ``upper`` follow: basic intervals need not hold their estimate.
-_WITH_ENDS = {"rating", "score", "estimate", "difference"}
+_WITH_ENDS = {"rating", "score", "estimate", "difference", "horizon", "index"}
 
 
 class Lines(str):

@@ -61,7 +61,7 @@ def test_a_board_is_that_of_python(resampling, n, models, seed):
     assert said_first(whole["answer"]) == said_first(table.attrs["answer"])
     half = (table["upper"] - table["lower"]) / 2
     for end in ("lower", "upper"):
-        off = (found[end].astype(float) - table[f"rating_{end}"])[rated & np.isfinite(table[f"rating_{end}"])].abs()
+        off = (found[end].astype(float) - table[end])[rated & np.isfinite(table[end])].abs()
         few = table["vote_count"][off.index] < 200
         assert (off[few & (table["degenerate_share"][off.index] == 0)] < 1e-3).all()  # no draws are in these
         assert (off / half[off.index]).max() < 0.2  # two 2.5 % points of 1,000 draws differ by .1 of it, at most twice

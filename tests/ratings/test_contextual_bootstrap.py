@@ -257,7 +257,7 @@ def test_expected_scores_beside_a_tie_model(battles, features, cluster):
     pd.testing.assert_series_equal(found.fit.expected_score.ratings, half.fit.ratings)
     table, other = (leaderboard(result).set_index("model") for result in (found, half))
     for end in ("rating", "lower", "upper"):
-        expected = other["rating" if end == "rating" else f"rating_{end}"]
+        expected = other[end]
         pd.testing.assert_series_equal(table[f"expected_score_{end}"], expected[table.index], check_names=False)
     assert "expected_score_rating" not in other
     assert np.ptp(table["rating"]) > 1.1 * np.ptp(table["expected_score_rating"])
