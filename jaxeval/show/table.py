@@ -24,10 +24,10 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
         >>> import jaxeval
         >>> table = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 3, seed=0), n_resamples=200)
         >>> table
-        rank  model  rating  lower, upper  vote_count  tier  variance  rank_best
-           1  model-1       1060    1048, 1072       1,160     1     37.11          1
-           2  model-2        994     983, 1003       1,528     2     26.70          2
-           3  model-3        946      936, 958       1,312     3     33.29          3
+        rank  model    rating  lower, upper  vote_count  tier  variance  rank_best
+           1  model-1    1060    1048, 1072       1,160     1     37.11          1
+           2  model-2     994     983, 1003       1,528     2     26.70          2
+           3  model-3     946      936, 958       1,312     3     33.29          3
         (columns not shown: rank_worst, component, preliminary, degenerate_share)
         >>> table[["model", "rating", "rank"]].round()
              model  rating  rank
