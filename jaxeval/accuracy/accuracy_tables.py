@@ -122,8 +122,8 @@ class AccuracyTables(Result):
         """
         reject_facets(self.settings.random, "joint draws of accuracies")
         table = of_slice(self.table, "all")
-        found = estimate_draws(self.slices[""], self.binary)
-        draws = np.stack([found[name] for name in ESTIMATORS], -1)
+        draws_by_name = estimate_draws(self.slices[""], self.binary)
+        draws = np.stack([draws_by_name[name] for name in ESTIMATORS], -1)
         draws = draws.reshape(len(draws), -1)
         bounded = ~table["status"].isin([*UNBOUNDED, *WITHOUT_RESAMPLES]) & table["status"].isin(HAVE_NUMBERS)
         return Draws(
@@ -209,20 +209,20 @@ def accuracy_table(part: Slice, binary: Bool, level: float, sampling: Calibratio
         status = status_of(name, part, estimate, binary)
         outside = np.isin(status, (*BOUNDED, EstimateStatus.ONE_CLASS)) & ((upper < 0) | (lower > 1))
         status = np.where(outside, EstimateStatus.OUTSIDE, status)
-        found = where_defined(status, estimate, (lower, upper), (median, boot_lower, boot_upper))
+        shown = where_defined(status, estimate, (lower, upper), (median, boot_lower, boot_upper))
         blocks.append(
             {
                 "estimator": np.full((m, j), name, object),
-                **{key: np.clip(found[key], 0, 1) for key in ("estimate", "lower", "upper")},
-                **{f"{end}_untruncated": found[end] for end in ("lower", "upper")},
-                **{key: np.clip(found[key], 0, 1) for key in ("median", "boot_lower", "boot_upper")},
+                **{key: np.clip(shown[key], 0, 1) for key in ("estimate", "lower", "upper")},
+                **{f"{end}_untruncated": shown[end] for end in ("lower", "upper")},
+                **{key: np.clip(shown[key], 0, 1) for key in ("median", "boot_lower", "boot_upper")},
                 "failed_share": failed,
                 "status": status,
                 "n_test": part.of(name).total.test.n.sum(0).astype(int),
                 "m0": m0,
                 "m1": m1,
                 "tolerance": tolerance(
-                    np.minimum(found["upper"] - found["estimate"], found["estimate"] - found["lower"]),
+                    np.minimum(shown["upper"] - shown["estimate"], shown["estimate"] - shown["lower"]),
                     moves.get(name, nothing),
                 ),
                 "tolerance_of": np.full((m, j), tolerance_of(name), object),

@@ -89,15 +89,15 @@ def shift_z(total: Sums, data: Arrays | None = None) -> Float:
     a constant. All estimates but Rogan-Gladen assume that both are random items of one population. Strata are compared
     one by one, and their differences added up by their test shares. With ``data``, their clusters count.
     """
-    own, test = total.own, total.test
+    labelled, test = total.own, total.test
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where((own.n > 0) & (test.n > 0), test.n, 0.0)
-        f, g = own.judgment / own.n, test.judgment / test.n
-        n = own.n + test.n
+        share = np.where((labelled.n > 0) & (test.n > 0), test.n, 0.0)
+        f, g = labelled.judgment / labelled.n, test.judgment / test.n
+        n = labelled.n + test.n
         # The variance of both together, as if there were no shift.
-        spread = (own.judgment_square + test.judgment_square) / n - ((own.judgment + test.judgment) / n) ** 2
+        spread = (labelled.judgment_square + test.judgment_square) / n - ((labelled.judgment + test.judgment) / n) ** 2
         gap = np.where(share > 0, share * (g - f), 0.0).sum(0)
-        variance = np.where(share > 0, share**2 * np.maximum(spread, 0.0) * (1 / own.n + 1 / test.n), 0.0).sum(0)
+        variance = np.where(share > 0, share**2 * np.maximum(spread, 0.0) * (1 / labelled.n + 1 / test.n), 0.0).sum(0)
         gap = np.where(np.abs(gap) > 1e-12 * share.sum(0), gap, 0.0)
         if data is not None and data.units is not None:
             items = influence.shift(data, total)
@@ -188,11 +188,11 @@ def sensitivities(part: Slice, binary: Bool) -> dict[str, Float]:
     """
     judged, every = part.judged.total, part.every.total
     weights = evaluate(judge_error.weights, every.own, every.test, binary)._asdict()
-    found = {name: _by_test_shares(every, 1 - weight * _skill(every.own)) for name, weight in weights.items()}
-    found["calibration_only"] = np.ones_like(found["calibration_only"])
-    found["rogan_gladen"] = sensitivity_to_rates(judged.own, judged)
-    found["rogan_gladen_shared"] = sensitivity_to_rates(judged.shared, judged)
-    return found
+    moves = {name: _by_test_shares(every, 1 - weight * _skill(every.own)) for name, weight in weights.items()}
+    moves["calibration_only"] = np.ones_like(moves["calibration_only"])
+    moves["rogan_gladen"] = sensitivity_to_rates(judged.own, judged)
+    moves["rogan_gladen_shared"] = sensitivity_to_rates(judged.shared, judged)
+    return moves
 
 
 def sensitivity_to_rates(labelled: LabelledSums, total: Sums) -> Float:
@@ -229,8 +229,8 @@ def what_to_believe(table: pd.DataFrame, sampling: CalibrationSampling | None) -
     marked = table[table["believe"]]
     n_all = len(table.drop_duplicates([name for name in ("slice", "model", "judge") if name in table]))
     if marked.empty:
-        own = table.loc[table["estimator"] == "ppi_plus_plus", "status"]
-        if not (own == EstimateStatus.NO_LABELS).all():
+        statuses = table.loc[table["estimator"] == "ppi_plus_plus", "status"]
+        if not (statuses == EstimateStatus.NO_LABELS).all():
             if sampling is None:
                 return f"Believe none of these estimates: the notes say why. First of all, {DECLARE}"
             return "Believe none of these estimates: the notes say why"

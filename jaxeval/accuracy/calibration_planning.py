@@ -77,17 +77,17 @@ def allocate_calibration(
         >>> print(allocate_calibration(200, p=0.6, q0=0.7, q1=0.9, pilot0=10).advice.split(";")[0])
         label 93 more items that turn out right and 87 more that turn out wrong
     """
-    given = broadcast(m=m, p=p, q0=q0, q1=q1, pilot0=pilot0, pilot1=pilot0 if pilot1 is None else pilot1)
-    require_share(given, "p", "q0", "q1")
+    arrays = broadcast(m=m, p=p, q0=q0, q1=q1, pilot0=pilot0, pilot1=pilot0 if pilot1 is None else pilot1)
+    require_share(arrays, "p", "q0", "q1")
     for name in ("m", "pilot0", "pilot1"):
         require(
-            given,
+            arrays,
             name,
-            np.isfinite(given[name]) & (given[name] >= 0) & (given[name] == np.floor(given[name])),
+            np.isfinite(arrays[name]) & (arrays[name] >= 0) & (arrays[name] == np.floor(arrays[name])),
             "be a whole number",
         )
-    m, p, q0, q1, pilot0, pilot1 = given.values()
-    require(given, "m", m >= pilot0 + pilot1, "be no less than the pilot's labels")
+    m, p, q0, q1, pilot0, pilot1 = arrays.values()
+    require(arrays, "m", m >= pilot0 + pilot1, "be no less than the pilot's labels")
     m1 = np.clip(_labelled_right(m, p, q0, q1, pilot0, pilot1), pilot1, m - pilot0)
     m0 = m - m1
     return Allocation(*(scalar_or_array(x.astype(np.int64)) for x in (m0, m1, m0 - pilot0, m1 - pilot1)))
@@ -112,9 +112,9 @@ def minimum_calibration_size(q: ArrayLike) -> Numbers:
     Raises:
         ValueError: ``q`` is not between 1/2 and 1.
     """
-    given = broadcast(q=q)
-    q = given["q"]
-    require(given, "q", (q >= 0.5) & (q <= 1), "lie in [0.5, 1]")
+    arrays = broadcast(q=q)
+    q = arrays["q"]
+    require(arrays, "q", (q >= 0.5) & (q <= 1), "lie in [0.5, 1]")
     return scalar_or_array(np.where(q > 0.5, 2 * q / np.where(q > 0.5, 2 * q - 1, 1.0) ** 2, np.inf))
 
 
@@ -134,10 +134,10 @@ def interval_length(
     It is NaN where the interval is undefined. Where J is near 0 or a class has few labels, it is 1, or infinite if not
     truncated.
     """
-    found = rogan_gladen(p, q0, q1, n, m0, m1, level)
+    interval = rogan_gladen(p, q0, q1, n, m0, m1, level)
     if truncated:
-        return found.upper - found.lower
-    return found.upper_untruncated - found.lower_untruncated
+        return interval.upper - interval.lower
+    return interval.upper_untruncated - interval.lower_untruncated
 
 
 def labels_for_length(
@@ -168,9 +168,9 @@ def labels_for_length(
         Whole numbers as floats. They are infinite where the test items alone make the interval longer, or where the
         judge knows nothing.
     """
-    given = broadcast(length=length, p=p, q0=q0, q1=q1, n=n)
-    require(given, "length", given["length"] > 0, "be positive")
-    length, p, q0, q1, n = given.values()
+    arrays = broadcast(length=length, p=p, q0=q0, q1=q1, n=n)
+    require(arrays, "length", arrays["length"] > 0, "be positive")
+    length, p, q0, q1, n = arrays.values()
 
     def long(m: Float) -> Bool:
         if adaptive:
@@ -179,8 +179,8 @@ def labels_for_length(
             m0 = m - m1
         else:
             m0 = m1 = np.maximum(m / 2, 0.5)
-        found = interval_length(p, q0, q1, n, m0, m1, level, truncated=truncated)
-        return ~(np.asarray(found) <= length)
+        lengths = interval_length(p, q0, q1, n, m0, m1, level, truncated=truncated)
+        return ~(np.asarray(lengths) <= length)
 
     low, high = np.zeros(length.shape), np.full(length.shape, 2.0)
     while (more := long(high) & (high < _MOST_LABELS)).any():
@@ -218,10 +218,10 @@ def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: flo
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta must be between 0 and 1, got {delta!r}")
-    given = broadcast(theta=theta, q=q, m=m)
-    require_share(given, "theta", "q")
-    theta, q, m = given.values()
-    require(given, "m", m > 0, "be positive")
+    arrays = broadcast(theta=theta, q=q, m=m)
+    require_share(arrays, "theta", "q")
+    theta, q, m = arrays.values()
+    require(arrays, "m", m > 0, "be positive")
     epsilon = np.sqrt(np.log(2 / delta) / (2 * m))
     with np.errstate(invalid="ignore", divide="ignore"):
         odds = q * (1 - q) / (2 * q - 1) ** 2

@@ -113,9 +113,9 @@ def _rates_and_errors(accuracy: AccuracyTables) -> pd.DataFrame:
         return np.concatenate([x.reshape(-1) for x in of_slices])
 
     return accuracy.rates.assign(
-        passed=column((own.judgment - own.product).sum(0) for own, _ in sums).round(2),
-        failed=column((own.label - own.product).sum(0) for own, _ in sums).round(2),
-        fewest_in_stratum=column(np.where(test.n > 0, own.n, np.inf).min(0) for own, test in sums),
+        passed=column((labelled.judgment - labelled.product).sum(0) for labelled, _ in sums).round(2),
+        failed=column((labelled.label - labelled.product).sum(0) for labelled, _ in sums).round(2),
+        fewest_in_stratum=column(np.where(test.n > 0, labelled.n, np.inf).min(0) for labelled, test in sums),
         n_test=column(test.n.sum(0) for _, test in sums).astype(int),
     )
 
@@ -197,12 +197,12 @@ def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
     elif sampling is None:
         tests = rates["p_same_share"].dropna()
         least = min(1.0, len(tests) * tests.min()) if len(tests) else 1.0
-        said = f"p = {least:.2g} by Hausman's test of PPI++ against Rogan-Gladen"
-        said += f", the least of {len(tests):,} times their number" if len(tests) > 1 else ""
+        evidence = f"p = {least:.2g} by Hausman's test of PPI++ against Rogan-Gladen"
+        evidence += f", the least of {len(tests):,} times their number" if len(tests) > 1 else ""
         if least < _UNLIKE:
-            shows = f"The calibration is no random part ({said}), so PPI++ and labels alone do not hold"
+            shows = f"The calibration is no random part ({evidence}), so PPI++ and labels alone do not hold"
         else:
-            shows = f"Nothing shows that the calibration is no random part ({said}), and nothing proves that it is"
+            shows = f"Nothing shows that the calibration is no random part ({evidence}), and nothing proves that it is"
         yield told(
             "undeclared",
             "nobody said how the labelled answers were chosen, so Rogan-Gladen alone may be believed, which holds if "
@@ -211,8 +211,8 @@ def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
     balanced = rates[(rates["m0"] == rates["m1"]) & (rates["m0"] >= FEW_LABELS)]
     if sampling == "random":
         # A balance by chance needs a share of right answers near 1/2.
-        own = accuracy.table[accuracy.table["estimator"] == "rogan_gladen"].reset_index(drop=True)
-        apart = (own["lower"] > 0.5) | (own["upper"] < 0.5)
+        corrected = accuracy.table[accuracy.table["estimator"] == "rogan_gladen"].reset_index(drop=True)
+        apart = (corrected["lower"] > 0.5) | (corrected["upper"] < 0.5)
         balanced = balanced[apart.loc[balanced.index]]
     if sampling in ("random", None) and len(balanced):
         names = dict.fromkeys(map(str, balanced["model"]))

@@ -117,17 +117,17 @@ def difference_tables(
     """
     level, judged = accuracy.settings.level, part.judged
     a, b = np.array([[part.test.models.get_loc(model) for model in pair] for pair in pairs]).T
-    own = _own(part, accuracy.binary)
+    of_own = _own(part, accuracy.binary)
     has_labels = (judged.total.own.n > 0).all((0, 2))
     only = [int(k) if labels_of_b and has_labels[k] else None for k in b]
     shared = {which: _shared(part, accuracy, which) for which in dict.fromkeys(only)}
     with_one = [(x.estimates, np.flatnonzero([k == which for k in only])) for which, x in shared.items()]
-    corrected = np.isin(own["rogan_gladen"].status, (EstimateStatus.OK, EstimateStatus.CLIPPED))
+    corrected = np.isin(of_own["rogan_gladen"].status, (EstimateStatus.OK, EstimateStatus.CLIPPED))
     truth, _ = part.truth()
     marked = believed_of_pair(believe[a], believe[b], corrected[a] & corrected[b])
-    found = []
+    frames = []
     for name in ESTIMATORS:
-        groups = with_one if name == _SHARED else [(own[name], np.arange(len(pairs)))]
+        groups = with_one if name == _SHARED else [(of_own[name], np.arange(len(pairs)))]
         blocks = [
             _differences(estimates, a[some], b[some], level) for estimates, which in groups for some in _blocks(which)
         ]
@@ -135,9 +135,9 @@ def difference_tables(
         columns = {key: np.concatenate([block[key] for block in blocks])[order] for key in blocks[0]}
         columns |= {"believe": marked == name, "labels": columns.pop("labels")}
         columns |= {key: columns.pop(key) for key in ("tolerance", "tolerance_of")} | {"truth": truth[a] - truth[b]}
-        found.append(columns)
-    differences = {key: np.stack([columns[key] for columns in found], -1) for key in found[0]}
-    checks = _stability(a, b, part, own["rogan_gladen"].estimate, [shared[which] for which in only], level)
+        frames.append(columns)
+    differences = {key: np.stack([columns[key] for columns in frames], -1) for key in frames[0]}
+    checks = _stability(a, b, part, of_own["rogan_gladen"].estimate, [shared[which] for which in only], level)
     stability = {key: np.where(accuracy.binary, x, np.nan) for key, x in checks.items()}
     names = np.array([[shared[which].labels_of] for which in only], object)
     stability["shared_labels"] = np.broadcast_to(names, stability["delta_j"].shape)
@@ -220,35 +220,35 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
     return _Shared(found, rates_of(labelled), name)
 
 
-def _differences(found: _Estimates, a: Int, b: Int, level: float) -> Columns:
+def _differences(by_model: _Estimates, a: Int, b: Int, level: float) -> Columns:
     """Columns (P, J) of the differences between models ``a`` and ``b`` (P,) by one estimator."""
     median, boot_lower, boot_upper, failed = bounds_with_failures(
-        found.draws[:, a] - found.draws[:, b], level, -1.0, 1.0
+        by_model.draws[:, a] - by_model.draws[:, b], level, -1.0, 1.0
     )
-    freedom = influence.freedom(found.like, found.units)
+    freedom = influence.freedom(by_model.like, by_model.units)
     freedom = np.minimum(freedom[a], freedom[b])
     boot_lower, boot_upper = influence.longer_draws((boot_lower, boot_upper), median, freedom, level, -1.0, 1.0)
-    estimate = np.clip(found.estimate, 0, 1) if found.name in BY_RATES else found.estimate
-    difference = median if found.name == "ppi_plus_plus_half" else estimate[a] - estimate[b]
-    status = _worse(found.status[a], found.status[b])
-    centre, half = difference + found.shift[a] - found.shift[b], np.full(difference.shape, np.nan)
-    if found.items is not None:
+    estimate = np.clip(by_model.estimate, 0, 1) if by_model.name in BY_RATES else by_model.estimate
+    difference = median if by_model.name == "ppi_plus_plus_half" else estimate[a] - estimate[b]
+    status = _worse(by_model.status[a], by_model.status[b])
+    centre, half = difference + by_model.shift[a] - by_model.shift[b], np.full(difference.shape, np.nan)
+    if by_model.items is not None:
         # What is added for few items goes together as the items' contributions do.
-        items, excess, variance = found.items, found.excess, found.items.variance()
+        items, excess, variance = by_model.items, by_model.excess, by_model.items.variance()
         with np.errstate(invalid="ignore", divide="ignore"):
             rho = np.nan_to_num(items.covariance(a, b) / np.sqrt(variance[a] * variance[b])).clip(0, 1)
             added = excess[a] + excess[b] - 2 * rho * np.sqrt(excess[a] * excess[b])
             alone = items.difference_variance(a, b)
-            grouped = influence.together(items, found.units).difference_variance(a, b)
-            quantile = critical_values(np.minimum(found.degrees[a], found.degrees[b]), level)
-            half = quantile * np.sqrt((alone + added) * influence.effect(alone, grouped, found.units))
+            grouped = influence.together(items, by_model.units).difference_variance(a, b)
+            quantile = critical_values(np.minimum(by_model.degrees[a], by_model.degrees[b]), level)
+            half = quantile * np.sqrt((alone + added) * influence.effect(alone, grouped, by_model.units))
     shown = where_defined(status, difference, (centre - half, centre + half), (median, boot_lower, boot_upper))
     # Until the nearer end reaches 0, if the calibrations of the two differ in opposite directions.
     nearer = np.minimum(np.abs(shown["lower"]), np.abs(shown["upper"]))
-    moves = np.abs(found.moves[a]) + np.abs(found.moves[b])
+    moves = np.abs(by_model.moves[a]) + np.abs(by_model.moves[b])
     shown = {key: np.where(np.isinf(x), np.sign(x), x) for key, x in shown.items()}
     return {
-        "estimator": np.full(status.shape, found.name, object),
+        "estimator": np.full(status.shape, by_model.name, object),
         "difference": shown.pop("estimate"),
         "lower": np.clip(shown.pop("lower"), -1, 1),
         "upper": np.clip(shown.pop("upper"), -1, 1),
@@ -256,9 +256,9 @@ def _differences(found: _Estimates, a: Int, b: Int, level: float) -> Columns:
         "failed_share": failed,
         "status": status,
         "tolerance": tolerance(nearer, moves),
-        "tolerance_of": np.full(status.shape, tolerance_of(found.name), object),
+        "tolerance_of": np.full(status.shape, tolerance_of(by_model.name), object),
         # Labels that both models share count once.
-        "labels": found.labels[a] if found.name == _SHARED else found.labels[a] + found.labels[b],
+        "labels": by_model.labels[a] if by_model.name == _SHARED else by_model.labels[a] + by_model.labels[b],
     }
 
 

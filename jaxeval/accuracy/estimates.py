@@ -87,11 +87,11 @@ class Slice(NamedTuple):
 
 def _by_estimator(kernel: Callable[..., Accuracies], judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
     """Values of a kernel by estimator, each from the sums that it rests on."""
-    found: dict[str, Float] = evaluate(kernel, judged.own, judged.test, binary)._asdict()
+    values: dict[str, Float] = evaluate(kernel, judged.own, judged.test, binary)._asdict()
     if every is not judged:
         of_all = evaluate(kernel, every.own, every.test, binary)._asdict()
-        found |= {name: of_all[name] for name in OF_ALL_ANSWERS if name in of_all}
-    return found
+        values |= {name: of_all[name] for name in OF_ALL_ANSWERS if name in of_all}
+    return values
 
 
 def estimates(judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
@@ -113,10 +113,10 @@ def shared_estimates(shared: LabelledSums, test: JudgedSums, binary: Bool) -> Fl
 def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
     """(B, M, J) of every estimator; clipped where that is how its bootstrap is defined."""
     judged, every = part.judged.draws, part.every.draws
-    found = estimates(judged, every, binary)
+    draws = estimates(judged, every, binary)
     half = evaluate(judge_error.ppi_plus_plus, part.every.half_draws, every.test, binary)
-    found["ppi_plus_plus_half"] = judge_error.add_strata(half, judge_error.strata_shares(every.test))
-    return {name: np.clip(found[name], 0, 1) if name in BY_RATES else found[name] for name in ESTIMATORS}
+    draws["ppi_plus_plus_half"] = judge_error.add_strata(half, judge_error.strata_shares(every.test))
+    return {name: np.clip(draws[name], 0, 1) if name in BY_RATES else draws[name] for name in ESTIMATORS}
 
 
 def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
@@ -140,11 +140,11 @@ def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
 def excess_variances(part: Slice, binary: Bool) -> dict[str, Float]:
     """(M, J) by how much variances grow when they allow for few items, see `judge_error.small_sample_excess`."""
     judged = part.judged.total
-    found = _by_estimator(judge_error.small_sample_excess, judged, part.every.total, binary)
-    found["rogan_gladen_shared"] = evaluate(judge_error.rates_excess, judged.shared, judged.test)
-    n = {name: part.of(name).total.test.n for name in found}
+    excess = _by_estimator(judge_error.small_sample_excess, judged, part.every.total, binary)
+    excess["rogan_gladen_shared"] = evaluate(judge_error.rates_excess, judged.shared, judged.test)
+    n = {name: part.of(name).total.test.n for name in excess}
     share = {name: of_stratum / np.maximum(of_stratum.sum(0), 1) for name, of_stratum in n.items()}
-    return {name: np.where(share[name] > 0, share[name] ** 2 * x, 0.0).sum(0) for name, x in found.items()}
+    return {name: np.where(share[name] > 0, share[name] ** 2 * x, 0.0).sum(0) for name, x in excess.items()}
 
 
 def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
@@ -153,15 +153,15 @@ def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
     zero = dict.fromkeys(ESTIMATORS, np.zeros(judged.test.n.shape[1:]))
     if part.judged.data.n_strata > 1:
         return zero
-    found = _by_estimator(judge_error.small_sample_shift, judged, part.every.total, binary)
-    return zero | {name: x[0] for name, x in found.items()}
+    shifts = _by_estimator(judge_error.small_sample_shift, judged, part.every.total, binary)
+    return zero | {name: x[0] for name, x in shifts.items()}
 
 
 def degrees(part: Slice, binary: Bool, items: Contributions | None = None) -> Float:
     """(M, J) degrees of freedom: infinite for verdicts, the number of labels less 2 for scores; of clusters fewer."""
     labels = np.maximum(part.every.total.own.n.sum(0) - 2, 1)
-    found = np.where(binary, np.inf, labels)
-    return found if items is None else np.minimum(found, influence.freedom(items, part.judged.data.units))
+    freedom = np.where(binary, np.inf, labels)
+    return freedom if items is None else np.minimum(freedom, influence.freedom(items, part.judged.data.units))
 
 
 def critical_values(freedom: Float, level: float) -> Float:
@@ -204,21 +204,23 @@ def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: f
     if part.judged.data.n_strata > 1:
         return ends
     test, own, shared = map_tree(lambda x: x[0], part.judged.total)
-    found = intervals_of_proportions(own, test, map_tree(lambda x: x[0], part.every.total.own), level)
-    found["naive"] = tuple(np.where(binary, x, y) for x, y in zip(found["naive"], ends["naive"], strict=True))
+    proportions = intervals_of_proportions(own, test, map_tree(lambda x: x[0], part.every.total.own), level)
+    proportions["naive"] = tuple(
+        np.where(binary, x, y) for x, y in zip(proportions["naive"], ends["naive"], strict=True)
+    )
     # Labels of several models on an item are not independent, as Eq. 6 takes them.
     if part.judged.data.shared.used.any(axis=(0, 2)).sum() <= 1:
         lower, upper = evaluate(judge_error.interval_with_rates_of, shared, test, normal_quantile(level))
-        found["rogan_gladen_shared"] = np.broadcast_to(lower, test.n.shape), np.broadcast_to(upper, test.n.shape)
+        proportions["rogan_gladen_shared"] = np.broadcast_to(lower, test.n.shape), np.broadcast_to(upper, test.n.shape)
     if part.judged.data.units is None:
-        return ends | found
-    for name, (lower, upper) in found.items():
+        return ends | proportions
+    for name, (lower, upper) in proportions.items():
         longer = np.sqrt(design_effects(part, items[name])) * quantile[name] / normal_quantile(level)
         if name == "naive":
             longer = np.where(binary, longer, 1.0)  # those of scores are long enough
         centre, half = (lower + upper) / 2, (upper - lower) / 2 * longer
-        found[name] = centre - half, centre + half
-    return ends | found
+        proportions[name] = centre - half, centre + half
+    return ends | proportions
 
 
 def intervals_of_proportions(

@@ -148,8 +148,8 @@ def youden_j(data: Arrays, total: Sums) -> Contributions:
     with np.errstate(invalid="ignore", divide="ignore"):
         q0, q1, m0, m1 = (np.asarray(x) for x in judge_error.rates(whole))
         label, judgment, used, _ = data.own
-        found = (used - label) * (1 - judgment - q0) / m0 + label * (judgment - q1) / m1
-    return Contributions(np.zeros((1, *found.shape[1:])), np.nan_to_num(found, posinf=0.0, neginf=0.0))
+        values = (used - label) * (1 - judgment - q0) / m0 + label * (judgment - q1) / m1
+    return Contributions(np.zeros((1, *values.shape[1:])), np.nan_to_num(values, posinf=0.0, neginf=0.0))
 
 
 def _share(total: Sums) -> Float:

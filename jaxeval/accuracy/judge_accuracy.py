@@ -40,26 +40,26 @@ def missing_judgments(calibration: JudgedAnswers, test: JudgedAnswers) -> list[s
     calibration and test, for every judge, by Fisher's exact test (two groups) or the chi-square test, at level 0.01.
     """
     labelled = ~np.isnan(calibration.label)
-    found = []
+    messages = []
     for k, judge in enumerate(test.judges):
         # A judge who judged no answer of a model was not asked about it.
-        asked = test.answered & test.judged[:, :, k].any(axis=0)
-        of_asked = np.isin(calibration.models, test.models[asked.any(axis=0)])
+        answered = test.answered & test.judged[:, :, k].any(axis=0)
+        of_asked = np.isin(calibration.models, test.models[answered.any(axis=0)])
         known = labelled & (of_asked | calibration.judged[:, :, k].any(axis=0))
-        gap, test_gap = (there & ~x.judged[:, :, k] for there, x in ((known, calibration), (asked, test)))
+        gap, test_gap = (there & ~x.judged[:, :, k] for there, x in ((known, calibration), (answered, test)))
         if not (gap.any() or test_gap.any()):
             continue
-        found.append(
+        messages.append(
             f"{judge}: {gap.sum():,} of {counted(known.sum(), 'labelled calibration answer')} and {test_gap.sum():,} "
-            f"of {counted(asked.sum(), 'test answer has', 'test answers have')} no judgment; labels alone and PPI++ "
+            f"of {counted(answered.sum(), 'test answer has', 'test answers have')} no judgment; labels alone and PPI++ "
             f"use these answers, too, but {_OF_JUDGED}"
         )
-        found += _differences(calibration, test, known, asked, gap, test_gap, f"{judge}: judgments are missing")
-    return found
+        messages += _differences(calibration, test, known, answered, gap, test_gap, f"{judge}: judgments are missing")
+    return messages
 
 
 def _differences(
-    calibration: JudgedAnswers, test: JudgedAnswers, known: Bool, asked: Bool, gap: Bool, test_gap: Bool, about: str
+    calibration: JudgedAnswers, test: JudgedAnswers, known: Bool, answered: Bool, gap: Bool, test_gap: Bool, about: str
 ) -> Iterator[str]:
     of_class = [(gap & (calibration.label == y), known & (calibration.label == y)) for y in (0, 1)]
     by_class = np.array([[missing.sum(), n.sum()] for missing, n in of_class])
@@ -68,8 +68,8 @@ def _differences(
             f"{about} for {_share(by_class[0])} of the answers labelled wrong and {_share(by_class[1])} of those "
             f"labelled right, more than chance explains: {_OF_JUDGED}, which are not like the others"
         )
-    models = list(test.models[asked.any(axis=0)])
-    by_model = np.stack([test_gap.sum(0), asked.sum(0)], axis=1)[asked.any(axis=0)]
+    models = list(test.models[answered.any(axis=0)])
+    by_model = np.stack([test_gap.sum(0), answered.sum(0)], axis=1)[answered.any(axis=0)]
     where = calibration.models.get_indexer(models)
     by_model += np.where((where >= 0)[:, None], np.stack([gap.sum(0), known.sum(0)], axis=1)[where], 0)
     if _differ(by_model):
@@ -79,7 +79,7 @@ def _differences(
             f"{about} for {_share(by_model[least])} of the answers of {models[least]} and {_share(by_model[most])} of "
             f"those of {models[most]}, more than chance explains: {_OF_JUDGED}, and so compare unlike answers"
         )
-    by_part = np.array([[x.sum(), n.sum()] for x, n in ((gap, known), (test_gap, asked))])
+    by_part = np.array([[x.sum(), n.sum()] for x, n in ((gap, known), (test_gap, answered))])
     if _differ(by_part):
         yield (
             f"{about} for {_share(by_part[0])} of the labelled calibration answers and {_share(by_part[1])} of the "
@@ -164,12 +164,12 @@ def _in_both(calibration: JudgedAnswers, test: JudgedAnswers) -> int:
 
 def _unlike_items(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
     """Where some models have a judgment of a test item and others have none: why, and what to do."""
-    asked = np.asarray(test.judged).max(axis=2)
-    absent = asked.max(axis=1, keepdims=True) & ~asked
+    answered = np.asarray(test.judged).max(axis=2)
+    absent = answered.max(axis=1, keepdims=True) & ~answered
     if not absent.any():
         return []
     about = "models were judged on different items"
-    if asked.sum(axis=1).max() == 1:
+    if answered.sum(axis=1).max() == 1:
         return [
             f"{about}: no test item has judgments of two models; where models answered the same items, name the column "
             "of items (item=, --item)"
@@ -179,22 +179,23 @@ def _unlike_items(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
     of_model = calibration.models.get_indexer(test.models)
     known = ~np.isnan(calibration.label[place][:, of_model]) & (place >= 0)[:, None] & (of_model >= 0)
     set_apart, lacking = int((absent & known).sum()), int((absent & ~known).sum())
-    own = "each model is scored on its own items"
-    found = []
+    consequence = "each model is scored on its own items"
+    messages = []
     if set_apart:
         items = counted(int((absent & known).any(axis=1).sum()), "item")
         answers = counted(set_apart, "labelled answer belongs", "labelled answers belong")
-        found.append(
+        messages.append(
             f"{about}: for {items} people labelled the answers of some models only, and {answers} to the calibration, "
-            f"not to the test; {own}. To compare models on the same items, label all models' answers to an item or none"
+            f"not to the test; {consequence}. To compare models on the same items, label all models' answers to an "
+            "item or none"
         )
     if lacking:
-        found.append(
+        messages.append(
             f"{about}: {counted(lacking, 'time')} a model has no judgment of an item where another model has "
-            f"one; {own}. To keep only the items that all models have, read the answers with missing='complete' (on "
-            "the command line --missing complete)"
+            f"one; {consequence}. To keep only the items that all models have, read the answers with "
+            "missing='complete' (on the command line --missing complete)"
         )
-    return found
+    return messages
 
 
 def _truth_warnings(test: JudgedAnswers) -> list[str]:

@@ -81,9 +81,9 @@ class DrawnItems(NamedTuple):
 
 def sums_of_units(x: Float, unit: Int, n_units: int) -> Float:
     """(U, ...) sums of (N, ...) ``x`` over the items of each unit."""
-    found = np.zeros((n_units, *x.shape[1:]))
-    np.add.at(found, unit, x)
-    return found
+    totals = np.zeros((n_units, *x.shape[1:]))
+    np.add.at(totals, unit, x)
+    return totals
 
 
 class Arrays(NamedTuple):
@@ -136,7 +136,7 @@ def arrays(
     used = calibration.judged & ~np.isnan(calibration.label)[:, :, None]
     n_strata, stratum, test_stratum = _strata(calibration, test, stratify)
     where = calibration.models.get_indexer(test.models)
-    own = used[:, where] & (where >= 0)[:, None]
+    judged = used[:, where] & (where >= 0)[:, None]
     label = np.broadcast_to(np.nan_to_num(calibration.label)[:, :, None], used.shape)
     judgment = np.nan_to_num(calibration.judgment)
     those = used if shared == POOLED else used & (calibration.models == shared)[:, None]
@@ -145,7 +145,7 @@ def arrays(
     return Arrays(
         n_strata=n_strata,
         own=LabelledAnswers(
-            np.where(own, label[:, where], 0.0), np.where(own, judgment[:, where], 0.0), own, stratum[:, where]
+            np.where(judged, label[:, where], 0.0), np.where(judged, judgment[:, where], 0.0), judged, stratum[:, where]
         ),
         human=np.where(where >= 0, calibration.label[:, where], np.nan),
         shared=LabelledAnswers(np.where(those, label, 0.0), np.where(those, judgment, 0.0), those, stratum),
@@ -166,22 +166,22 @@ def with_missing_filled(data: Arrays) -> Arrays:
     the calibration. With this value they also stay unbiased if judgments are missing at random in either. Judgments
     that are missing more often in one class than in the other do not shift them.
     """
-    own, test = data.own, data.test
-    used = np.broadcast_to(~np.isnan(data.human)[:, :, None], own.used.shape)
+    labelled, test = data.own, data.test
+    used = np.broadcast_to(~np.isnan(data.human)[:, :, None], labelled.used.shape)
     # A judge who judged no test answer of a model was not asked about it.
     judged = data.answered[:, :, None] & test.judged.any(axis=0)
-    if (used == own.used).all() and (judged == test.judged).all():
+    if (used == labelled.used).all() and (judged == test.judged).all():
         return data
     n, total = (x.sum(0) for x in test.by_stratum(data.n_strata))
     with np.errstate(invalid="ignore", divide="ignore"):
         overall = np.nan_to_num(total.sum(0) / n.sum(0))
         mean = np.where(n > 0, total / n, overall)
-    model = np.arange(own.used.shape[1])
-    fill, test_fill = (mean[x.stratum, model] for x in (own, test))
+    model = np.arange(labelled.used.shape[1])
+    fill, test_fill = (mean[x.stratum, model] for x in (labelled, test))
     return data._replace(
-        own=own._replace(
+        own=labelled._replace(
             label=np.where(used, np.nan_to_num(data.human)[:, :, None], 0.0),
-            judgment=np.where(own.used, own.judgment, np.where(used, fill, 0.0)),
+            judgment=np.where(labelled.used, labelled.judgment, np.where(used, fill, 0.0)),
             used=used,
         ),
         test=test._replace(
@@ -240,13 +240,13 @@ def _of_sets(
     sets: Sequence[Arrays], columns: Sequence[tuple[Float, Float, Float]], test: Float, drawn: Float
 ) -> list[tuple[Sums, LabelledSums]]:
     """Drawn sums of the columns of all sets, set by set: (B, ...) of the test, (2, B, ...) of the calibration."""
-    found = []
+    parts = []
     for data, of_test, of_both in zip(sets, np.split(test, len(sets), 1), np.split(drawn, len(sets), 2), strict=True):
         n_own = columns[0][1].shape[1]
         labelled, half = of_both[..., :n_own]
         shared = _labelled(of_both[0][:, n_own:], data, 1)
-        found.append((Sums(_judged(of_test, data), _labelled(labelled, data), shared), _labelled(half, data)))
-    return found
+        parts.append((Sums(_judged(of_test, data), _labelled(labelled, data), shared), _labelled(half, data)))
+    return parts
 
 
 def item_strata(answers: JudgedAnswers, strata: str | None) -> Int | None:
@@ -280,8 +280,8 @@ def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | Non
     else:
         names = [values_of_items(answers, cluster, "cluster") for answers in (calibration, test)]
     number, _ = pd.factorize(np.concatenate(names))
-    found = DrawnItems(number[: len(names[0])], number[len(names[0]) :], cluster is not None)
-    return None if found.n == len(number) else found  # each item is by itself
+    drawn = DrawnItems(number[: len(names[0])], number[len(names[0]) :], cluster is not None)
+    return None if drawn.n == len(number) else drawn  # each item is by itself
 
 
 def values_of_items(answers: JudgedAnswers, column: str, word: str) -> NDArray[np.object_]:
@@ -318,7 +318,11 @@ def few_clusters(data: Arrays) -> list[str]:
 def lone_items(data: Arrays) -> list[str]:
     """Sentences on strata of one item."""
     roles = zip(("calibration item", "test item"), data.drawn_within, strict=True)
-    return [text for what, own in roles for text in small_strata_text(None if own is None else np.bincount(own), what)]
+    return [
+        text
+        for what, stratum in roles
+        for text in small_strata_text(None if stratum is None else np.bincount(stratum), what)
+    ]
 
 
 def _columns(data: Arrays) -> tuple[Float, Float, Float]:

@@ -77,14 +77,14 @@ class FacetedAccuracies:
             return table
         design, table = self._design(self.codes), table.copy()
         items = contributions(self.part, binary)
-        for name, own in items.items():
-            variance, dof = _errors(design, np.concatenate([own.calibration, own.test]) * self.n)
-            alone = influence.together(own, self.part.judged.data.units).variance()
-            freedom = influence.freedom(own, self.part.judged.data.units)
+        for name, contribution in items.items():
+            variance, dof = _errors(design, np.concatenate([contribution.calibration, contribution.test]) * self.n)
+            alone = influence.together(contribution, self.part.judged.data.units).variance()
+            freedom = influence.freedom(contribution, self.part.judged.data.units)
             more = student_quantile(level, dof) ** 2 * variance - critical_values(freedom, level) ** 2 * alone
             names = [name, "ppi_plus_plus_half"] if name == "ppi_plus_plus" else [name]
-            for said in names:
-                rows = np.flatnonzero(table["estimator"] == said)
+            for estimator in names:
+                rows = np.flatnonzero(table["estimator"] == estimator)
                 self._lengthen(table, rows, np.maximum(more.reshape(-1), 0.0))
         return table
 
@@ -96,11 +96,11 @@ class FacetedAccuracies:
         ):  # fmt: skip
             middle = table[centre].to_numpy(float)[rows]
             for end, sign in zip(ends, (-1, 1), strict=True):
-                found = table[end].to_numpy(float, copy=True)
+                column = table[end].to_numpy(float, copy=True)
                 with np.errstate(invalid="ignore"):
-                    moved = middle + sign * np.sqrt((found[rows] - middle) ** 2 + more)
-                found[rows] = moved if end.endswith("untruncated") else np.clip(moved, 0, 1)
-                table[end] = found
+                    moved = middle + sign * np.sqrt((column[rows] - middle) ** 2 + more)
+                column[rows] = moved if end.endswith("untruncated") else np.clip(moved, 0, 1)
+                table[end] = column
 
     def over_judges(self, table: pd.DataFrame, binary: Bool, level: float) -> pd.DataFrame | None:
         """Accuracies by judges like these: means over judges, of the estimator that is believed of most of them.
@@ -119,10 +119,10 @@ class FacetedAccuracies:
         )
         rows = []
         for m, model in enumerate(models):
-            own = table[table["model"] == model]
-            marked = own.loc[own["believe"], "estimator"].value_counts()
+            of_model = table[table["model"] == model]
+            marked = of_model.loc[of_model["believe"], "estimator"].value_counts()
             name = next((x for x in marked.index if x in items), None)
-            if name is None or not own.loc[own["estimator"] == name, "status"].isin(HAVE_NUMBERS).all():
+            if name is None or not of_model.loc[of_model["estimator"] == name, "status"].isin(HAVE_NUMBERS).all():
                 rows.append({"model": model})
                 continue
             apart = np.concatenate([items[name].calibration[:, m], items[name].test[:, m]]) * self.n  # (n, J)
@@ -140,12 +140,12 @@ class FacetedAccuracies:
     def warnings(self) -> list[str]:
         """What is to be known of the facets."""
         levels = {name: self.levels[name] for name in self.names if name in self.codes}
-        told = warnings_of(self._design(self.codes), levels) if self.codes else []
+        messages = warnings_of(self._design(self.codes), levels) if self.codes else []
         if self.levels.get(JUDGE) == 2:
-            told += [
+            messages += [
                 f"{JUDGE} has two levels: what it adds rests on one difference, so that intervals are long and weak"
             ]
-        return told
+        return messages
 
     @staticmethod
     def _design(codes: Codes) -> FacetDesign:
@@ -158,5 +158,5 @@ class FacetedAccuracies:
 def _errors(design: FacetDesign, values: Float) -> tuple[Float, Float]:
     """Variances (M, J) of means of values (N, M, J), and their degrees of freedom."""
     flat = values.reshape(len(values), -1)
-    found = np.stack([design.components(design.squares(flat[:, [k]]))[:, 0, 0] for k in range(flat.shape[1])], 1)
-    return tuple(x.reshape(values.shape[1:]) for x in design.error(found))  # type: ignore[return-value]
+    components = np.stack([design.components(design.squares(flat[:, [k]]))[:, 0, 0] for k in range(flat.shape[1])], 1)
+    return tuple(x.reshape(values.shape[1:]) for x in design.error(components))  # type: ignore[return-value]

@@ -85,14 +85,14 @@ class JudgeReport(Result):
             tables = {"differences": comparison.table, **tables, "stability": comparison.stability}
             title = "Differences, A minus B"
         sections = self._sections()
-        said = {part.title: part.below for part in sections}
+        below = {part.title: part.below for part in sections}
         further = [part._replace(more=True) for part in sections if part.table is not None]
         drawn = f"{counted(settings.n_resamples, 'resample')}, seed {settings.seed}; level {settings.level:g}; "
         return view._replace(
             title=title,
             settings=settings,
-            notes=[f"{drawn}{settings.device}; {settings.versions}", *said["Calibration"]],
-            warnings=said["Cautions"] if self.cautions or self.accuracy.warnings else [],
+            notes=[f"{drawn}{settings.device}; {settings.versions}", *below["Calibration"]],
+            warnings=below["Cautions"] if self.cautions or self.accuracy.warnings else [],
             parts=[*parts, *further],
             tables=tables,
             texts=lambda: {"report.md": self.to_markdown()},
@@ -129,17 +129,21 @@ class JudgeReport(Result):
             f"naive is not corrected; all others are.{within}",
         ]
         sections = [Part("What is estimated", below=estimated)]
-        own = bool((part.judged.total.own.n > 0).any())
+        has_labels = bool((part.judged.total.own.n > 0).any())
         items = (
             f"{counted(len(part.calibration.items), 'calibration item')}, {counted(len(part.test.items), 'test item')}"
         )
-        whose = "Estimators with a model's own calibration use its labels" if own else "No model has labels of its own"
+        whose = (
+            "Estimators with a model's own calibration use its labels"
+            if has_labels
+            else "No model has labels of its own"
+        )
         calibrated = [
             f"{items}. {whose}; the shared calibration uses labels of {self._shared_by()}.",
             f"How the labelled answers were chosen: {DESIGNS[settings.sampling]}.",
             f"Intervals ({level}) allow for the sampling of test items and of calibration items"
-            f"{', and the choice of the half' if own else ''}; resamples keep the judgments of all models on an item "
-            "together. Runs of a judge are averaged per item and not resampled. Labels are taken as true.",
+            f"{', and the choice of the half' if has_labels else ''}; resamples keep the judgments of all models on an "
+            "item together. Runs of a judge are averaged per item and not resampled. Labels are taken as true.",
         ]
         sections.append(Part("Calibration", below=calibrated))
         shown = [f"{rate}{end}" for rate in ("q0", "q1", "j") for end in ("", "_lower", "_upper")]
@@ -184,15 +188,15 @@ class JudgeReport(Result):
                 yield f"{subject.about}no claim: {why}"
                 continue
             row = rows[rows["believe"]].iloc[0]
-            said = f"{numbers(row)} by {SPOKEN[row['estimator']]}"
+            estimate = f"{numbers(row)} by {SPOKEN[row['estimator']]}"
             if row["lower"] <= 0 <= row["upper"]:
-                yield f"{subject.about}not told apart, {said}"
+                yield f"{subject.about}not told apart, {estimate}"
                 continue
             ahead = subject.models[0] if row["difference"] > 0 else subject.models[1]
             kinds = self._kinds_about(subject).keys() | self._kinds_about(_EVERY).keys()
             doubt = ", ".join(sorted(_WEAKENING & kinds))
-            weak = f"seems ahead, {said}; a weak claim (see the cautions: {doubt})"
-            yield f"{subject.about}{ahead} {weak if doubt else f'is ahead, {said}'}"
+            weak = f"seems ahead, {estimate}; a weak claim (see the cautions: {doubt})"
+            yield f"{subject.about}{ahead} {weak if doubt else f'is ahead, {estimate}'}"
 
     @property
     def text(self) -> str:
@@ -272,7 +276,7 @@ def _believed(table: pd.DataFrame, settings: AccuracySettings) -> Part:
     groups = [name for name in ("slice", *models, "judge") if name in table]
     # A column of one judge only says nothing.
     keys = [name for name in groups if name in models or (table[name] != table[name].iloc[0]).any()]
-    found: list[dict[str, str]] = []
+    rows_of_cells: list[dict[str, str]] = []
     reasons: dict[str, None] = {}
     for _, rows in table.groupby(groups, sort=False):
         naive, shared = (rows[rows["estimator"] == name].iloc[0] for name in ("naive", "rogan_gladen_shared"))
@@ -299,10 +303,10 @@ def _believed(table: pd.DataFrame, settings: AccuracySettings) -> Part:
                 "holds": holds and f"{_DIFFERS.get(best['tolerance_of'], '')} {holds}",
                 "notes": "" if best["status"] == "ok" else str(best["status"]),
             }
-        found.append(cells)
+        rows_of_cells.append(cells)
 
     def column(name: str, head: str, order: int = 0, **looks: Any) -> Column:
-        return Column(head, [cells.get(name, "") for cells in found], order=order, **looks)
+        return Column(head, [cells.get(name, "") for cells in rows_of_cells], order=order, **looks)
 
     columns = [
         *(column(name, name.replace("_", " ").title(), right=False, folds=True) for name in keys),
@@ -315,7 +319,7 @@ def _believed(table: pd.DataFrame, settings: AccuracySettings) -> Part:
         column("notes", "Notes", 4, right=False, folds=True, style="yellow"),
     ]
     below = [f"{_SHORT[name]}: {REASONS[name]}" for name in reasons]
-    if any(cells.get("holds") for cells in found):
+    if any(cells.get("holds") for cells in rows_of_cells):
         falls = (
             "the nearer end of the interval is 0, if it differs for the two models in opposite directions"
             if of_pairs

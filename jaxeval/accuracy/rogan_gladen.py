@@ -98,19 +98,19 @@ def class_shares(
     checked_level(level)
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
-    given = {
+    samples = {
         "calibration_labels": _values(calibration_labels, "calibration_labels"),
         "calibration_judgments": _values(calibration_judgments, "calibration_judgments"),
         "test_judgments": _values(test_judgments, "test_judgments"),
     }
-    y, f = given["calibration_labels"], given["calibration_judgments"]
+    y, f = samples["calibration_labels"], samples["calibration_judgments"]
     if len(y) != len(f):
         raise DataError(f"as many calibration labels as judgments are needed, got {len(y):,} and {len(f):,}")
-    index = _classes(given, classes)
-    codes = {name: index.get_indexer(values) for name, values in given.items()}
+    index = _classes(samples, classes)
+    codes = {name: index.get_indexer(values) for name, values in samples.items()}
     for name, code in codes.items():
         if (code < 0).any():
-            other = given[name][code < 0].value_counts().head(5)
+            other = samples[name][code < 0].value_counts().head(5)
             shown = ", ".join(f"{value!r} ({count:,})" for value, count in other.items())
             raise DataError(
                 f"{name}: {shown} are none of the classes {', '.join(map(repr, index))}; name them in classes=, or "
@@ -191,24 +191,24 @@ def _values(values: ArrayLike, name: str) -> pd.Series:
     return series
 
 
-def _classes(given: dict[str, pd.Series], classes: Sequence[Hashable] | None) -> pd.Index:
+def _classes(samples: dict[str, pd.Series], classes: Sequence[Hashable] | None) -> pd.Index:
     if classes is not None:
         index = pd.Index(list(classes), name="class")
         if index.has_duplicates:
             raise ValueError(f"classes repeat: {', '.join(map(repr, index[index.duplicated()]))}")
         return index
     try:
-        return pd.Index(sorted(set().union(*given.values())), name="class")
+        return pd.Index(sorted(set().union(*samples.values())), name="class")
     except TypeError as error:
-        kinds = {name: sorted({type(v).__name__ for v in values}) for name, values in given.items()}
-        found = "; ".join(f"{name} of {' and '.join(own)}" for name, own in kinds.items())
-        raise DataError(f"labels and judgments are of different types ({found}): make them one type") from error
+        kinds = {name: sorted({type(v).__name__ for v in values}) for name, values in samples.items()}
+        types = "; ".join(f"{name} of {' and '.join(names)}" for name, names in kinds.items())
+        raise DataError(f"labels and judgments are of different types ({types}): make them one type") from error
 
 
 def _result(counts: Float, judged: Float, index: pd.Index, level: float, n_resamples: int, seed: int) -> ClassShares:
     z = normal_quantile(level)
-    shares, covariance, found = corrected_shares(counts, judged)
-    status, labels = str(found), counts.sum(0)
+    shares, covariance, status_word = corrected_shares(counts, judged)
+    status, labels = str(status_word), counts.sum(0)
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     rng, n, m = np.random.default_rng(seed), int(judged.sum()), int(counts.sum())
     drawn = rng.multinomial(m, counts.reshape(-1) / m, n_resamples).reshape(-1, *counts.shape)
@@ -309,17 +309,17 @@ def rogan_gladen(
         0.571 [0.490, 0.655], ok
     """
     z = normal_quantile(level)
-    given = broadcast(p=p, q0=q0, q1=q1, n=n, m0=m0, m1=m1)
-    require_share(given, "p")
-    require(given, "n", given["n"] > 0, "be positive")
-    rates = _checked_rates(given)
-    raw, lower, upper, doubt = evaluate(judge_error.corrected, given["p"], given["n"], rates, z)
+    arrays = broadcast(p=p, q0=q0, q1=q1, n=n, m0=m0, m1=m1)
+    require_share(arrays, "p")
+    require(arrays, "n", arrays["n"] > 0, "be positive")
+    rates = _checked_rates(arrays)
+    raw, lower, upper, doubt = evaluate(judge_error.corrected, arrays["p"], arrays["n"], rates, z)
     with np.errstate(invalid="ignore"):
         j = rates.q0 + rates.q1 - 1
     one_class = (rates.m0 == 0) | (rates.m1 == 0)
     undefined = one_class | ~(j > ROUNDING) | (doubt == Doubt.NO_SKILL)
     unbounded = ~undefined & (doubt != Doubt.OK)
-    found = {
+    conditions = {
         EstimateStatus.NO_CLASS: one_class,
         EstimateStatus.NO_SKILL: undefined,
         EstimateStatus.FEW_OF_CLASS: doubt == Doubt.FEW_OF_CLASS,
@@ -327,7 +327,7 @@ def rogan_gladen(
         EstimateStatus.OUTSIDE: (upper < 0) | (lower > 1),
         EstimateStatus.CLIPPED: (raw < -ROUNDING) | (raw > 1 + ROUNDING),
     }
-    status = np.select(list(found.values()), list(found), EstimateStatus.OK)
+    status = np.select(list(conditions.values()), list(conditions), EstimateStatus.OK)
     lower, upper = np.where(unbounded, -np.inf, lower), np.where(unbounded, np.inf, upper)
     estimate, lower, upper = (np.where(undefined, np.nan, x) for x in (raw, lower, upper))
     return RoganGladen(
@@ -342,11 +342,11 @@ def rogan_gladen(
     )
 
 
-def _checked_rates(given: Mapping[str, Float]) -> Rates:
+def _checked_rates(arrays: Mapping[str, Float]) -> Rates:
     for rate, count in (("q0", "m0"), ("q1", "m1")):
-        require(given, count, given[count] >= 0, "not be negative")
-        require(given, rate, (given[count] == 0) | ((given[rate] >= 0) & (given[rate] <= 1)), "lie in [0, 1]")
-    return Rates(q0=given["q0"], q1=given["q1"], m0=given["m0"], m1=given["m1"])
+        require(arrays, count, arrays[count] >= 0, "not be negative")
+        require(arrays, rate, (arrays[count] == 0) | ((arrays[rate] >= 0) & (arrays[rate] <= 1)), "lie in [0, 1]")
+    return Rates(q0=arrays["q0"], q1=arrays["q1"], m0=arrays["m0"], m1=arrays["m1"])
 
 
 @dataclass(frozen=True, repr=False)
@@ -426,11 +426,11 @@ def crossover(q0: ArrayLike, q1: ArrayLike) -> Numbers:
     return scalar_or_array(np.where(errors > 0, (1 - q0) / np.where(errors > 0, errors, 1.0), np.nan))
 
 
-def _in_words(what: str, found: RoganGladen | YoudenJ) -> list[str]:
+def _in_words(what: str, estimate: RoganGladen | YoudenJ) -> list[str]:
     """Return a sentence on a single estimate; none on arrays."""
-    if np.ndim(found.estimate):
+    if np.ndim(estimate.estimate):
         return []
-    if np.isnan(found.estimate):
-        return [f"no estimate: {found.status}"]
-    doubt = "" if found.status == "ok" else f"; {found.status}"
-    return [f"{what} {found.estimate:.3f} ({found.lower:.3f} to {found.upper:.3f}){doubt}"]
+    if np.isnan(estimate.estimate):
+        return [f"no estimate: {estimate.status}"]
+    doubt = "" if estimate.status == "ok" else f"; {estimate.status}"
+    return [f"{what} {estimate.estimate:.3f} ({estimate.lower:.3f} to {estimate.upper:.3f}){doubt}"]

@@ -51,14 +51,14 @@ def beside_people(sums: Float, level: float) -> Beside:
         sums: (..., I, 3) of each item: its weight, the judge's agreement and people's, both times the weight.
         level: of the interval.
     """
-    n, own, other = np.moveaxis(sums, -1, 0)
+    n, agreed, other = np.moveaxis(sums, -1, 0)
     there = n > 0
     count, total = there.sum(-1), n.sum(-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / count
-        value, people = (own - other).sum(-1) / total, other.sum(-1) / total
-        centre = (own - other).sum(-1) / (total + _PSEUDO * mean)
-        rest = ((own - other - centre[..., None] * n) ** 2).sum(-1) + _PSEUDO * mean**2 * (1 + centre**2)
+        value, people = (agreed - other).sum(-1) / total, other.sum(-1) / total
+        centre = (agreed - other).sum(-1) / (total + _PSEUDO * mean)
+        rest = ((agreed - other - centre[..., None] * n) ** 2).sum(-1) + _PSEUDO * mean**2 * (1 + centre**2)
         error = np.sqrt(rest * (count + _PSEUDO) / (count + _PSEUDO - 1)) / (total + _PSEUDO * mean)
         half = stdtrit(np.maximum(count + _PSEUDO - 1, 1), (1 + level) / 2) * error
     return Beside(value, np.maximum(centre - half, -1), np.minimum(centre + half, 1), people)
@@ -154,23 +154,23 @@ def _ties(battles: LabelledVerdicts, verdict: Float) -> list[str]:
     both = ~np.isnan(verdict) & ~np.isnan(battles.human).all(1)
     if not battles.scale.has_middle or not both.any():
         return []
-    given = ~np.isnan(battles.human[both])
-    own = float((verdict[both] == 0.5).mean())
-    people = float(((battles.human[both] == 0.5).sum(1) / given.sum(1)).mean())
-    if abs(own - people) < _UNLIKE:
+    labelled = ~np.isnan(battles.human[both])
+    by_judge = float((verdict[both] == 0.5).mean())
+    people = float(((battles.human[both] == 0.5).sum(1) / labelled.sum(1)).mean())
+    if abs(by_judge - people) < _UNLIKE:
         return []
     word = "neither right nor wrong" if battles.scale.kind == "answers" else "a tie"
-    return [f"it says {word} on {100 * own:.0f}%, people on {100 * people:.0f}%"]
+    return [f"it says {word} on {100 * by_judge:.0f}%, people on {100 * people:.0f}%"]
 
 
 def _orders(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any) -> list[str]:
     """How far verdicts follow the order shown."""
     judges = battles.judges if name == PANEL else [name]
-    known = [own for own in judges if ("flips", own) in ends.index]
+    known = [most for most in judges if ("flips", most) in ends.index]
     if known:
-        own = max(known, key=lambda one: float(ends.loc[("flips", one), "value"]))
-        value, lower, upper = 100 * ends.loc[("flips", own)].to_numpy(float)
-        who = f"{visible_line(own)} names" if name == PANEL else "it names"
+        most = max(known, key=lambda one: float(ends.loc[("flips", one), "value"]))
+        value, lower, upper = 100 * ends.loc[("flips", most)].to_numpy(float)
+        who = f"{visible_line(most)} names" if name == PANEL else "it names"
         return [f"{who} another side in {value:.0f}% [{lower:.0f}, {upper:.0f}] when the order is swapped"]
     if battles.scale.kind in ("pairs", "sides"):
         return ["no order shown is known, so that a preference for a position is hidden"]
@@ -187,20 +187,20 @@ def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
             return []
         sides = {"model_a": models[battles.model_a[both]], "model_b": models[battles.model_b[both]]}
         ratings = [
-            _fitted(Battles.from_pandas(pd.DataFrame({**sides, "target": own[both]}), target="target"), RIDGE)
+            _fitted(Battles.from_pandas(pd.DataFrame({**sides, "target": labels[both]}), target="target"), RIDGE)
             .logits.reindex(models[used]).to_numpy()
-            for own in (people, verdict)
+            for labels in (people, verdict)
         ]  # fmt: skip
     elif battles.answers_of is not None:
         used, code = np.unique(battles.answers_of[both], return_inverse=True)
-        ratings = [np.bincount(code, own[both]) / np.bincount(code) for own in (people, verdict)]
+        ratings = [np.bincount(code, labels[both]) / np.bincount(code) for labels in (people, verdict)]
     else:
         return []
     if len(used) < 2:
         return []
-    signs = [np.sign(np.round(own[:, None] - own, 9))[np.triu_indices(len(used), 1)] for own in ratings]
+    signs = [np.sign(np.round(labels[:, None] - labels, 9))[np.triu_indices(len(used), 1)] for labels in ratings]
     n, swapped = len(signs[0]), int((signs[0] * signs[1] < 0).sum())
-    first = [models[used[int(np.argmax(own))]] for own in ratings]
+    first = [models[used[int(np.argmax(labels))]] for labels in ratings]
     lead = (
         "the same first one"
         if first[0] == first[1]
@@ -216,29 +216,29 @@ def _next(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, answer: Good
     judge = battles.judges[0] if name == PANEL else name
     if answer.beside is None:
         kappa = ends.loc[("kappa", name)] if ("kappa", name) in ends.index else None
-        told = [] if kappa is None else [f"kappa {kappa['value']:.2f} [{kappa['lower']:.2f}, {kappa['upper']:.2f}]"]
+        evidence = [] if kappa is None else [f"kappa {kappa['value']:.2f} [{kappa['lower']:.2f}, {kappa['upper']:.2f}]"]
         if answer.verdict == "not known":
-            told.append("no item has labels of two people, so that nobody knows how far people agree")
+            evidence.append("no item has labels of two people, so that nobody knows how far people agree")
         more = "have a second person label some of the items, then run jaxeval agreement again"
     elif answer.items_needed is not None:
-        told, more = (
+        evidence, more = (
             [],
             (f"about {answer.items_needed:,} items with labels of two people would tell: jaxeval agreement FILE"),
         )
     else:
-        told, more = [], ""
+        evidence, more = [], ""
     if answer.verdict == "not known":
-        return [*told, f"next: {more}"] if more else [*told, "next: jaxeval agreement FILE with more items"]
+        return [*evidence, f"next: {more}"] if more else [*evidence, "next: jaxeval agreement FILE with more items"]
     if battles.scale.kind == "answers":
         column = visible_line(battles.verdict_column or judge)
         line = f"jaxeval judge --calibration FILE --test ANSWERS --judgment {column}"
-        return [*told, f"next: {line}, which corrects its errors"]
+        return [*evidence, f"next: {line}, which corrects its errors"]
     if battles.scale.kind == "pairs":
         line = "jaxeval leaderboard VOTES --judged VERDICTS --item ITEM"
-        return [*told, f"next: {line}, which corrects its errors by people's votes"]
+        return [*evidence, f"next: {line}, which corrects its errors by people's votes"]
     if answer.verdict == "yes":
-        return [*told, "next: jaxeval panel FILE or jaxeval leaderboard FILE with the models that it compares"]
-    return [*told, "next: jaxeval agreement FILE for another judge or prompt"]
+        return [*evidence, "next: jaxeval panel FILE or jaxeval leaderboard FILE with the models that it compares"]
+    return [*evidence, "next: jaxeval agreement FILE for another judge or prompt"]
 
 
 #: Edges of the gaps between people's ratings, Elo; the last bin is open.
@@ -255,16 +255,19 @@ def _decided(battles: LabelledVerdicts) -> list[tuple[Any, Bool, Bool]]:
     verdicts = [*battles.verdict.T, *([battles.panel] if len(battles.judges) > 1 else [])]
     decided = np.array(battles.scale.values)[list(battles.scale.sides)]
     sides = np.isin(people, decided)
-    return [(name, sides & np.isin(own, decided), own == people) for name, own in zip(names, verdicts, strict=True)]
+    return [
+        (name, sides & np.isin(verdict, decided), verdict == people)
+        for name, verdict in zip(names, verdicts, strict=True)
+    ]
 
 
 def _shares(rows: list[tuple[dict[str, Any], Bool]], agree: Bool, item: NDArray[np.intp], level: float) -> list[Any]:
     """A row of `wilson_share` for each of some sets of battles, with clusters of items."""
-    found = []
+    rows_found = []
     for names, among in rows:
-        own = wilson_share(agree[among], item[among], level)
-        found.append({**names, "agreement": own.pop("share"), **own})
-    return found
+        share = wilson_share(agree[among], item[among], level)
+        rows_found.append({**names, "agreement": share.pop("share"), **share})
+    return rows_found
 
 
 def by_gap(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
@@ -306,12 +309,12 @@ def by_confidence(battles: LabelledVerdicts, level: float) -> tuple[pd.DataFrame
     """Stated confidence against agreement on decided battles, in bins; and by judge the calibration error."""
     parts, errors = [], {}
     for k, (name, decided, agree) in enumerate(_decided(battles)[: len(battles.judges)]):
-        own = battles.confidence[:, k]
-        among = decided & ~np.isnan(own)
+        stated = battles.confidence[:, k]
+        among = decided & ~np.isnan(stated)
         if among.any():
             n_bins = int(np.clip(among.sum() // FEW_DECIDED, 1, 10))
             table, errors[name] = reliability_bins(
-                own[among], agree[among].astype(float), battles.item[among], n_bins, level
+                stated[among], agree[among].astype(float), battles.item[among], n_bins, level
             )
             parts.append(table.assign(judge=name))
     columns = ["judge", "predicted", "agreement", "standard_error", "n_battles"]

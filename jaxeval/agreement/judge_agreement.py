@@ -315,8 +315,8 @@ def _intervals(joint: Draws, n_items: int, level: float, chance: Mapping[Any, fl
     for name in ends.index.get_level_values("judge").unique():
         if ("kappa", name) in ends.index and ends.loc[("kappa", name), "value"] == 1:
             # No resample differs: the interval is that of the agreement, on kappa's scale.
-            own = ends.loc[("agreement", name), ["lower", "upper"]].to_numpy(float)
-            ends.loc[("kappa", name), ["lower", "upper"]] = (own - chance[name]) / (1 - chance[name])
+            agreement = ends.loc[("agreement", name), ["lower", "upper"]].to_numpy(float)
+            ends.loc[("kappa", name), ["lower", "upper"]] = (agreement - chance[name]) / (1 - chance[name])
         if ("youden_j", name) in ends.index:  # from both shares (Newcombe 1998): it holds where they are near 1
             parts = ends.loc[[("sensitivity", name), ("specificity", name)]]
             value, below, above = parts["value"], parts["value"] - parts["lower"], parts["upper"] - parts["value"]
@@ -330,18 +330,18 @@ def _answers(
 ) -> dict[Any, GoodEnough]:
     """Whether each judge and the panel are good enough; the level of several judges holds for all at once."""
     names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else [])]
-    found = {}
+    answers = {}
     for k, name in enumerate(names):
         of_judge = 1 - (1 - level) / (1 if name == PANEL else len(battles.judges))
         kappa, people = (
             ends.loc[("kappa", of), ["lower", "upper"]].tolist() if ("kappa", of) in ends.index else [np.nan, np.nan]
             for of in (name, PEOPLE)
         )
-        found[name] = answer_of(common[:, k, 0], chance, (kappa[0], kappa[1]), people[0], of_judge)
-        if ("above_people", name) in ends.index and found[name].beside is not None:
-            beside = found[name].beside
+        answers[name] = answer_of(common[:, k, 0], chance, (kappa[0], kappa[1]), people[0], of_judge)
+        if ("above_people", name) in ends.index and answers[name].beside is not None:
+            beside = answers[name].beside
             ends.loc[("above_people", name), ["lower", "upper"]] = beside.lower, beside.upper  # type: ignore[union-attr]
-    return found
+    return answers
 
 
 def _labels(
@@ -446,49 +446,51 @@ def _sentences(
     first = PANEL if several else battles.judges[0]
     order = sorted(battles.judges, key=lambda name: -_value(ends, "agreement", name))
     place = {name: k for k, name in enumerate([*battles.judges, PANEL])}
-    said = []
+    sentences = []
     for name in [first, *order] if several else [first]:
-        found = _percent(ends, "agreement", name)
+        percent = _percent(ends, "agreement", name)
         who = f"the panel of {len(battles.judges):,} judges (what most say)" if name == PANEL else visible_line(name)
-        if found is None:
-            told = f"{who} and people never chose a side on the same {_unit_of(battles)}: their agreement is not known"
-            said.append(f"Good enough? Not known: {told}" if name == first else told)
+        if percent is None:
+            sentence = (
+                f"{who} and people never chose a side on the same {_unit_of(battles)}: their agreement is not known"
+            )
+            sentences.append(f"Good enough? Not known: {sentence}" if name == first else sentence)
             continue
         decides = _decides(battles, n_decided[name]) if name == PANEL else ""
         beside = _beside_people(battles, ends, name, common[place[name], 0], in_full=name == first)
         adjective = "decided " if battles.scale.has_middle else ""
         decided = counted(int(n_decided[name]), f"{adjective}{_unit_of(battles)}")
-        told = f"{who} agrees with people on {found} of {decided}{decides}{beside}"
+        sentence = f"{who} agrees with people on {percent} of {decided}{decides}{beside}"
         if name == first:
             partly = n_decided[name] < _MOST * _n_sides(battles)
             yes = "Yes, where it decides" if partly else "Yes"
             verdict = {"yes": yes, "no": "No", "not known": "Not known"}[answers[name].verdict]
             further = further_facts(battles, ends, name, place[name], answers[name])
-            told = f"Good enough? {verdict}: {'; '.join([told, *further])}"
-        said.append(told)
+            sentence = f"Good enough? {verdict}: {'; '.join([sentence, *further])}"
+        sentences.append(sentence)
     worth = ("n_independent", PANEL)
     if worth in ends.index:
         row = ends.loc[worth]
         rho = ends.loc[("error_correlation", PANEL), "value"]
-        said.append(
+        sentences.append(
             f"The errors of two judges correlate with {rho:.2f} on average: the {len(battles.judges):,} judges are "
             f"worth {row['value']:.1f} [{row['lower']:.1f}, {row['upper']:.1f}] independent ones"
         )
     above = ("above_panel", order[0])
     if above in ends.index and ends.loc[above, "lower"] > 0:
-        said.append(
+        sentences.append(
             f"{visible_line(order[0])} alone agrees with people more often than the panel does on the "
             f"{counted(round(common[place[order[0]], 1, 0]), _unit_of(battles))} that both decide"
         )
-    return said
+    return sentences
 
 
 def _decides(battles: LabelledVerdicts, n_decided: int) -> str:
     """How many of the battles on which people chose a side the panel decides: where judges are split, it does not."""
     n_sides = _n_sides(battles)
     chose = "chose a side" if battles.scale.kind in ("pairs", "sides") else "decided"
-    told = f" (it decides {n_decided:,} of {n_sides:,} on which people {chose})"
-    return told + ("; a panel of two has a majority only where both agree" if len(battles.judges) == 2 else "")
+    words = f" (it decides {n_decided:,} of {n_sides:,} on which people {chose})"
+    return words + ("; a panel of two has a majority only where both agree" if len(battles.judges) == 2 else "")
 
 
 def _n_sides(battles: LabelledVerdicts) -> int:
@@ -521,13 +523,13 @@ def _beside_people(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, com
     value, lower, upper = 100 * ends.loc[("above_people", name)].to_numpy(float)
     points = f"{abs(value):.0f} points [{{:.0f}}, {{:.0f}}]"
     if lower > 0:
-        told = f"{points.format(lower, upper)} above that"
+        words = f"{points.format(lower, upper)} above that"
     elif upper < 0:
-        told = f"{points.format(-upper, -lower)} below that"
+        words = f"{points.format(-upper, -lower)} below that"
     else:
-        told = "not told apart from that"
+        words = "not told apart from that"
     n, _, others = common
     both = f"the {counted(round(n), _unit_of(battles))} that both {'decide' if battles.scale.has_middle else 'label'}"
     if not in_full:
-        return ", " + told.replace("that", f"people with each other on {both}")
-    return f"; people agree with each other on {100 * others / n:.0f}% of {both}: {who} is {told}"
+        return ", " + words.replace("that", f"people with each other on {both}")
+    return f"; people agree with each other on {100 * others / n:.0f}% of {both}: {who} is {words}"

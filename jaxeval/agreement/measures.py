@@ -32,10 +32,10 @@ def columns_of(battles: LabelledVerdicts, families: Mapping[Any, str] | None) ->
     scale = battles.scale
     n_labels, sides = len(scale.values), np.array(scale.sides)
     verdict, human = _codes(_with_panel(battles), scale), _codes(battles.human, scale)
-    seen, given = _one_hot(verdict, n_labels), _one_hot(human, n_labels)  # (N, J, L), (N, R, L)
-    labels = given.sum(1)
+    seen, labelled = _one_hot(verdict, n_labels), _one_hot(human, n_labels)  # (N, J, L), (N, R, L)
+    labels = labelled.sum(1)
     labels /= np.maximum(labels.sum(1, keepdims=True), 1)
-    people = _people(given, battles.raters is not None and len(battles.raters) == 2)
+    people = _people(labelled, battles.raters is not None and len(battles.raters) == 2)
     columns = {
         # People's labels by rows, the judge's by columns; each battle weighs 1, whatever its number of labels.
         "confusion": np.einsum("na,njb->njab", labels, seen),
@@ -57,39 +57,39 @@ def measures(sums: Mapping[str, Float], judges: list[Any], scale: LabelScale = P
     codes = np.array(scale.sides)
     distance = distance_of(scale)
     names = [*judges, PANEL] if len(judges) > 1 else judges
-    found: dict[tuple[str, Any], Float] = {}
+    values: dict[tuple[str, Any], Float] = {}
     tables = [(name, sums["confusion"][:, k]) for k, name in enumerate(names)] + [(PEOPLE, sums["people"])]
     for name, table in tables:
         sides = table[:, codes[:, None], codes]
         for measure, own in (("agreement", sides), ("all_agreement", table)):
-            found[measure, name] = _ratio(np.einsum("baa->b", own), own.sum((1, 2)))
-        found["kappa", name] = cohen_kappa(sides, distance)[2]
-        found["all_kappa", name] = cohen_kappa(table, distance)[2]
+            values[measure, name] = _ratio(np.einsum("baa->b", own), own.sum((1, 2)))
+        values["kappa", name] = cohen_kappa(sides, distance)[2]
+        values["all_kappa", name] = cohen_kappa(table, distance)[2]
         if scale.kind in ("answers", "sides") and name != PEOPLE:  # the second label is the positive one
-            found["sensitivity", name] = _ratio(sides[:, 1, 1], sides[:, 1].sum(1))
-            found["specificity", name] = _ratio(sides[:, 0, 0], sides[:, 0].sum(1))
-            found["youden_j", name] = found["sensitivity", name] + found["specificity", name] - 1
+            values["sensitivity", name] = _ratio(sides[:, 1, 1], sides[:, 1].sum(1))
+            values["specificity", name] = _ratio(sides[:, 0, 0], sides[:, 0].sum(1))
+            values["youden_j", name] = values["sensitivity", name] + values["specificity", name] - 1
     for k, name in enumerate(names):
         for other, (n, own, others) in zip((PEOPLE, PANEL), np.moveaxis(sums["common"][:, k], 0, -1), strict=True):
             if other in (PEOPLE, names[-1]) and name != other:
-                found[f"above_{other}", name] = _ratio(own - others, n)
+                values[f"above_{other}", name] = _ratio(own - others, n)
     for k, name in enumerate([*names, PEOPLE]):
-        found["longer_chosen", name] = _ratio(sums["longer"][:, k, 1], sums["longer"][:, k, 0])
+        values["longer_chosen", name] = _ratio(sums["longer"][:, k, 1], sums["longer"][:, k, 0])
     for k, name in enumerate(judges):
         both, flipped, single, first = sums["orders"][:, k].T
-        found["flips", name], found["first_chosen", name] = _ratio(flipped, both), _ratio(first, single)
+        values["flips", name], values["first_chosen", name] = _ratio(flipped, both), _ratio(first, single)
         n, own, n_labelled, by_judge, by_people = sums["family"][:, k].T
-        found["own_family", name] = _ratio(own, n)
-        found["family_excess", name] = _ratio(by_judge - by_people, n_labelled)
-    found["alpha", PANEL], found["alpha", PEOPLE] = krippendorff_alpha(sums["alpha"], distance).T
+        values["own_family", name] = _ratio(own, n)
+        values["family_excess", name] = _ratio(by_judge - by_people, n_labelled)
+    values["alpha", PANEL], values["alpha", PEOPLE] = krippendorff_alpha(sums["alpha"], distance).T
     if len(judges) > 1:
         correlations = error_correlations(sums["errors"])
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = correlations.mean(-1)  # NaN where a pair has none: the panel's worth rests on all of them
             worth = len(judges) / (1 + (len(judges) - 1) * mean)
-        found["error_correlation", PANEL] = mean
-        found["n_independent", PANEL] = np.where(worth > 0, worth, np.inf)
-    return found
+        values["error_correlation", PANEL] = mean
+        values["n_independent", PANEL] = np.where(worth > 0, worth, np.inf)
+    return values
 
 
 def error_correlations(sums: Float) -> Float:
@@ -125,15 +125,15 @@ def _ratio(part: Float, whole: Float) -> Float:
         return np.asarray(np.where(whole > 0, part / whole, np.nan))
 
 
-def _people(given: Float, are_two: bool) -> Float:
+def _people(labelled: Float, are_two: bool) -> Float:
     """(N, 3, 3) pairs of labels of one battle, which weigh 1 together.
 
     With two raters the rows are the first one's, and kappa is Cohen's. With more raters, or raters without names, pairs
     count both ways.
     """
     if are_two:
-        return np.einsum("na,nb->nab", given[:, 0], given[:, 1])
-    labels = given.sum(1)
+        return np.einsum("na,nb->nab", labelled[:, 0], labelled[:, 1])
+    labels = labelled.sum(1)
     pairs = labels[:, :, None] * labels[:, None, :] - labels[:, :, None] * np.eye(labels.shape[1])
     return np.asarray(pairs / np.maximum(pairs.sum((1, 2), keepdims=True), 1))
 

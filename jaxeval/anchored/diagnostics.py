@@ -127,8 +127,8 @@ def _chains(scores: pd.DataFrame) -> pd.DataFrame:
         mean = np.where(there, gap[chained], 0.0).sum(1) / n
         # The variance of a task's mean is of_task / n_task, and its weight n_task / n.
         parts.append((chained, np.full(len(n), a), np.full(len(n), c), mean, np.sqrt((n_task * of_task).sum(1)) / n))
-    found = [np.concatenate(part) for part in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 5
-    of_model, through, of_anchor, mean, error = found
+    columns = [np.concatenate(part) for part in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 5
+    of_model, through, of_anchor, mean, error = columns
     z = np.divide(mean, error, out=np.full(len(mean), np.nan), where=error > 0)
     names = ["model", "through", "anchor", "gap", "standard_error", "z"]
     values = models[of_model], anchors[through], anchors[of_anchor], mean, error, z

@@ -144,8 +144,8 @@ def _mapped_means(x: Float, level: Int, item: Int, model: Int, theta: Float) -> 
     each = np.bincount(number, weight * (1 - below.mean(1)))
     mean = np.bincount(of_model, each) / n
     # An item has two influences: its own term in the mean, and how far its verdicts move the map.
-    own = np.zeros((n_items, n_models))
-    own[of_item, of_model] = (each - mean[of_model]) / n[of_model]
+    contributions = np.zeros((n_items, n_models))
+    contributions[of_item, of_model] = (each - mean[of_model]) / n[of_model]
     by_cut = -(below * (1 - below)) / 2  # (N, 2) derivatives of the probabilities
     slopes = np.stack([*by_cut.T, -x * by_cut.sum(1)], axis=1)
     gradient = np.zeros((n_models, 3))
@@ -155,7 +155,7 @@ def _mapped_means(x: Float, level: Int, item: Int, model: Int, theta: Float) -> 
     _, information = _loss_derivatives(values, count, theta, free)
     scores = np.zeros((n_items, 3))
     np.add.at(scores, item, _derivatives(values, theta)[0][which, level])
-    influence = own + scores @ free @ np.linalg.solve(information, free.T) @ gradient.T
+    influence = contributions + scores @ free @ np.linalg.solve(information, free.T) @ gradient.T
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = (influence**2).sum(0) * n / (n - 1)
     return mean, np.sqrt(np.where(n > 1, variance, np.nan))

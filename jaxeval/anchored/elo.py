@@ -187,10 +187,12 @@ def anchored_elo(
         own_share = np.maximum(1 - lack / size / (p * q), 0.0)
         sizes = [np.where(left > 0, (size + 1) / (left * share * kappa**2) - 1, np.inf) for share in (1.0, own_share)]
     ends = beta_interval(p, q, sizes[0], level)
-    own = own_share < 1  # elsewhere it is the same interval
+    lengthened = own_share < 1  # elsewhere it is the same interval
     own_ends = [end.p.copy() for end in ends]
-    for mine, end in zip(own_ends, beta_interval(p[own], q[own], sizes[1][own], level), strict=True):
-        mine[own] = end.p
+    for mine, end in zip(
+        own_ends, beta_interval(p[lengthened], q[lengthened], sizes[1][lengthened], level), strict=True
+    ):
+        mine[lengthened] = end.p
     point = Point(p=p, q=q, log_p=np.log(p), log_q=np.log(q))
     return AnchoredElo(
         probability=scalar_or_array(p), probability_lower=scalar_or_array(ends[0].p),

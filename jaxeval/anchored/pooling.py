@@ -296,8 +296,8 @@ def anchored_answer(
         further.append(Part("References against each other (Elo)", shown["anchor_swap"], rows="pair"))
     further += [Part(text, tables[name]) for name, text in _FURTHER.items() if name in tables]
     parts += [part._replace(more=k > 0) for k, part in enumerate(further)]
-    said = _answer(tables)
-    return Answer(title, tables["scores"], "", warnings, sentences=said, notes=notes, parts=parts, tables=tables)
+    sentences = _answer(tables)
+    return Answer(title, tables["scores"], "", warnings, sentences=sentences, notes=notes, parts=parts, tables=tables)
 
 
 def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:

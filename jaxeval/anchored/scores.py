@@ -148,13 +148,13 @@ def anchored_scores(
         )
     squares = numbers(table["squares"], "squares") if "squares" in table else None
     pool: ArrayLike | None = numbers(table[pool_size], pool_size) if isinstance(pool_size, str) else pool_size
-    found: AnchoredElo = anchored_elo(
+    ratings: AnchoredElo = anchored_elo(
         wins, ties, losses, prior, level=level, pool_size=pool, kappa=kappa, link=link, squares=squares
     )
-    scores = table.assign(**{name: np.asarray(getattr(found, name)) for name in _SHOWN})
+    scores = table.assign(**{name: np.asarray(getattr(ratings, name)) for name in _SHOWN})
     scores["informative"] = scores["probability"].between(0.2, 0.8)
     scores.attrs["settings"] = {
-        "prior": found.prior, "level": found.level, "link": found.link, "kappa": kappa,
+        "prior": ratings.prior, "level": ratings.level, "link": ratings.link, "kappa": kappa,
         # pandas compares attrs of tables that it joins, and that fails with arrays.
         "pool_size": pool_size if np.isscalar(pool_size) else None if pool_size is None else "by row",
     }  # fmt: skip
@@ -335,7 +335,7 @@ def joint_scores(
 
     def identity() -> Identity:
         sizes = [len(part) for *_, part in parts]
-        data = verdicts.outcome, group, verdicts.number["item"], apart, [own for _, own, _ in parts], sizes
+        data = verdicts.outcome, group, verdicts.number["item"], apart, [stratum for _, stratum, _ in parts], sizes
         shown = {"n_resamples": n_resamples, "prior": prior}
         return Identity({"seed": seed, "by": by, "strata": strata}, data, shown, noun="verdicts")
 

@@ -216,8 +216,8 @@ class Audit(Result):
             else:
                 part = self.answers[name]
                 sections.append(Part(question, part.table, below=[finding.text for finding in part.findings()]))
-        told = [*self.rests_on, *(f"warning: {sentence}" for sentence in self.warnings)]
-        return [*sections, Part("What it rests on", below=told)]
+        basis = [*self.rests_on, *(f"warning: {sentence}" for sentence in self.warnings)]
+        return [*sections, Part("What it rests on", below=basis)]
 
     def to_markdown(self) -> str:
         """One page to read: the verdict, each question with its findings and its first table, and what it rests on."""

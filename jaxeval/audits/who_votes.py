@@ -388,18 +388,18 @@ def _voter_table(
 
 def _verdicts(table: pd.DataFrame, grouped: GroupedVotes, alpha: float) -> list[str]:
     """Return what is odd about each voter, in words; "" for nothing."""
-    said: list[list[str]] = [[] for _ in range(len(table))]
+    verdicts: list[list[str]] = [[] for _ in range(len(table))]
     treats = np.where(table["points"] > table["expected_points"], "favours", "slights")
     for row in np.flatnonzero(table["p_points_adjusted"] <= alpha):
-        said[row].append(f"{treats[row]} {visible_line(table['model'].iloc[row])}")
+        verdicts[row].append(f"{treats[row]} {visible_line(table['model'].iloc[row])}")
     odd = np.flatnonzero(table["p_honest_adjusted"] <= alpha)
     which = np.zeros(grouped.n_groups, bool)
     which[table["number"].to_numpy()[odd]] = True
     below, above = beside_coins(grouped.take(which))
     for row, p_below, p_above in zip(odd, below, above, strict=True):
         than = "no more than coins do" if p_above > alpha else "less than voters do"
-        said[row].append(f"agrees with the board {'less than coins do' if p_below <= alpha else than}")
-    return [", ".join(words) for words in said]
+        verdicts[row].append(f"agrees with the board {'less than coins do' if p_below <= alpha else than}")
+    return [", ".join(words) for words in verdicts]
 
 
 def _pulls(votes: _Votes, number: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:

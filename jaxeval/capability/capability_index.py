@@ -228,10 +228,10 @@ class CapabilityIndex(Result):
     def choices(self) -> pd.DataFrame:
         """Return indices under other choices: a row for each ridge, loss and clipping; a column for each model."""
         rows = {}
-        asked = {name: self.settings[name] for name in ("ridge", "loss", "clip")}
+        defaults = {name: self.settings[name] for name in ("ridge", "loss", "clip")}
         others = [
-            {}, {"ridge": asked["ridge"] / 10}, {"ridge": asked["ridge"] * 10}, {"clip": 0.01},
-            {"loss": "likelihood" if asked["loss"] == "squared" else "squared"},
+            {}, {"ridge": defaults["ridge"] / 10}, {"ridge": defaults["ridge"] * 10}, {"clip": 0.01},
+            {"loss": "likelihood" if defaults["loss"] == "squared" else "squared"},
         ]  # fmt: skip
         for other in others:
             settings = {**self.settings, **other}
@@ -418,10 +418,10 @@ def _gauge(anchors: Mapping[str, float] | None) -> str:
 
 
 def _cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> _Cells:
-    frame, found = columns_by_role(table, columns, "scores")
-    of_model, of_benchmark = (texts(frame, found[role]) for role in ("model", "benchmark"))
-    share = shares(frame, found["score"])
-    reject_values(share, (share < 0) | (share > 1), found["score"], "a share between 0 and 1; divide per cents by 100")
+    frame, names = columns_by_role(table, columns, "scores")
+    of_model, of_benchmark = (texts(frame, names[role]) for role in ("model", "benchmark"))
+    share = shares(frame, names["score"])
+    reject_values(share, (share < 0) | (share > 1), names["score"], "a share between 0 and 1; divide per cents by 100")
     questions = np.ones(len(frame))
     if n is not None:
         require_column(frame, n)
@@ -447,11 +447,11 @@ def _check_connected(model: Int, benchmark: Int, models: pd.Index, benchmarks: p
     n_parts, part = connected_components(graph, directed=False)
     if n_parts > 1:
         smallest = int(np.argmin(np.bincount(part)))
-        own = part == smallest
+        apart = part == smallest
         raise DataError(
-            f"models and benchmarks fall into {n_parts} parts that share nothing: {named(models[own[: len(models)]])} "
-            f"and {named(benchmarks[own[len(models) :]])} meet none of the others, so no scale holds both; leave them "
-            "out, or rate them by themselves"
+            f"models and benchmarks fall into {n_parts} parts that share nothing: "
+            f"{named(models[apart[: len(models)]])} and {named(benchmarks[apart[len(models) :]])} meet none of the "
+            "others, so no scale holds both; leave them out, or rate them by themselves"
         )
     if len(models) < 3 or len(benchmarks) < 2:
         raise DataError(

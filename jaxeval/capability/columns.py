@@ -42,7 +42,7 @@ def columns_by_role(
     Raises:
         DataError: a column is not there, or there are no rows.
     """
-    frame, found = as_frame(table), {}
+    frame, columns = as_frame(table), {}
     for role, name in names.items():
         usual = next((x for x in USUAL[role] if x in frame.columns), None)
         folded = (
@@ -58,10 +58,10 @@ def columns_by_role(
                 f"{named(USUAL[role])}, and the columns are {named(frame.columns)}"
             )
         if name or usual:
-            found[role] = name or str(usual)
+            columns[role] = name or str(usual)
     if not len(frame):
         raise DataError(f"the table has no {noun}")
-    return frame, found
+    return frame, columns
 
 
 _MINUTES = {"s": 1 / 60, "sec": 1 / 60, "m": 1.0, "min": 1.0, "h": 60.0, "hr": 60.0, "hour": 60.0, "d": 1440.0,
@@ -96,11 +96,11 @@ def _in_units(column: pd.Series, units: Mapping[str, float], words: Mapping[str,
     read: dict[Any, float] = {}
     for value in column.dropna().unique():
         text = str(value).strip().casefold()
-        found = _QUANTITY.fullmatch(text)
+        match = _QUANTITY.fullmatch(text)
         if text in words:
             read[value] = words[text]
-        elif found is not None and found[2] in units:
-            read[value] = float(found[1]) * units[found[2]]
+        elif match is not None and match[2] in units:
+            read[value] = float(match[1]) * units[match[2]]
         else:
             try:
                 read[value] = float(text)
@@ -125,9 +125,9 @@ def of_each(table: Any, name: str | None, role: str, column: str) -> dict[str, A
     Raises:
         DataError: there is no such column, or one has several values.
     """
-    frame, found = columns_by_role(table, {role: name}, "rows")
+    frame, columns = columns_by_role(table, {role: name}, "rows")
     require_column(frame, column)
-    key = found[role]
+    key = columns[role]
     values = frame.dropna(subset=[column]).groupby(frame[key].astype(str))[column]
     several = values.nunique()
     if several.max() > 1:

@@ -85,7 +85,7 @@ class ParetoFront(Result):
         table = self.table
         front = table[table["on_front"]]
         beaten = table["dominated_by"].notna()
-        said = [
+        sentences = [
             "on the front, from cheap to good: "
             + ", ".join(
                 f"{visible_line(m)} ({_sure(p)} sure)" for m, p in zip(front["model"], front["p_front"], strict=True)
@@ -93,10 +93,12 @@ class ParetoFront(Result):
         ]
         if beaten.any():
             verb = "is" if beaten.sum() == 1 else "are"
-            said.append(f"{named(list(map(visible_line, table['model'][beaten])))} {verb} worse than one no dearer")
+            sentences.append(
+                f"{named(list(map(visible_line, table['model'][beaten])))} {verb} worse than one no dearer"
+            )
         else:
-            said.append("no model is surely worse than one that costs no more")
-        return said
+            sentences.append("no model is surely worse than one that costs no more")
+        return sentences
 
     def _sliding(self) -> tuple[str, dict[str, pd.DataFrame]]:
         """Who is best by what a point of quality may cost: from where the cheapest is to where the best is."""
@@ -266,8 +268,8 @@ def _costs(draws: Draws, cost: Any) -> Draws:
     if bad.any():
         name = bad.index[bad.to_numpy().argmax()]
         raise DataError(f"the cost of {name!r} must be a number from 0 on, got {series[name]!r}")
-    given = values.reindex(draws.names).to_numpy(float)
-    return Draws(draws.names, given, np.broadcast_to(given, draws.draws.shape))
+    costs = values.reindex(draws.names).to_numpy(float)
+    return Draws(draws.names, costs, np.broadcast_to(costs, draws.draws.shape))
 
 
 def _dominated(quality: Float, cost: Float) -> Bool:

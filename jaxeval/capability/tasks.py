@@ -48,24 +48,24 @@ class Tasks(NamedTuple):
 
 def tasks_of(table: Any, columns: Mapping[str, str | None], weight: str | None) -> tuple[Tasks, bool]:
     """What the runs say of tasks and agents; and whether there is no column of families."""
-    frame, found = columns_by_role(table, columns, "runs", ("family",))
-    without_family = "family" not in found
-    found = {"family": found["task"], **found}
-    agent, task, family = (texts(frame, found[role]) for role in ("agent", "task", "family"))
-    minutes = minutes_of(frame, found["minutes"])
+    frame, by_role = columns_by_role(table, columns, "runs", ("family",))
+    without_family = "family" not in by_role
+    by_role = {"family": by_role["task"], **by_role}
+    agent, task, family = (texts(frame, by_role[role]) for role in ("agent", "task", "family"))
+    minutes = minutes_of(frame, by_role["minutes"])
     reject_values(
-        minutes, ~((minutes > 0) & (minutes < np.inf)), found["minutes"], "above 0 and finite: logarithms are taken"
+        minutes, ~((minutes > 0) & (minutes < np.inf)), by_role["minutes"], "above 0 and finite: logarithms are taken"
     )
-    success = shares(frame, found["success"])
-    reject_values(success, (success < 0) | (success > 1), found["success"], "0, 1, or a share between them")
+    success = shares(frame, by_role["success"])
+    reject_values(success, (success < 0) | (success > 1), by_role["success"], "0, 1, or a share between them")
     each = pd.DataFrame({"task": task, "family": family, "minutes": minutes})
     several = each.groupby("task").nunique()
     for role in ("minutes", "family"):
         if (several[role] > 1).any():
             one = several.index[several[role] > 1][0]
             raise DataError(
-                f"task {one!r} has {counted(int(several[role][one]), 'value')} of {found[role]!r}, and a task has one: "
-                "give each version a name of its own"
+                f"task {one!r} has {counted(int(several[role][one]), 'value')} of {by_role[role]!r}, and a task has "
+                "one: give each version a name of its own"
             )
     known = each.drop_duplicates("task").sort_values("task", ignore_index=True)
     if len(known) < 3:
@@ -143,10 +143,10 @@ def rows_of(tasks: Tasks, stages: Sequence[str], minutes_sd: float, seed: int) -
 def _shares_of_parts(tasks: Tasks, row: Any, part: Any, parts: Any) -> Float:
     """The share of successes in each part of an agent's runs on a task; runs may lie in two parts."""
     share = tasks.share[row].copy()
-    for (a, t), own in tasks.order.groupby(["agent", "task"])["success"]:
-        done = np.concatenate([[0.0], np.cumsum(own.to_numpy())])
-        at = np.linspace(0, len(own), parts[t] + 1)
-        share[row == t, a] = np.diff(np.interp(at, np.arange(len(done)), done)) * parts[t] / len(own)
+    for (a, t), successes in tasks.order.groupby(["agent", "task"])["success"]:
+        done = np.concatenate([[0.0], np.cumsum(successes.to_numpy())])
+        at = np.linspace(0, len(successes), parts[t] + 1)
+        share[row == t, a] = np.diff(np.interp(at, np.arange(len(done)), done)) * parts[t] / len(successes)
     return share
 
 

@@ -74,8 +74,8 @@ class TimeHorizons(Result):
             columns |= {f"{head}{end}": 2 ** ends[end].to_numpy() for end in ("lower", "upper")}
         table = pd.DataFrame(columns, self.joint.names)
         for level in self.settings["levels"]:
-            own = self.joint.of(level=level)
-            ranks = own.ranks(self.level, among=np.isfinite(own.estimate))
+            of_level = self.joint.of(level=level)
+            ranks = of_level.ranks(self.level, among=np.isfinite(of_level.estimate))
             ranks.index = pd.MultiIndex.from_product([ranks.index, [level]], names=self.joint.names.names)
             for name in ("rank_best", "rank_worst"):
                 table.loc[ranks.index, name] = ranks[name].astype("Float64")
@@ -119,13 +119,13 @@ class TimeHorizons(Result):
         beyond = table[table["horizon"].isna() & table["lower"].notna()]
         table = table[table["horizon"].notna()]
         longer = [f"{visible_line(row.agent)} (over {spelled_minutes(row.lower)})" for row in beyond.itertuples()]
-        told = [f"too seldom fails for a number: {named(longer, 3)}"] if longer else []
+        notes = [f"too seldom fails for a number: {named(longer, 3)}"] if longer else []
         if not len(table):
-            return [*told, "no agent has both successes and failures enough for a horizon"]
+            return [*notes, "no agent has both successes and failures enough for a horizon"]
         first = table.iloc[0]
         ends = f" ({spelled_minutes(first['lower'])} to {spelled_minutes(first['upper'])})"
         ends = "" if np.isnan(first["lower"]) and np.isnan(first["upper"]) else ends
-        said = [
+        sentences = [
             f"{visible_line(first['agent'])} solves {level:.0%} of tasks of {spelled_minutes(first['horizon'])}{ends}"
         ]
         if len(table) > 1:
@@ -133,8 +133,8 @@ class TimeHorizons(Result):
             verdict = "longer than" if ratio["lower"] > 1 else "statistically tied with"
             ends = "" if np.isnan(ratio["lower"]) else f" ({ratio['lower']:.3g} to {ratio['upper']:.3g})"
             second = visible_line(table["agent"].iloc[1])
-            said.append(f"its horizon is {verdict} that of {second}: {ratio['ratio']:.3g} times{ends}")
-        return [*told, *said]
+            sentences.append(f"its horizon is {verdict} that of {second}: {ratio['ratio']:.3g} times{ends}")
+        return [*notes, *sentences]
 
     def ratio(self, agent: str, other: str, level: float | None = None) -> dict[str, float]:
         """Return how many times as long the horizon of ``agent`` is as that of ``other``, with its interval.
@@ -181,10 +181,10 @@ class TimeHorizons(Result):
         """Return horizons (minutes) under other choices: a row for each curve, ridge and weight; a column an agent."""
         levels = [self.settings["levels"][0] if level is None else level]
         known = np.isfinite(self.joint.of(level=levels[0]).estimate)
-        asked = [("as asked", self._tasks, self.settings)]
+        defaults = [("as asked", self._tasks, self.settings)]
         rows = {
             name: np.where(known, 2 ** estimates_of(tasks, settings, levels)[:, 0], np.nan)
-            for name, tasks, settings in [*asked, *other_choices(self._tasks, self.settings, get_args(Curve))]
+            for name, tasks, settings in [*defaults, *other_choices(self._tasks, self.settings, get_args(Curve))]
         }
         return pd.DataFrame.from_dict(rows, orient="index", columns=self._tasks.agents).rename_axis("choice")
 
@@ -210,13 +210,13 @@ class TimeHorizons(Result):
         place = np.argsort(np.argsort(tasks.x, kind="stable"), kind="stable") * n_bins // len(tasks.x)
         for a, agent in enumerate(tasks.agents):
             for k in range(n_bins):
-                own = (place == k) & (tasks.weight[:, a] > 0)
-                if own.any():
-                    w = tasks.weight[own, a] / tasks.weight[own, a].sum()
-                    share = tasks.share[own, a]
+                within = (place == k) & (tasks.weight[:, a] > 0)
+                if within.any():
+                    w = tasks.weight[within, a] / tasks.weight[within, a].sum()
+                    share = tasks.share[within, a]
                     mean = w @ share
-                    error = np.sqrt((w**2) @ (share - mean) ** 2) if own.sum() > 1 else np.nan
-                    rows.append((agent, 2 ** (w @ tasks.x[own]), mean, error, int(own.sum())))
+                    error = np.sqrt((w**2) @ (share - mean) ** 2) if within.sum() > 1 else np.nan
+                    rows.append((agent, 2 ** (w @ tasks.x[within]), mean, error, int(within.sum())))
         return pd.DataFrame(rows, columns=["agent", "minutes", "success", "standard_error", "n_tasks"])
 
     def curves(self) -> pd.DataFrame:
@@ -266,9 +266,9 @@ class TimeHorizons(Result):
         levels, rows = self.settings["levels"], []
 
         def add(choice: str, joint: Draws, level: float = levels[0], **changed: Any) -> None:
-            asked = {"frontier": frontier, "since": since, "until": until, **changed}
+            options = {"frontier": frontier, "since": since, "until": until, **changed}
             try:
-                line = _trend(self, joint, released, level, **asked)
+                line = _trend(self, joint, released, level, **options)
             except DataError:
                 return
             rows.append({"choice": choice, **line.doubling, "n_agents": len(line.agents)})
@@ -450,10 +450,10 @@ def spelled_minutes(value: float) -> str:
 
 
 def _trend(
-    found: TimeHorizons, joint: Draws, released: Mapping[str, Any], level: float, frontier: bool, since: Any,
+    horizons: TimeHorizons, joint: Draws, released: Mapping[str, Any], level: float, frontier: bool, since: Any,
     until: Any, at: Sequence[Any] = (),
 ) -> HorizonTrend:  # fmt: skip
-    line = line_by_date(joint, "agent", released, frontier, since, until, at, found.level)
+    line = line_by_date(joint, "agent", released, frontier, since, until, at, horizons.level)
     (slope, low, high) = line.slope
     with np.errstate(divide="ignore"):
         days = 1 / np.array([slope, high, low])
@@ -466,5 +466,5 @@ def _trend(
     agents[["horizon", "fitted"]] = 2 ** agents[["horizon", "fitted"]]
     settings = {"level": level, "frontier": frontier, "since": since, "until": until}
     return HorizonTrend(
-        doubling, agents, forecast, found.level, settings, line.warnings, (found, dict(released), frontier)
+        doubling, agents, forecast, horizons.level, settings, line.warnings, (horizons, dict(released), frontier)
     )

@@ -82,8 +82,8 @@ class LaneFunction(LaneModel):
         ends = np.cumsum([size for _, size in self.sizes])[:-1]
         parameters = dict(zip([name for name, _ in self.sizes], jnp.split(phi, ends), strict=True))
         battle = dict(zip(("model_a", "model_b", *self.columns), data, strict=True))
-        found = self.function.function(parameters, battle)
-        return jnp.stack([jnp.broadcast_to(x, data[0].shape) for x in found]).astype(phi.dtype)
+        log_p = self.function.function(parameters, battle)
+        return jnp.stack([jnp.broadcast_to(x, data[0].shape) for x in log_p]).astype(phi.dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LaneFunction) and self._key == other._key
@@ -122,22 +122,22 @@ class ChoiceBoard(NamedTuple):
         """(P, P) sandwich covariance."""
         slopes = scipy.sparse.csr_array(scipy.sparse.vstack(self._scores()))
         middle = score_squares(slopes, self.cells.count, drawn)
-        found = self.inverse @ middle @ self.inverse
+        covariance = self.inverse @ middle @ self.inverse
         there = self.moves[:, None] & self.moves
-        return np.asarray(np.where(there, found, np.nan)[np.ix_(self.place, self.place)])
+        return np.asarray(np.where(there, covariance, np.nan)[np.ix_(self.place, self.place)])
 
     def _scores(self) -> list[scipy.sparse.csr_array]:
         """(cells, P') derivatives of one battle's log-likelihood, in blocks of cells."""
-        occasion, shares, found = self.cells.pair, self.shares(), []
+        occasion, shares, blocks = self.cells.pair, self.shares(), []
         for first in range(0, len(occasion), _BLOCK):
             block = slice(first, first + _BLOCK)
-            own = occasion[block]
-            data = tuple(np.pad(x[own], (0, _BLOCK - len(own))) for x in self.data)
+            occasions = occasion[block]
+            data = tuple(np.pad(x[occasions], (0, _BLOCK - len(occasions))) for x in self.data)
             with double_precision():
                 _, slopes = jax.device_get(choice_slopes(self.lane, data, self.phi))
-            score = np.einsum("kc,kcp->cp", shares[:, block], slopes[:, : len(own)]) * self.moves
-            found.append(scipy.sparse.csr_array(score))
-        return found
+            score = np.einsum("kc,kcp->cp", shares[:, block], slopes[:, : len(occasions)]) * self.moves
+            blocks.append(scipy.sparse.csr_array(score))
+        return blocks
 
 
 def _shares(target: Float, n_choices: int) -> Float:
@@ -241,27 +241,27 @@ def _check_probabilities(log_p: Float, name: str) -> None:
 
 def _gauge(information: Float, moves: Bool, sizes: Sequence[tuple[str, int]], ends: Any) -> Float:
     """(U, P') a vector for each parameter whose common shift the battles do not see."""
-    found = []
+    shifts = []
     for k, _ in enumerate(sizes):
         shift = np.zeros(len(moves))
         shift[ends[k] : ends[k + 1]] = 1.0
         shift *= moves
         if shift.any() and shift @ information @ shift <= _UNSEEN * (shift * np.diag(information)).sum():
-            found.append(shift)
-    return np.stack(found) if found else np.zeros((1, len(moves)))
+            shifts.append(shift)
+    return np.stack(shifts) if shifts else np.zeros((1, len(moves)))
 
 
 def _check_determined(information: Float, moves: Bool, gauge: Float, names: pd.Index, place: Any) -> None:
     """An error that names the parameters about which the battles say too little."""
-    own = np.flatnonzero(moves)
-    root = np.sqrt(np.diag(information)[own])
-    fixed = gauge[:, own] * root
+    moved = np.flatnonzero(moves)
+    root = np.sqrt(np.diag(information)[moved])
+    fixed = gauge[:, moved] * root
     fixed /= np.maximum(np.linalg.norm(fixed, axis=1, keepdims=True), 1e-300)
-    scaled = information[np.ix_(own, own)] / np.outer(root, root) + fixed.T @ fixed
+    scaled = information[np.ix_(moved, moved)] / np.outer(root, root) + fixed.T @ fixed
     values, vectors = np.linalg.eigh(scaled)
     open_ = vectors[:, values < _UNSEEN]
     if open_.size:
-        concerned = own[np.abs(open_).max(1) > 0.05]
+        concerned = moved[np.abs(open_).max(1) > 0.05]
         which = [" ".join(map(str, names[np.flatnonzero(place == p)[0]])) for p in concerned]
         raise DataError(
             f"the battles do not determine {named(which)}: other values give every battle the same probabilities. "

@@ -118,7 +118,7 @@ class ChoiceModel(Shown):
             DataError: there is no such column, or values are missing.
         """
         battles = as_battles(judgments)
-        own = {role.name: getattr(battles, role.name) for role in fields(Battles)}
+        of_battles = {role.name: getattr(battles, role.name) for role in fields(Battles)}
         values, levels = {}, {}
         for name in dict.fromkeys([*(of for of in self.parameters.values() if isinstance(of, str)), *self.columns]):
             if name == MODEL:
@@ -131,7 +131,7 @@ class ChoiceModel(Shown):
             else:
                 codes, levels[name] = battles.codes(name)
                 values[name] = codes.astype(float)
-        return OccasionRows(**own, values=values, levels=levels)
+        return OccasionRows(**of_battles, values=values, levels=levels)
 
     def boards(self, rows: Battles, options: BootstrapOptions) -> SliceBoards[Any, Draws]:
         """The model's boards of the slices of ``rows``.
@@ -215,10 +215,10 @@ def _warnings(fit: ChoiceBoard) -> list[str]:
     messages = []
     silent = fit.names[~fit.moves[fit.place]]
     if len(silent):
-        messages.append(f"no battle says anything of {named([' '.join(map(str, own)) for own in silent])}")
+        messages.append(f"no battle says anything of {named([' '.join(map(str, name)) for name in silent])}")
     if fit.status != Status.CONVERGED:
         far = fit.names[np.abs(fit.phi[fit.place]) > _FAR]
-        why = f": {named([' '.join(map(str, own)) for own in far])} may have no bound" if len(far) else ""
+        why = f": {named([' '.join(map(str, name)) for name in far])} may have no bound" if len(far) else ""
         messages.append(f"the fit has not converged{why}; a ridge > 0 holds parameters near 0")
     return messages
 

@@ -162,7 +162,7 @@ def draws_of(
     values = np.concatenate(parts, axis=1)
     status, warnings = _told_missing(values, index, wrapped.name, weighings)
     freedom = [x.freedom for x in weighings if x.freedom is not None]
-    found = StatisticDraws(
+    draws = StatisticDraws(
         _with_levels(index, [x.name for x in weighings], levels),
         values[0],
         values[1:],
@@ -173,10 +173,10 @@ def draws_of(
         derivatives=None if any(x.unit is None for x in weighings) else _Derivatives(wrapped, weighings, seed, lanes),
     )
     if not facets:
-        return found
+        return draws
     grouping = [*facets, *([cluster] if isinstance(cluster, str) else [])]
     table = _rows_of_battles(data, grouping) if isinstance(data, Battles) else rows_of_data(data, grouping)
-    return with_random_facets(found, wrapped, table, facets, cluster, seed)
+    return with_random_facets(draws, wrapped, table, facets, cluster, seed)
 
 
 def loo_of(

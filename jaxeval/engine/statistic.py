@@ -210,10 +210,10 @@ def check_shapes(statistic: Statistic, n: int, weights: Any, data: Any) -> None:
         with double_precision():
             jax.eval_shape(statistic, weights, data)
     except Exception as error:  # whatever somebody's function raises
-        where, said = _line_of(statistic, error), (str(error).splitlines() or [""])[0].rstrip(".")
+        where, message = _line_of(statistic, error), (str(error).splitlines() or [""])[0].rstrip(".")
         raise ValueError(
             f"{statistic.name} can be computed of the {counted(n, 'row')} of the data, but of no other number of rows"
-            f"{where}: {said}. It takes an array with a row for each, or their number, from outside: pass such an "
+            f"{where}: {message}. It takes an array with a row for each, or their number, from outside: pass such an "
             "array within data, and take weights.sum() for the number of rows"
         ) from None
 
@@ -242,7 +242,7 @@ def _checked_numbers(statistic: Statistic, weights: Any, data: Any) -> Any:
 def _why(statistic: Statistic, error: Exception, data: Any) -> str:
     """Return what to change in a statistic that cannot be traced."""
     where = _line_of(statistic, error)
-    said = (str(error).splitlines() or [""])[0].rstrip(".")
+    message = (str(error).splitlines() or [""])[0].rstrip(".")
     kinds = jax.errors
     if isinstance(error, kinds.NonConcreteBooleanIndexError):
         return (
@@ -255,18 +255,18 @@ def _why(statistic: Statistic, error: Exception, data: Any) -> str:
         return f"{statistic.name} asks for the value of a number that JAX has not computed yet{where}: {_PURE}"
     if isinstance(error, kinds.UnexpectedTracerError):
         return f"{statistic.name} uses a value that an earlier call left outside of it{where}: return all that it makes"
-    if isinstance(error, KeyError | TypeError) and ("string indexing" in said or isinstance(error, KeyError)):
+    if isinstance(error, KeyError | TypeError) and ("string indexing" in message or isinstance(error, KeyError)):
         have = (
             f"the data have {named(list(data))}"
             if isinstance(data, Mapping)
             else (f"the data arrive as an array of shape {np.shape(data)}: pass dict(table) to take columns by name")
         )
-        return f"{statistic.name} asks for what the data do not have{where}: {said}; {have}"
-    if isinstance(error, TypeError) and "positional argument" in said:
-        return f"{statistic.name} must take two arguments, the weights and the data: {said}"
-    if isinstance(error, AttributeError | TypeError) and "Tracer" in said:
-        return f"{statistic.name} uses an array of JAX as one of NumPy or pandas{where} ({said}): {_PURE}"
-    return f"{statistic.name} raises {type(error).__name__}{where}: {said}"
+        return f"{statistic.name} asks for what the data do not have{where}: {message}; {have}"
+    if isinstance(error, TypeError) and "positional argument" in message:
+        return f"{statistic.name} must take two arguments, the weights and the data: {message}"
+    if isinstance(error, AttributeError | TypeError) and "Tracer" in message:
+        return f"{statistic.name} uses an array of JAX as one of NumPy or pandas{where} ({message}): {_PURE}"
+    return f"{statistic.name} raises {type(error).__name__}{where}: {message}"
 
 
 def _line_of(statistic: Statistic, error: Exception) -> str:

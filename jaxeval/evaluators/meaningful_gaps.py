@@ -349,7 +349,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: EvaluatorRe
     ends = [as_leaf(pad(x, (padded(len(x), Step.PAIRS),)), np.int32) for x in (first, second)]
 
     def fitted(start: Float, settings: EvaluatorResamples) -> Any:
-        asked = GapQuestion(
+        question = GapQuestion(
             first=ends[0],
             second=ends[1],
             scale=as_leaf(in_slots(scale, settings), np.float64),
@@ -358,7 +358,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: EvaluatorRe
             ridge=as_leaf(ridge, np.float64),
             tolerance=as_leaf(_TOLERANCE_LOGIT, np.float64),
         )
-        return resampled(gap_regression, scores, (asked,), settings, 6 * len(ends[0]))
+        return resampled(gap_regression, scores, (question,), settings, 6 * len(ends[0]))
 
     start = np.zeros((e, 2))
     if settings.n_resamples and len(ends[0]) * settings.n_resamples > _WORTH_A_START:

@@ -190,8 +190,10 @@ def of_evaluators(scores: ModelScores, chosen: Bool, facts: Sequence[str]) -> st
     by_fact: dict[str, list[Any]] = {}
     for k in np.flatnonzero(chosen).tolist():
         by_fact.setdefault(facts[k], []).append(scores.evaluators[k])
-    said = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
-    return "; ".join(said[:_MOST_FACTS]) + f"; and {len(said) - _MOST_FACTS} more such" * (len(said) > _MOST_FACTS)
+    sentences = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
+    return "; ".join(sentences[:_MOST_FACTS]) + f"; and {len(sentences) - _MOST_FACTS} more such" * (
+        len(sentences) > _MOST_FACTS
+    )
 
 
 def hide_few_pairs(table: pd.DataFrame, name: str, few_pairs: int = FEW_PAIRS, count: str = "n_pairs") -> pd.DataFrame:

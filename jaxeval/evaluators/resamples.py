@@ -218,9 +218,9 @@ def resampled_delta_sums(
         program = partial(delta_sums, pairs)
         section = f"deltas-{digest_of((deltas, scores.scores))}-{start}"
         size = _PAIRS + 3 * len(pairs.end) + 2 * pairs.order.shape[1]
-        found = run_lanes(program, counts, size, scores.gold, settings, section)
+        sums = run_lanes(program, counts, size, scores.gold, settings, section)
         n = len(points) * len(deltas)
-        parts.append(jax.tree.map(lambda x: x[:, :n].reshape(len(x), -1, len(deltas)), found))  # noqa: B023
+        parts.append(jax.tree.map(lambda x: x[:, :n].reshape(len(x), -1, len(deltas)), sums))  # noqa: B023
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
 
 

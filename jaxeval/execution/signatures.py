@@ -52,7 +52,7 @@ def spelled_out(*kinds: type[Options], only: str = "", without: str = "") -> Cal
     def decorate(function: F) -> F:
         listed = signature(function)
         *parameters, rest = listed.parameters.values()
-        there = {own.name for own in parameters}
+        there = {parameter.name for parameter in parameters}
         named = []
         for name, kind, default in _options_of(function, rest.name, kinds):
             if name not in there and name not in without.split() and (not only or name in only.split()):
@@ -95,7 +95,7 @@ def _described(doc: str, names: list[str], kinds: tuple[type[Options], ...]) -> 
     end = doc.find("\n\n", start.end())
     head, args, tail = doc[: start.end()], doc[start.end() : end], doc[end:]
     described = {name for line in re.findall(r"^    (\w[\w, *]*): ", args, re.MULTILINE) for name in line.split(", ")}
-    texts = {name: own.text for kind in (*reversed(USUAL), *kinds) for name, _, _, own in declared_in(kind)}
+    texts = {name: option.text for kind in (*reversed(USUAL), *kinds) for name, _, _, option in declared_in(kind)}
     for name in names:
         if name in texts and name not in described and f"``{name}``" not in args:
             sentence = re.sub(r"--([a-z][a-z-]*)", lambda flag: f"``{flag[1].replace('-', '_')}``", texts[name])

@@ -110,12 +110,12 @@ def standing_of(results: Results, weight: Num[Array, "M *lanes"]) -> Int8[Array,
         start = number == jnp.argmax(jnp.where(search.left, weight, -1), 0)
         below, above = reachable(results.wins, start), reachable(results.losses, start)
         group, best = below & above, search.below & search.above
-        own = jnp.sum(jnp.where(group, weight, 0), 0)
-        earlier = (own == search.heaviest) & (first(group) < first(best))
-        better = (jnp.sum(group, 0) > 1) & ((own > search.heaviest) | earlier)
-        found = _Search(search.left & ~group, own, below, above)
-        keep = search._replace(left=found.left)
-        return _Search(*(jnp.where(better, new, old) for new, old in zip(found, keep, strict=True)))
+        size = jnp.sum(jnp.where(group, weight, 0), 0)
+        earlier = (size == search.heaviest) & (first(group) < first(best))
+        better = (jnp.sum(group, 0) > 1) & ((size > search.heaviest) | earlier)
+        after = _Search(search.left & ~group, size, below, above)
+        keep = search._replace(left=after.left)
+        return _Search(*(jnp.where(better, new, old) for new, old in zip(after, keep, strict=True)))
 
     nothing = jnp.zeros(weight.shape, bool)
     end = lax.while_loop(more, look, _Search(weight > 0, jnp.zeros(weight.shape[1:], weight.dtype), nothing, nothing))

@@ -159,8 +159,8 @@ def newton_firth(
         p, q = share(e[:, None], e), share(e, e[:, None])
         v = table.n * p * q
         inverse, log_det = solve(_laplacian(v), jnp.eye(len(theta), dtype=theta.dtype))
-        own = jnp.diagonal(inverse)
-        leverage = v * (own[:, None] + own - 2 * inverse)
+        variance = jnp.diagonal(inverse)
+        leverage = v * (variance[:, None] + variance - 2 * inverse)
         value = jnp.sum(jnp.where(wins > 0, wins * jnp.log(p), 0.0)) + log_det / 2
         grad = table.score + row_sums(leverage / 2 - (table.n + leverage) * p)
         bent = _laplacian(v + leverage * (3 * p * q - 0.5)) + _squared_products(v * (q - p), inverse) / 2

@@ -168,9 +168,9 @@ def _spread(square: Values, mean: Values) -> Values:
 def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Values) -> Values:
     """The variance-minimising lambda of PPI++, clipped to [0, ``most``]; 0 where no judgment varies."""
     xp = test.n.__array_namespace__()
-    found = slopes(labelled, test)
-    spread = found.labelled_variance + labelled.n / test.n * found.test_variance
-    return xp.clip(xp.where(spread > 0, found.covariance / xp.where(spread > 0, spread, 1.0), 0.0), 0.0, most)
+    fitted = slopes(labelled, test)
+    spread = fitted.labelled_variance + labelled.n / test.n * fitted.test_variance
+    return xp.clip(xp.where(spread > 0, fitted.covariance / xp.where(spread > 0, spread, 1.0), 0.0), 0.0, most)
 
 
 def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
@@ -235,14 +235,14 @@ def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Va
 def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Values) -> tuple[Values, Values]:
     """Variances of lambda F among the test items and of Y - lambda F among the labelled, divided by n."""
     xp = test.n.__array_namespace__()
-    found = slopes(labelled, test)
+    fitted = slopes(labelled, test)
     y = labelled.label / labelled.n
     residual = (
         _spread(labelled.label_square / labelled.n, y)
-        - 2 * weight * found.covariance
-        + weight**2 * found.labelled_variance
+        - 2 * weight * fitted.covariance
+        + weight**2 * fitted.labelled_variance
     )
-    return weight**2 * found.test_variance, xp.maximum(residual, 0.0)
+    return weight**2 * fitted.test_variance, xp.maximum(residual, 0.0)
 
 
 def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
@@ -275,8 +275,8 @@ def _with_more(labelled: LabelledSums, test: JudgedSums) -> tuple[LabelledSums, 
 
 def careful_variances(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Weights:
     """`careful_ppi_variance` of each estimator that has a weight."""
-    found = weights(labelled, test, binary)
-    return Weights(*(careful_ppi_variance(labelled, test, weight, binary) for weight in found))
+    lambdas = weights(labelled, test, binary)
+    return Weights(*(careful_ppi_variance(labelled, test, weight, binary) for weight in lambdas))
 
 
 def careful_mean_label(
@@ -329,8 +329,8 @@ def failure(labelled: LabelledSums, n_test: Values) -> Doubts:
 def doubt_of_sums(labelled: LabelledSums, n_test: Values) -> Doubts:
     """`failure`; where there is none, the `doubt` about the interval."""
     xp = n_test.__array_namespace__()
-    found = failure(labelled, n_test)
-    return xp.where(found == Doubt.OK, doubt(rates(labelled)), found)
+    failed = failure(labelled, n_test)
+    return xp.where(failed == Doubt.OK, doubt(rates(labelled)), failed)
 
 
 def shared_calibration_bias(theta: Values, own: Rates, shared: Rates) -> Values:
@@ -403,9 +403,9 @@ def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Values:
     """By how much the variance of Rogan-Gladen with the rates of ``labelled`` grows when it allows for few items."""
     xp = test.n.__array_namespace__()
     p = test.judgment / test.n
-    found = rates(labelled)
-    more = rogan_gladen_variance((test.judgment + 1) / (test.n + 2), test.n + 2, adjusted_rates(found))
-    return xp.maximum(more - rogan_gladen_variance(p, test.n, found), 0.0)
+    measured = rates(labelled)
+    more = rogan_gladen_variance((test.judgment + 1) / (test.n + 2), test.n + 2, adjusted_rates(measured))
+    return xp.maximum(more - rogan_gladen_variance(p, test.n, measured), 0.0)
 
 
 def interval_with_rates_of(labelled: LabelledSums, test: JudgedSums, z: Values) -> tuple[Values, Values]:

@@ -49,8 +49,8 @@ def slope(link: Link, z: Values) -> Values:
         return nn.sigmoid(-z)
     up, down, density, beyond = _mills(jnp.abs(z))
     is_low = z < 0
-    own = jnp.where(is_low, down, density * down) / jnp.where(is_low, up, down - density * up)
-    return own + jnp.where(is_low, beyond, 0.0)
+    hazard = jnp.where(is_low, down, density * down) / jnp.where(is_low, up, down - density * up)
+    return hazard + jnp.where(is_low, beyond, 0.0)
 
 
 #: Mills' ratio (1 - F(x)) / f(x) of the normal distribution, x >= 0, is the quotient of these polynomials, the highest
@@ -78,15 +78,17 @@ def _mills(x: Values) -> tuple[Values, Values, Values, Values]:
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Values) -> Values:
-    return reduce(lambda so_far, own: so_far * x + own, coefficients[1:], jnp.full_like(x, coefficients[0]))
+    return reduce(
+        lambda so_far, coefficient: so_far * x + coefficient, coefficients[1:], jnp.full_like(x, coefficients[0])
+    )
 
 
 def bend(link: Link, z: Values) -> Values:
     """Minus the second derivative of log F, positive: the logit's is the same at -z."""
     if link == Link.LOGIT:
         return nn.sigmoid(z) * nn.sigmoid(-z)
-    own = slope(link, z)
-    return own * (own + z)
+    first = slope(link, z)
+    return first * (first + z)
 
 
 def log_likelihood(link: Link, target: Values, z: Values) -> Values:

@@ -159,26 +159,26 @@ def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> RankedP
     """
     by_model = counts.astype(pairs.ordered.sign.dtype).T
 
-    def sums(own: PairBlocks) -> Array:
-        def block(b: Array, found: Array) -> Array:
-            weight = by_model[own.first[b]] * by_model[own.second[b]]
-            return found + jnp.matmul(own.sign[b], weight, precision="highest")
+    def sums(blocks: PairBlocks) -> Array:
+        def block(b: Array, total: Array) -> Array:
+            weight = by_model[blocks.first[b]] * by_model[blocks.second[b]]
+            return total + jnp.matmul(blocks.sign[b], weight, precision="highest")
 
-        zero = jnp.zeros((own.sign.shape[1], len(counts)), by_model.dtype)
-        return lax.fori_loop(0, own.n_blocks, block, zero)
+        zero = jnp.zeros((blocks.sign.shape[1], len(counts)), by_model.dtype)
+        return lax.fori_loop(0, blocks.n_blocks, block, zero)
 
-    def near(e: Array, found: Array) -> Array:
-        own = by_model[pairs.order[e]]
-        upto = jnp.concatenate([jnp.zeros_like(own[:1]), jnp.cumsum(own, 0)])
+    def near(e: Array, total: Array) -> Array:
+        weight = by_model[pairs.order[e]]
+        upto = jnp.concatenate([jnp.zeros_like(weight[:1]), jnp.cumsum(weight, 0)])
 
-        def under(row: Array, found: Array) -> Array:
-            return found.at[row].set(jnp.sum(own * (upto[pairs.end[row]] - upto[1:]), 0))
+        def under(row: Array, total: Array) -> Array:
+            return total.at[row].set(jnp.sum(weight * (upto[pairs.end[row]] - upto[1:]), 0))
 
-        return lax.fori_loop(e * pairs.n_ends, (e + 1) * pairs.n_ends, under, found)
+        return lax.fori_loop(e * pairs.n_ends, (e + 1) * pairs.n_ends, under, total)
 
     within = lax.fori_loop(0, pairs.n_evaluators, near, jnp.zeros((len(pairs.end), len(counts)), by_model.dtype))
-    found = sums(pairs.ordered), within[pairs.end_of_gap], within[pairs.end_of_ties], sums(pairs.tied)
-    return RankedPairs(*(x.T.astype(jnp.float64) for x in found))
+    totals = sums(pairs.ordered), within[pairs.end_of_gap], within[pairs.end_of_ties], sums(pairs.tied)
+    return RankedPairs(*(x.T.astype(jnp.float64) for x in totals))
 
 
 def delta_sums(
@@ -244,12 +244,12 @@ def rank_measures(
             inside = weight * jnp.clip(top - above, 0, level) / jnp.maximum(level, 1)
             return above + (level + 1) / 2, inside
 
-        (rank, own), (gold_rank, true) = placed(x), placed(gold)
+        (rank, scored), (gold_rank, true) = placed(x), placed(gold)
         a, b = (jnp.where(weight > 0, r - (n + 1) / 2, 0.0) for r in (rank, gold_rank))
         spread = jnp.sum(weight * a**2) * jnp.sum(weight * b**2)
         varied = spread > 0
         spearman = jnp.sum(weight * a * b) / jnp.sqrt(jnp.where(varied, spread, 1.0))
-        overlap = jnp.sum(jnp.minimum(own, true)) / top
+        overlap = jnp.sum(jnp.minimum(scored, true)) / top
         return RankMeasures(
             jnp.where(varied, jnp.clip(spearman, -1, 1), jnp.nan),
             jnp.where(varied & (n >= top), overlap, jnp.nan),
@@ -260,13 +260,13 @@ def rank_measures(
 
 
 def tier_changes(
-    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], asked: TierQuestion
+    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], question: TierQuestion
 ) -> TierChanges:
     """Rank changes by tier of gold (Eq. 4 of Xu et al., see `jaxeval.evaluators.rank_correlation`).
 
     Tiers are equal parts of all models; if they cannot be equal, the better ones are larger. Tied models stay together.
     """
-    tiers, within = asked
+    tiers, within = question
     n = jnp.sum(counts)
     size = n // len(tiers)
     edge = tiers * size + jnp.minimum(tiers, n - size * len(tiers))  # models in better tiers
@@ -276,11 +276,11 @@ def tier_changes(
         scored = jnp.where(jnp.isnan(x), 0.0, counts)
 
         def of_tier(t: Array) -> tuple[Array, Array]:
-            own = jnp.where(tier == t, scored, 0.0)
-            among = jnp.where(within, own, scored)
+            member = jnp.where(tier == t, scored, 0.0)
+            among = jnp.where(within, member, scored)
             distance = jnp.abs(_ranks(x, among) - _ranks(gold, among))
-            total = jnp.sum(own)
-            mean = jnp.sum(jnp.where(own > 0, own * distance, 0.0)) / jnp.maximum(total, 1)
+            total = jnp.sum(member)
+            mean = jnp.sum(jnp.where(member > 0, member * distance, 0.0)) / jnp.maximum(total, 1)
             return jnp.where(total > 0, mean, jnp.nan), total
 
         return TierChanges(*lax.map(of_tier, tiers))
@@ -308,14 +308,14 @@ def separation(
 
 
 def gap_regression(
-    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], asked: GapQuestion
+    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], question: GapQuestion
 ) -> GapRegression:
     """Whether gold orders a pair as the evaluator does, by how far its scores differ: Newton's method.
 
     Pairs that the evaluator ties say nothing; those tied in gold count half. The penalty is ridge / 2 times the squares
     of the intercept and of the slope per scale.
     """
-    first, second, ridge = asked.first, asked.second, asked.ridge
+    first, second, ridge = question.first, question.second, question.ridge
     gold_order = jnp.sign(gold[first] - gold[second])
     of_pair = counts[first] * counts[second]
 
@@ -337,28 +337,28 @@ def gap_regression(
 
         def step(theta: Array) -> tuple[Array, Array]:
             p = expected(theta)
-            found = sums(powers, weight * (agree - p), weight * p * (1 - p))
-            grad, v = found[0, :2] - ridge * theta, found[1]
+            total = sums(powers, weight * (agree - p), weight * p * (1 - p))
+            grad, v = total[0, :2] - ridge * theta, total[1]
             a, b, c = v[0] + ridge, v[1], v[2] + ridge
             change = jnp.stack([c * grad[0] - b * grad[1], a * grad[1] - b * grad[0]]) / (a * c - b * b)
             return solve.capped(change), grad
 
-        found = solve.iterate(step, start, asked.tolerance, _MOST_STEPS)
+        solution = solve.iterate(step, start, question.tolerance, _MOST_STEPS)
         ends = edges[:, None]
         inside = jnp.concatenate([powers[:1], (gap >= ends[:-1]) & (gap < ends[1:])])
-        pairs, agreeing, by_regression = sums(inside, weight, weight * agree, weight * expected(found.theta))
+        pairs, agreeing, by_regression = sums(inside, weight, weight * agree, weight * expected(solution.theta))
         return GapRegression(
-            intercept=found.theta[0],
-            slope=found.theta[1] / scale,
+            intercept=solution.theta[0],
+            slope=solution.theta[1] / scale,
             pairs=pairs[0],
             agreeing=agreeing[0],
-            status=found.status,
+            status=solution.status,
             bin_pairs=pairs[1:],
             bin_agreeing=agreeing[1:],
             bin_expected=by_regression[1:],
         )
 
-    return lax.map(lambda one: of_evaluator(*one), (scores, asked.scale, asked.start, asked.edges))
+    return lax.map(lambda one: of_evaluator(*one), (scores, question.scale, question.start, question.edges))
 
 
 def _signs(
@@ -437,10 +437,10 @@ def stratified(scores: Float[Array, "M L"], gold: Float[Array, "M"], member: Boo
         return word, tied, change, partners + compared
 
     word, tied, change, partners = lax.fori_loop(0, m, row, (jnp.zeros(scores.shape),) * 4)
-    own = member[:, :, None]
-    ranked = (partners > 0) & own
+    mine = member[:, :, None]
+    ranked = (partners > 0) & mine
     models = jnp.sum(ranked, 1).astype(scores.dtype)
     total = jnp.sum(jnp.where(ranked, 0.5 * jnp.abs(change), 0.0), 1)
     mean = jnp.where(models > 0, total / jnp.maximum(models, 1), jnp.nan)
-    inside = _sums(jnp.where(own, word, 0.0), jnp.where(own, tied, 0.0))
+    inside = _sums(jnp.where(mine, word, 0.0), jnp.where(mine, tied, 0.0))
     return Stratified(mean, models, RankedPairs(*(x / 2 for x in inside)))  # every pair is seen from both sides

@@ -268,8 +268,8 @@ def preconditioner(
 
     def apply(r: Array) -> Array:
         # The full data's inverse is blind to models that it could not rate; their own curvature stands in.
-        own = jnp.where(known, 0.0, scale * r)
-        z = scale * (jnp.matmul(scaled_inverse, scale * r, precision="highest") + own)
+        scaled = jnp.where(known, 0.0, scale * r)
+        z = scale * (jnp.matmul(scaled_inverse, scale * r, precision="highest") + scaled)
         # It is blind to the common shift too, where only the ridge has curvature.
         return z + is_model * (jnp.sum(is_model * r, 0) * shift_inverse)
 
@@ -288,8 +288,8 @@ def regular(
     """
     active = moves & (jnp.arange(moves.shape[-1]) < n_models)
     n_active = jnp.maximum(jnp.sum(active, -1), 1)
-    own = jnp.diagonal(matrix, axis1=-2, axis2=-1)
-    mean = jnp.sum(jnp.where(active, own, 0.0), -1) / n_active
+    diagonal = jnp.diagonal(matrix, axis1=-2, axis2=-1)
+    mean = jnp.sum(jnp.where(active, diagonal, 0.0), -1) / n_active
     mean = jnp.where(mean > 0, mean, 1.0)
     shift = (mean - 2 * ridge) / n_active
     inside = jnp.where(_both(moves), matrix, 0.0) + jnp.where(moves, 0.0, 1.0)[..., None] * jnp.eye(
@@ -321,20 +321,20 @@ def solved_and_log_det(
 
         def eliminate(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
             table, log_det = state
-            own = lax.dynamic_index_in_dim(table, k, -2)
-            pivot = lax.dynamic_index_in_dim(own, k, -1)
-            own = own / pivot
-            left = jnp.where(row == k, own, table - lax.dynamic_index_in_dim(table, k, -1) * own)
+            pivot_row = lax.dynamic_index_in_dim(table, k, -2)
+            pivot = lax.dynamic_index_in_dim(pivot_row, k, -1)
+            pivot_row = pivot_row / pivot
+            left = jnp.where(row == k, pivot_row, table - lax.dynamic_index_in_dim(table, k, -1) * pivot_row)
             return left, log_det + jnp.log(pivot[..., 0, 0])
 
         start = jnp.concatenate([matrix, right], -1), jnp.zeros(matrix.shape[:-2], matrix.dtype)
         table, log_det = lax.fori_loop(0, right.shape[-2], eliminate, start)
         return table[..., right.shape[-2] :], log_det
 
-    found: tuple[Array, Array] = by_platform(
+    result: tuple[Array, Array] = by_platform(
         matrix, right, cpu=one_by_one(by_factor, "(p,p),(p,k)->(p,k),()"), tpu=by_elimination, default=by_factor
     )
-    return found
+    return result
 
 
 def pseudo_inverse(

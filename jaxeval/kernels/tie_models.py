@@ -153,10 +153,10 @@ def _davidson(theta: Float[Array, "M"], t: Float[Array, ""], table: TieTable) ->
     battles on average, and ties nu a_i sum_j w_ij a_j.
     """
     a, nu = jnp.exp(theta / 2), jnp.exp(t)
-    own, square = a[:, None], a**2
+    half, square = a[:, None], a**2
 
     def total(block: slice) -> Array:
-        return (square[:, None] + square[block]) + nu * own * a[block]
+        return (square[:, None] + square[block]) + nu * half * a[block]
 
     def battles(block: slice) -> Array:
         return table.battles[:, block].astype(theta.dtype)

@@ -84,14 +84,14 @@ def held_out_answer(
         battles, ridge, n_resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
         **running,
     )  # fmt: skip
-    found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
+    diagnostics = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
     tables = {
         "models": held_out.models,
         "summary": held_out.summary.reset_index(),
-        "diagnostics": found.headline.reset_index(),
-        **found.tables,
+        "diagnostics": diagnostics.headline.reset_index(),
+        **diagnostics.tables,
     }
-    warnings = [*held_out.warnings, *found.warnings]
+    warnings = [*held_out.warnings, *diagnostics.warnings]
     drawn = counted(n_resamples, "resample") + (f" of {cluster}" if cluster else "")
     drawn += f" within {strata}" if strata else ""
     used = f"ridge {ridge:g}; {drawn}, seed {seed}"
@@ -123,7 +123,7 @@ def held_out_answer(
         tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
 
     notes = [str(battles.report), f"{used}; {held_out.settings.versions}"]
-    notes += [f"left out: {'; '.join(found.left_out)}"] if found.left_out else []
+    notes += [f"left out: {'; '.join(diagnostics.left_out)}"] if diagnostics.left_out else []
     return Answer(
         _TITLE,
         held_out.models,
@@ -172,26 +172,26 @@ def _parts(tables: Mapping[str, pd.DataFrame], splits: int, by: str | None) -> l
 def _board(tables: Mapping[str, pd.DataFrame], method: str) -> Part:
     """Judged ratings of models, the best first, with conformal intervals where there are any."""
     models = tables["models"]
-    own = models[models["method"] == method].sort_values("judge_elo", ascending=False, kind="stable")
-    rating, what = own["judge_elo"].to_numpy(float), "95% intervals of sampling"
-    half = _Z * own["standard_error"].to_numpy(float)
+    of_method = models[models["method"] == method].sort_values("judge_elo", ascending=False, kind="stable")
+    rating, what = of_method["judge_elo"].to_numpy(float), "95% intervals of sampling"
+    half = _Z * of_method["standard_error"].to_numpy(float)
     lower, upper = rating - half, rating + half
     if "intervals" in tables:
         ends = tables["intervals"]
-        ends = ends[ends["method"] == method].set_index("model")[["lower", "upper"]].reindex(own["model"])
+        ends = ends[ends["method"] == method].set_index("model")[["lower", "upper"]].reindex(of_method["model"])
         lower, upper = ends["lower"].to_numpy(float), ends["upper"].to_numpy(float)
         what = "leave-one-out conformal intervals"
     return board_part(
         f"{visible_line(method).capitalize()} ratings of models held out, with {what} (Elo)",
-        list(own["model"]),
+        list(of_method["model"]),
         rating,
         lower,
         upper,
-        rank=range(1, len(own) + 1),
+        rank=range(1, len(of_method) + 1),
         extra=[
-            *further_columns(own[["human_elo"]].rename(columns={"human_elo": "human"}), 7),
-            *further_columns(own[["residual"]].rename(columns={"residual": "off_by"}), 8),
+            *further_columns(of_method[["human_elo"]].rename(columns={"human_elo": "human"}), 7),
+            *further_columns(of_method[["residual"]].rename(columns={"residual": "off_by"}), 8),
         ],
-        votes=own["n_human"].tolist(),
-        notes=own["flags"].astype(str).tolist(),
+        votes=of_method["n_human"].tolist(),
+        notes=of_method["flags"].astype(str).tolist(),
     )

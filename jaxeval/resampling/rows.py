@@ -301,7 +301,7 @@ def resampled_sums(
     sets = np.concatenate([np.zeros_like(number), *halved])
     lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}-{part}"
     run = run or LaneRun()
-    if run.is_plain and len(sets) * max(own.drawn for own in slots) <= _ON_HOST:
+    if run.is_plain and len(sets) * max(slot.drawn for slot in slots) <= _ON_HOST:
         sums = _sums_on_host(slots, streams, table, rows_of_sets, seed, lanes)
         run.advance(len(sets))
         return sums[:, of_column] if subsets is None else sums[:, of_column].reshape(2, n_resamples, -1)
@@ -327,18 +327,18 @@ def _sums_on_host(
 ) -> Float:  # fmt: skip
     """Return (L, D) sums of the ``table`` (Q, D) in the lanes, by NumPy: from the draws that `row_sums` makes."""
     sums = np.zeros((len(lanes.slices), table.shape[1]))
-    at_once = max(_HOST_BLOCK // max(own.drawn for own in slots), 1)
+    at_once = max(_HOST_BLOCK // max(slot.drawn for slot in slots), 1)
     for k, (padded_slots, stream) in enumerate(zip(slots, streams, strict=True)):
-        own = padded_slots.without_room()
-        values = (table if rows_of_sets is None else table[rows_of_sets[k]])[: own.size]
+        slot = padded_slots.without_room()
+        values = (table if rows_of_sets is None else table[rows_of_sets[k]])[: slot.size]
         mine = np.flatnonzero(lanes.slices == k)
         for start in range(0, len(mine), at_once):
             block = mine[start : start + at_once]
-            factor = Factor(own.units, as_leaf(stream, np.uint64), None)
+            factor = Factor(slot.units, as_leaf(stream, np.uint64), None)
             number, of_seed = as_leaf(lanes.numbers[block], np.int64), as_leaf(seed, np.uint64)
             # Blocks of one size: the rounding of BLAS depends on it, and must not depend on how many lanes follow.
-            weights = np.zeros((at_once, own.size))
-            weights[: len(block)] = drawn_rows(factor, own.size, DrawScheme.MULTINOMIAL, of_seed, number)
+            weights = np.zeros((at_once, slot.size))
+            weights[: len(block)] = drawn_rows(factor, slot.size, DrawScheme.MULTINOMIAL, of_seed, number)
             sums[block] = (weights @ values)[: len(block)]
     return sums
 

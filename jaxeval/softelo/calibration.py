@@ -415,7 +415,7 @@ def prediction_answer(table: pd.DataFrame) -> Answer:
         f"{calibrate}: expected coverage {settings['expected_coverage']:.4f}, nominal {settings['level']:g}; ridge "
         f"{settings['ridge']:g}; method {settings['method']}",
     ]
-    said = answer if len(shown) == 1 else f"{answer}, the highest of {counted(len(shown), 'new model')}"
+    sentence = answer if len(shown) == 1 else f"{answer}, the highest of {counted(len(shown), 'new model')}"
     warnings, tables = table.attrs["warnings"], {"predictions": table}
     title = part.title or ""
-    return Answer(title, table, settings, warnings, sentences=[said], notes=notes, parts=[part], tables=tables)
+    return Answer(title, table, settings, warnings, sentences=[sentence], notes=notes, parts=[part], tables=tables)

@@ -149,12 +149,12 @@ class _Stack:
         terms = Terms.of(0.0, TOLERANCE_LOGIT, _TEMPERATURE_STEPS)
         call = partial(fold_temperatures, self.judged, self.mesh, float(FEWEST_BATTLES), terms)
         words = 4 * self.n_labels + self.judged.own.shape[-1]
-        found = self.run.results(
+        results = self.run.results(
             self._task(call, words, self.judged), Lanes(slices=at[0], numbers=at[1]), f"temperatures-{self.section}"
         )
         beta = np.full((len(self.sets), len(fold)), np.nan)
         status = np.full(beta.shape, Status.TOO_FEW, np.int8)
-        beta[at], status[at] = found.beta, found.status
+        beta[at], status[at] = results.beta, results.status
         return beta, status
 
     def _fits(self, ridge: float, pooled: Float, beta: Float) -> tuple[Float, Float, Float, Bool]:

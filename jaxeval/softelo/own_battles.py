@@ -114,8 +114,8 @@ def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
     n[: len(models) * n_maps, :m] = np.repeat(met, n_maps, axis=0)
     score[: len(models) * n_maps] = np.concatenate([model.target.sum(1) for model in models])
     with double_precision():
-        found = rate(anchors, n, score, np.zeros(rows), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS))
-        theta = np.where(np.asarray(found.status) == Status.CONVERGED, np.asarray(found.theta), np.nan)
+        solution = rate(anchors, n, score, np.zeros(rows), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS))
+        theta = np.where(np.asarray(solution.status) == Status.CONVERGED, np.asarray(solution.theta), np.nan)
     return np.where(met.sum(1)[:, None] > 0, theta[: len(models) * n_maps].reshape(-1, n_maps), np.nan)
 
 
@@ -157,9 +157,9 @@ def resampled_strengths(
             words = width + (together - 1) * of_model
             task = Task(call, OWN_BATTLES, words, lane_bytes=_BYTES_PER_SLOT * words, fixed_bytes=held)
             counting = replace(run, advance=lambda n, g=together: run.advance(g * n))
-            found: OwnResamples = counting.results(task, Lanes.of(n_slices, n_resamples), f"own-{width}-{together}")
+            results: OwnResamples = counting.results(task, Lanes.of(n_slices, n_resamples), f"own-{width}-{together}")
             run.advance((len(members) - n_slices * together) * n_resamples)  # the last slice may not be full
-        values = np.where(found.status == Status.CONVERGED, found.theta, np.nan)  # (slices B, G, K)
+        values = np.where(results.status == Status.CONVERGED, results.theta, np.nan)  # (slices B, G, K)
         by_slice = values.reshape(n_slices, n_resamples, together, -1).transpose(0, 2, 3, 1)
         theta[members] = by_slice.reshape(-1, *theta.shape[1:])[: len(members)]
     return theta

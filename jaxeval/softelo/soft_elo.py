@@ -343,12 +343,12 @@ def how_close(summary: pd.DataFrame) -> list[str]:
         first = [f"Of {counted(len(judges), 'judge')}, {visible_line(best['judge'])} comes closest"]
         summary = summary[summary["judge"] == best["judge"]]
     ends = "" if best["mae_lower"] != best["mae_lower"] else f" [{best['mae_lower']:.1f}, {best['mae_upper']:.1f}]"
-    said = (
+    sentence = (
         f"The judge's {visible_line(best['method'])} ratings of models held out are {best['mae']:.1f} Elo{ends} off "
         "the human ratings on average"
     )
     others = [f"{visible_line(row['method'])} {row['mae']:.1f}" for _, row in summary.iloc[1:].iterrows()]
-    return [*first, said + (f"; {', '.join(others)}" if others else "")]
+    return [*first, sentence + (f"; {', '.join(others)}" if others else "")]
 
 
 def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:

@@ -154,8 +154,8 @@ class Temperature(Result):
         if not self.converged:
             return [f"no temperature from {of}: {self.status}"]
         error = "" if np.isnan(self.standard_error) else f" (standard error {self.standard_error:.3g})"
-        said = f"beta is {self.beta:.4g}{error} logits per point, from {of}"
-        return [said if self.beta >= 0 else f"{said}: people prefer what the judge scores lower"]
+        sentence = f"beta is {self.beta:.4g}{error} logits per point, from {of}"
+        return [sentence if self.beta >= 0 else f"{sentence}: people prefer what the judge scores lower"]
 
     @property
     def converged(self) -> bool:
@@ -294,8 +294,8 @@ def _fit_groups(
     wins = np.bincount(slot, weights[rows] * towards, np.prod(shape)).reshape(shape)
     level = np.broadcast_to(np.pad(levels, (0, shape[1] - len(levels))), n.shape)
     with double_precision():
-        found = folds.temperatures(level, n, wins, float(FEWEST_BATTLES), Terms.of(0.0, TOLERANCE_LOGIT, MAX_STEPS))
-        beta, information, log_likelihood, status, n_steps = (np.asarray(x)[:n_groups] for x in found)
+        solution = folds.temperatures(level, n, wins, float(FEWEST_BATTLES), Terms.of(0.0, TOLERANCE_LOGIT, MAX_STEPS))
+        beta, information, log_likelihood, status, n_steps = (np.asarray(x)[:n_groups] for x in solution)
     fitted = used & (weights > 0)
     known = np.where(np.isfinite(beta), beta, 0.0)
     by_battle = weights[fitted], difference[fitted], targets[fitted]

@@ -84,11 +84,11 @@ def numbered(cluster: Any) -> NDArray[np.intp]:
     Raises:
         ValueError: a cluster is missing.
     """
-    given = np.asarray(cluster)
-    if given.dtype.kind in "biu":  # none is missing, and NumPy does without pandas
-        _, first, number = np.unique(given, return_index=True, return_inverse=True)
+    values = np.asarray(cluster)
+    if values.dtype.kind in "biu":  # none is missing, and NumPy does without pandas
+        _, first, number = np.unique(values, return_index=True, return_inverse=True)
         return np.argsort(np.argsort(first))[number]
-    codes, _ = pd.factorize(given)
+    codes, _ = pd.factorize(values)
     if (codes < 0).any():
         n = int((codes < 0).sum())
         raise ValueError(

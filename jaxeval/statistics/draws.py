@@ -97,10 +97,10 @@ class Draws(Result):
         first = known[np.argmax(self.estimate[known])]
         low, high = self.take(np.array([first])).interval().iloc[0]
         name = self.names[first]
-        said = ", ".join(map(visible_line, name)) if isinstance(name, tuple) else visible_line(name)
+        words = ", ".join(map(visible_line, name)) if isinstance(name, tuple) else visible_line(name)
         ends = "" if np.isnan(low) else f" ({low:.4g} to {high:.4g})"
         which = "has the largest estimate, " if len(known) > 1 else "is "
-        return [f"{said} {which}{self.estimate[first]:.4g}{ends}"]
+        return [f"{words} {which}{self.estimate[first]:.4g}{ends}"]
 
     def __post_init__(self) -> None:
         if len(self.draws) == 0:

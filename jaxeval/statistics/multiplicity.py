@@ -19,7 +19,7 @@ def checked_alpha(alpha: float) -> float:
 
 def holm(p: Float) -> Float:
     """Return p-values adjusted by Holm's steps (1979): the chance of any false alarm. NaN stay, and are not counted."""
-    return _by_steps(p, lambda own: np.maximum.accumulate(own * np.arange(len(own), 0, -1)))
+    return _by_steps(p, lambda sorted_p: np.maximum.accumulate(sorted_p * np.arange(len(sorted_p), 0, -1)))
 
 
 def benjamini_hochberg(p: Float) -> Float:
@@ -27,7 +27,12 @@ def benjamini_hochberg(p: Float) -> Float:
 
     Benjamini and Hochberg 1995, DOI 10.1111/j.2517-6161.1995.tb02031.x. NaN stay, and are not counted.
     """
-    return _by_steps(p, lambda own: np.minimum.accumulate((own * len(own) / np.arange(1, len(own) + 1))[::-1])[::-1])
+    return _by_steps(
+        p,
+        lambda sorted_p: np.minimum.accumulate((sorted_p * len(sorted_p) / np.arange(1, len(sorted_p) + 1))[::-1])[
+            ::-1
+        ],
+    )
 
 
 def _by_steps(p: Float, steps: Callable[[Float], Float]) -> Float:

@@ -49,7 +49,7 @@ def calibration_error(
         clusters: per bin, (n,) clusters of the battles; independent by default.
         level: of the interval of the error without noise.
     """
-    bins = [k for k, own in enumerate(agree) if len(own)]
+    bins = [k for k, spread in enumerate(agree) if len(spread)]
     n = np.array([len(agree[k]) for k in bins], float)
     share = n / n.sum()
     mean_p, mean_a, at_p = (np.array([x[k].mean() for k in bins]) for x in (predicted, agree, _binomial(predicted)))
@@ -57,15 +57,15 @@ def calibration_error(
         [design_effect(agree[k] - agree[k].mean(), None if clusters is None else clusters[k]) for k in bins]
     )
     shrunk_a = (n * mean_a + _PRIOR_BATTLES * mean_p) / (n + _PRIOR_BATTLES)
-    null, own = np.sqrt(at_p * effect / n), np.sqrt(shrunk_a * (1 - shrunk_a) * effect / n)
+    null, spread = np.sqrt(at_p * effect / n), np.sqrt(shrunk_a * (1 - shrunk_a) * effect / n)
     error = float(share @ np.abs(mean_a - mean_p))
     floor = float(share @ _absolute_normal(np.zeros(len(bins)), null)[0])
-    squares, noise = share @ (mean_a - mean_p) ** 2, share @ own**2
+    squares, noise = share @ (mean_a - mean_p) ** 2, share @ spread**2
     kept = np.sqrt(max(1 - noise / squares, 0.0)) if squares > 0 else 0.0
     shrunk = kept * (mean_a - mean_p)
-    mean, _ = _absolute_normal(shrunk, own)
+    mean, _ = _absolute_normal(shrunk, spread)
     debiased = error - share @ (mean - np.abs(shrunk))
-    values = error, floor, debiased, *_bounds(error, share * own, level)
+    values = error, floor, debiased, *_bounds(error, share * spread, level)
     names = "ece", "ece_floor", "ece_debiased", "ece_lower", "ece_upper"
     return {name: float(np.maximum(x, 0.0)) if bins else np.nan for name, x in zip(names, values, strict=True)}
 

@@ -67,12 +67,12 @@ class FacetDesign:
     def squares(self, values: Float) -> Float:
         """(R, K, K) sums of squares and products of (N, K) values between the levels of each effect."""
         away = self.swept(values)
-        found = [
+        squares = [
             (sums / np.bincount(effect.code)[:, None]).T @ sums
             for effect in self.effects[:-1]
             for sums in (_sums(away, effect.code),)
         ]
-        return np.stack([*found, away.T @ away])
+        return np.stack([*squares, away.T @ away])
 
     def components(self, squares: Float) -> Float:
         """(R, ...) components, negative ones as they come out, from sums of squares (R, ...)."""
@@ -103,8 +103,8 @@ class FacetDesign:
         counted = signs > 1e-9
         with np.errstate(invalid="ignore", divide="ignore"):
             total = np.tensordot(np.where(counted, signs, 0.0), strata, 1)
-            own = np.tensordot(signs, strata, 1)
-            variance = np.maximum(np.maximum(own, strata[counted].max(0)), least)
+            with_error = np.tensordot(signs, strata, 1)
+            variance = np.maximum(np.maximum(with_error, strata[counted].max(0)), least)
             fewest = 1 / self.freedom[counted].min()
             most = 8 / fewest**2
             spread = np.tensordot(signs**2 / self.freedom, strata**2, 1)
@@ -194,9 +194,9 @@ def normal_effects(covariance: Float, n: int, rng: np.random.Generator) -> Float
     """
     size, axes = np.linalg.eigh(covariance)
     axes = axes * np.sqrt(np.maximum(size, 0.0))
-    own, asked = (axes**2).sum(1), np.maximum(np.diagonal(covariance), 0.0)
+    kept, wanted = (axes**2).sum(1), np.maximum(np.diagonal(covariance), 0.0)
     drawn: Float = (
-        rng.standard_normal((n, len(size))) @ (axes * np.sqrt(asked / np.where(own > 0, own, 1.0))[:, None]).T
+        rng.standard_normal((n, len(size))) @ (axes * np.sqrt(wanted / np.where(kept > 0, kept, 1.0))[:, None]).T
     )
     return drawn
 
@@ -222,45 +222,45 @@ def sentence_of(levels: Mapping[str, int]) -> str:
 
 def warnings_of(design: FacetDesign, levels: Mapping[str, int]) -> list[str]:
     """Say which facets have too few levels, and which are nested or come together."""
-    told = []
+    messages = []
     for name, n in levels.items():
         word = visible_line(name)
         if name in design.alone:
-            told.append(
+            messages.append(
                 f"{word} has one level: how much others like it would differ cannot be known, so that there is no "
                 "interval; read the scores of a second one, or leave it out of the random facets"
             )
         elif n == 2:
-            told.append(
+            messages.append(
                 f"{word} has two levels: what it adds rests on one difference, so that intervals are long and weak; "
                 "three or more tell far more"
             )
         held = design.merged.get(name)
         if held == RESIDUAL:
-            told.append(f"every score has a {word} of its own: what it adds is in the residual")
+            messages.append(f"every score has a {word} of its own: what it adds is in the residual")
         elif held is not None:
             both = f"{word} and {visible_line(held)}"
-            told.append(f"{both} always come together: what they add is counted once, as {visible_line(held)}")
+            messages.append(f"{both} always come together: what they add is counted once, as {visible_line(held)}")
     for effect in design.effects[:-1]:
         above = [name for name in effect.within if name not in effect.factors]
         if above and effect.factors[0] in levels:
-            told.append(
+            messages.append(
                 f"{visible_line(effect.factors[0])} is nested in {named(sorted(map(visible_line, above)))}: each level "
                 "lies within one of them, and is counted so"
             )
-    return told
+    return messages
 
 
 def _freedom(effects: Sequence[Effect], spread: Float, finer: Bool, group: NDArray[np.intp], weight: Float) -> Float:
     """(R,) degrees of freedom of strata: the effective number of levels less what coarser effects take."""
     fixed = 1 / (np.bincount(group, weight) ** 2).sum()
-    found = np.zeros(len(effects))
+    freedom = np.zeros(len(effects))
     for k in sorted(range(len(effects)), key=lambda k: int(finer[:, k].sum())):
         effect = effects[k]
         inside = group.max() > 0 and crossed(effect.code, group).max() + 1 == effect.n_levels
         coarser = [j for j in range(len(effects)) if finer[j, k] and j != k]
-        found[k] = 1 / spread[k] - (fixed if inside else 1.0) - found[coarser].sum()
-    return np.maximum(found, 1.0)
+        freedom[k] = 1 / spread[k] - (fixed if inside else 1.0) - freedom[coarser].sum()
+    return np.maximum(freedom, 1.0)
 
 
 def _expected(effects: Sequence[Effect], group: NDArray[np.intp]) -> Float:
@@ -268,14 +268,14 @@ def _expected(effects: Sequence[Effect], group: NDArray[np.intp]) -> Float:
     n, sizes = len(group), np.bincount(group).astype(float)
     counts = [np.bincount(effect.code).astype(float) for effect in effects]
     by_group = [_counts(effect.code, group, len(sizes)) for effect in effects[:-1]]  # (levels, G)
-    found = np.empty((len(effects),) * 2)
+    expected = np.empty((len(effects),) * 2)
     last = len(effects) - 1
-    found[last, last] = n - len(sizes)
-    for s, own in enumerate(by_group):
-        share = own**2 / sizes
-        found[last, s] = n - float(share.sum())
-        found[s, last] = effects[s].n_levels - float((share / counts[s][:, None]).sum())
-        inner = own.T @ (own / counts[s][:, None])
+    expected[last, last] = n - len(sizes)
+    for s, counts_of_s in enumerate(by_group):
+        share = counts_of_s**2 / sizes
+        expected[last, s] = n - float(share.sum())
+        expected[s, last] = effects[s].n_levels - float((share / counts[s][:, None]).sum())
+        inner = counts_of_s.T @ (counts_of_s / counts[s][:, None])
         for r, other in enumerate(by_group):
             both = crossed(effects[s].code, effects[r].code)
             first = np.zeros(int(both.max()) + 1, np.intp)
@@ -283,10 +283,10 @@ def _expected(effects: Sequence[Effect], group: NDArray[np.intp]) -> Float:
             times, rows, columns = np.bincount(both), effects[s].code[first], effects[r].code[first]
             through = np.zeros(len(times))
             for g in range(len(sizes)):
-                through += own[rows, g] * other[columns, g] / sizes[g]
+                through += counts_of_s[rows, g] * other[columns, g] / sizes[g]
             outer = (other.T @ other) / np.outer(sizes, sizes)
-            found[s, r] = float((times * (times - 2 * through) / counts[s][rows]).sum() + (inner * outer).sum())
-    return found
+            expected[s, r] = float((times * (times - 2 * through) / counts[s][rows]).sum() + (inner * outer).sum())
+    return expected
 
 
 def _coded(code: NDArray[np.intp]) -> NDArray[np.intp]:

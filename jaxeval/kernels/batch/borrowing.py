@@ -58,7 +58,7 @@ def _belief(
     """The mode, of P = 2 M parameters (theta, then e), and the belief about the category."""
     active, m = split.active, len(split.active)
     moves = jnp.concatenate([active, active])
-    own, others = (PairTable(wins + wins.T, row_sums(wins)) for wins in (split.own, split.others))
+    pairs, others = (PairTable(wins + wins.T, row_sums(wins)) for wins in (split.own, split.others))
 
     def strengths(x: Array) -> tuple[Array, Array]:
         return x[:m] + spread * x[m:], x[:m]
@@ -66,14 +66,14 @@ def _belief(
     def matrix(x: Array) -> tuple[Array, Array, Array]:
         """The information made `regular`; the curvature that this gave the common shift; the category's information."""
         of_own, of_others = strengths(x)
-        mine = information(Link.LOGIT, of_own, own, jnp.zeros(()))
+        mine = information(Link.LOGIT, of_own, pairs, jnp.zeros(()))
         both = mine + information(Link.LOGIT, of_others, others, jnp.zeros(()))
         table = jnp.block([[both, spread * mine], [spread * mine, spread**2 * mine + jnp.eye(m)]])
         return *regular(table, moves, m, jnp.zeros(())), mine
 
     def step(x: Array) -> tuple[Array, Array]:
         of_own, of_others = strengths(x)
-        mine = pair_tables.gradient(Link.LOGIT, of_own, own, jnp.zeros(()))
+        mine = pair_tables.gradient(Link.LOGIT, of_own, pairs, jnp.zeros(()))
         both = mine + pair_tables.gradient(Link.LOGIT, of_others, others, jnp.zeros(()))
         grad = jnp.where(moves, jnp.concatenate([both, spread * mine - x[m:]]), 0.0)
         change = solved(matrix(x)[0], grad)
@@ -91,12 +91,12 @@ def _belief(
     n_active = jnp.maximum(jnp.sum(active), 2)
     # The diagonal of covariance times own information is 0 if the category tells nothing of a model. It is at most
     # (n - 1) / n, as all strengths have mean zero.
-    told = jnp.sum(covariance * mine, 1) * n_active / (n_active - 1)
+    known = jnp.sum(covariance * mine, 1) * n_active / (n_active - 1)
     return end.theta, Belief(
         mean=centred(of_own, active),
         covariance=covariance,
         evidence=log_likelihood - 0.5 * (jnp.sum(end.theta[m:] ** 2) + log_det - jnp.log(shift)),
-        borrowed=jnp.where(active, 1 - jnp.clip(told, 0.0, 1.0), 1.0),
+        borrowed=jnp.where(active, 1 - jnp.clip(known, 0.0, 1.0), 1.0),
         status=end.status,
         n_steps=end.n_steps,
         grad_norm=end.grad_norm,

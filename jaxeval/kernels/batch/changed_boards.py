@@ -71,9 +71,9 @@ def shares_of_ties(
     expected: Float[Array, "*shape"], n: Num[Array, "*shape"], ties: Num[Array, "*shape"], odds: Float[Array, "*odds"]
 ) -> Float[Array, "*shape"]:
     """Each pair's own share of ties; with few votes it is drawn to what the ``expected`` share of points suggests."""
-    own = (ties + TIE_PRIOR * tie_share(expected, odds)) / (n + TIE_PRIOR)
+    smoothed = (ties + TIE_PRIOR * tie_share(expected, odds)) / (n + TIE_PRIOR)
     most = 1 - abs(2 * expected - 1)
-    return (own + most - abs(own - most)) / 2  # the lesser one
+    return (smoothed + most - abs(smoothed - most)) / 2  # the lesser one
 
 
 def vote_variance(
@@ -102,8 +102,8 @@ def measures(
     share = (points + 0.5) / (n + 1)
     log_odds = jnp.where(met, jnp.log(share / (1 - share)), 0.0)
     steep = share * (1 - share)
-    own = vote_variance(share, n, ties, design.tie_odds)
-    error = jnp.where(met, own / jnp.where(met, n * steep**2, 1.0), jnp.inf)
+    of_vote = vote_variance(share, n, ties, design.tie_odds)
+    error = jnp.where(met, of_vote / jnp.where(met, n * steep**2, 1.0), jnp.inf)
     a, b, c = design.triads
     weighted = design.weight * log_odds
     i = jnp.arange(len(theta))
@@ -122,10 +122,10 @@ def measures(
     )
 
 
-def _surprise(found: Float[Array, "Q"], expected: Float[Array, "Q"]) -> Float[Array, "Q"]:
+def _surprise(observed: Float[Array, "Q"], expected: Float[Array, "Q"]) -> Float[Array, "Q"]:
     """It is found * log(found / expected), and 0 where either is 0."""
-    there = (found > 0) & (expected > 0)
-    return jnp.where(there, found * jnp.log(jnp.where(there, found, 1.0) / jnp.where(there, expected, 1.0)), 0.0)
+    there = (observed > 0) & (expected > 0)
+    return jnp.where(there, observed * jnp.log(jnp.where(there, observed, 1.0) / jnp.where(there, expected, 1.0)), 0.0)
 
 
 def misfit(measured: Measures, status: Int8[Array, ""]) -> Misfit:
@@ -187,12 +187,12 @@ def refit(board: FullBoard, change: Change, terms: Terms, newton: bool) -> Chang
     table = PairTable(n, score)
     active = row_sums(n) > _NO_VOTES
     if newton:
-        found = dense_solve.newton(Link.LOGIT, table, active, terms, change.start)
+        solution = dense_solve.newton(Link.LOGIT, table, active, terms, change.start)
     else:
         gradient = partial(pair_tables.gradient, Link.LOGIT, ridge=terms.ridge)
-        found = dense_solve.chord(gradient, table, change.start, board.inverse, terms)
-    difference = jnp.zeros_like(found.theta).at[change.above].add(1.0).at[change.below].add(-1.0)
-    v = pair_tables.curvature(Link.LOGIT, found.theta, table)
+        solution = dense_solve.chord(gradient, table, change.start, board.inverse, terms)
+    difference = jnp.zeros_like(solution.theta).at[change.above].add(1.0).at[change.below].add(-1.0)
+    v = pair_tables.curvature(Link.LOGIT, solution.theta, table)
     diagonal = row_sums(v)
     pull = newton_cg_step(
         lambda p: diagonal * p - jnp.matmul(v, p, precision="highest"),
@@ -201,8 +201,8 @@ def refit(board: FullBoard, change: Change, terms: Terms, newton: bool) -> Chang
         difference,
     )
     rated = active[change.above] & active[change.below]
-    status = jnp.where(rated, found.status, jnp.int8(Status.TOO_FEW))
-    return Changed(found.theta, status, found.n_steps, found.grad_norm, pull)
+    status = jnp.where(rated, solution.status, jnp.int8(Status.TOO_FEW))
+    return Changed(solution.theta, status, solution.n_steps, solution.grad_norm, pull)
 
 
 @program("mesh", "newton")
@@ -212,8 +212,8 @@ def refit_changed(
     """Refits with the ``changes`` (numbers), as `refit`: leading axes (devices, T, R)."""
 
     def chunk(numbers: Array, board: FullBoard, changes: Change, terms: Terms) -> Changed:
-        own = jax.tree.map(lambda x: x[numbers], changes)
-        return jax.vmap(lambda change: refit(board, change, terms, newton))(own)
+        chosen = jax.tree.map(lambda x: x[numbers], changes)
+        return jax.vmap(lambda change: refit(board, change, terms, newton))(chosen)
 
     return over_lanes(chunk, mesh, chunks, (board, changes, terms))
 

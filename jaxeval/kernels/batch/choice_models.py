@@ -94,8 +94,8 @@ def newton(
 
 def _unit(gauge: Float[Array, "U P"], moves: Bool[Array, "P R"]) -> Float[Array, "R U P"]:
     """The vectors of the ``gauge`` among what ``moves``, of length 1."""
-    own = gauge[:, :, None] * moves
-    return (own / jnp.sqrt(jnp.maximum(jnp.sum(own**2, 1, keepdims=True), 1e-300))).transpose(2, 0, 1)
+    directions = gauge[:, :, None] * moves
+    return (directions / jnp.sqrt(jnp.maximum(jnp.sum(directions**2, 1, keepdims=True), 1e-300))).transpose(2, 0, 1)
 
 
 def chord(

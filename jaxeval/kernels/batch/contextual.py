@@ -407,8 +407,8 @@ def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solu
                 return add_score(block, total, along, None, n_models)
             return add_score(block, total, along + of_rows.zt[t] * p[-1], of_rows.zt[t] * z, n_models)
 
-        found = over_blocks(rows, add, jnp.zeros(p.shape)) + 2 * ridge[:, None] * p
-        return jnp.where(moves, found.at[-1].add(of_rows.tt * p[-1]), 0.0)
+        curved = over_blocks(rows, add, jnp.zeros(p.shape)) + 2 * ridge[:, None] * p
+        return jnp.where(moves, curved.at[-1].add(of_rows.tt * p[-1]), 0.0)
 
     def step(phi: Array) -> tuple[Array, Array]:
         grad, diagonal, of_rows = curvature(phi)

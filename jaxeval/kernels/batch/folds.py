@@ -187,11 +187,14 @@ def fold(full: FullFit, scores: Scores, held_out: Integer[Array, ""], terms: Ter
         kept = full.active & (jnp.arange(len(score)) != held_out)
         rest = jnp.where(kept[:, None] & kept, full.n, 0.0)
         table = PairTable(rest, jnp.where(kept, score, 0.0))
-        found, start = dense_solve.newton(Link.LOGIT, table, kept & jnp.any(rest > 0, 1), terms), jnp.zeros_like(start)
+        anchored, start = (
+            dense_solve.newton(Link.LOGIT, table, kept & jnp.any(rest > 0, 1), terms),
+            jnp.zeros_like(start),
+        )
     else:
-        found = anchors(full, score, held_out, terms)
-    own = rating(found.theta, full.n[held_out], scores.total[held_out], start, terms)
-    return HeldOut(found.theta, own.theta, jnp.maximum(found.status, own.status))
+        anchored = anchors(full, score, held_out, terms)
+    rated = rating(anchored.theta, full.n[held_out], scores.total[held_out], start, terms)
+    return HeldOut(anchored.theta, rated.theta, jnp.maximum(anchored.status, rated.status))
 
 
 class OwnProblem(NamedTuple):
@@ -208,20 +211,20 @@ class OwnProblem(NamedTuple):
     start: Float[Array, "... K"]
 
 
-def own_sums(own: OwnProblem, draws: UInt8[Array, "R Q"]) -> tuple[Float64[Array, "R M"], Float64[Array, "R K"]]:
+def own_sums(problem: OwnProblem, draws: UInt8[Array, "R Q"]) -> tuple[Float64[Array, "R M"], Float64[Array, "R K"]]:
     """Battles by opponent, and scores by target map, from draws of units; exact but for the last digits.
 
     A target is split into a multiple of ``step``, a multiple of its square, and a rest. In single precision the sums
     of the first two are exact, in any order, and the rest is too small to count.
     """
-    if own.unit is not None:
-        draws = draws[:, own.unit]
-    coarse = jnp.round(own.target / own.step) * own.step
-    fine = jnp.round((own.target - coarse) / own.step**2) * own.step**2
-    parts = jnp.concatenate([coarse, fine, own.target - coarse - fine], axis=1).astype(jnp.float32)
-    found = jnp.matmul(draws.astype(jnp.float32), parts, precision="highest").astype(jnp.float64)
-    of_coarse, of_fine, rest = jnp.split(found, 3, axis=1)
-    return sums_between(draws, own.first, own.end), of_coarse + of_fine + rest
+    if problem.unit is not None:
+        draws = draws[:, problem.unit]
+    coarse = jnp.round(problem.target / problem.step) * problem.step
+    fine = jnp.round((problem.target - coarse) / problem.step**2) * problem.step**2
+    parts = jnp.concatenate([coarse, fine, problem.target - coarse - fine], axis=1).astype(jnp.float32)
+    sums = jnp.matmul(draws.astype(jnp.float32), parts, precision="highest").astype(jnp.float64)
+    of_coarse, of_fine, rest = jnp.split(sums, 3, axis=1)
+    return sums_between(draws, problem.first, problem.end), of_coarse + of_fine + rest
 
 
 def sums_between(draws: UInt8[Array, "R Q"], first: Int32[Array, "M"], end: Int32[Array, "M"]) -> Float64[Array, "R M"]:
@@ -306,9 +309,9 @@ def hold_out(
         full, targets = problem
 
         def soft() -> Scores:
-            own = jax.tree.map(lambda x: x[targets.of_set], judged)
+            shared = jax.tree.map(lambda x: x[targets.of_set], judged)
             betas = beta[targets.of_set, folds]
-            return jax.vmap(lambda b, fold: Scores.of(soft_wins(own, b, full.n), fold))(betas, folds)
+            return jax.vmap(lambda b, fold: Scores.of(soft_wins(shared, b, full.n), fold))(betas, folds)
 
         def fixed() -> Scores:
             return jax.vmap(lambda fold: Scores.of(targets.wins, fold))(folds)
@@ -336,13 +339,15 @@ class OwnResamples(NamedTuple):
 
 
 @program("mesh")
-def own_resamples(own: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks) -> OwnResamples:
+def own_resamples(
+    problem: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
+) -> OwnResamples:
     """Resamples of models, G of which are a slice: one draws after the other, and all of them iterate together."""
 
-    def chunk(own: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
-        def drawn(own: OwnProblem) -> tuple[Array, Array]:
-            draws = resample.singles(own.units, len(own.target), seed, own.stream, numbers)
-            return own_sums(own, draws)
+    def chunk(problem: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
+        def drawn(problem: OwnProblem) -> tuple[Array, Array]:
+            draws = resample.singles(problem.units, len(problem.target), seed, problem.stream, numbers)
+            return own_sums(problem, draws)
 
         def one_model(n: Array, score: Array, anchors: Array, start: Array) -> solve.Solution:
             def one_map(anchors: Array, score: Array, start: Array) -> solve.Solution:
@@ -350,8 +355,8 @@ def own_resamples(own: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: 
 
             return jax.vmap(one_map, out_axes=1)(anchors, score.T, start)
 
-        n, score = lax.map(drawn, own)
-        found = jax.vmap(one_model, out_axes=1)(n, score, own.anchors, own.start)
-        return OwnResamples(found.theta, found.status)
+        n, score = lax.map(drawn, problem)
+        solution = jax.vmap(one_model, out_axes=1)(n, score, problem.anchors, problem.start)
+        return OwnResamples(solution.theta, solution.status)
 
-    return over_lanes(chunk, mesh, chunks, (seed, terms), own)
+    return over_lanes(chunk, mesh, chunks, (seed, terms), problem)

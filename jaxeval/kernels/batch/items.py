@@ -99,7 +99,7 @@ def _product(matrix: Float[Array, "M I"], vector: Float[Array, "I"]) -> Float[Ar
     return jnp.matmul(matrix, vector, precision="highest")
 
 
-def _item_sums(responses: Responses, now: Parameters, own: Posterior) -> tuple[Array, Array]:
+def _item_sums(responses: Responses, now: Parameters, abilities: Posterior) -> tuple[Array, Array]:
     """Sums over the models of expected successes times 1 and t (2, I), and of p (1 - p) times 1, t and t^2 (3, I)."""
 
     def add(sums: tuple[Array, Array], node: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
@@ -110,8 +110,8 @@ def _item_sums(responses: Responses, now: Parameters, own: Posterior) -> tuple[A
         steep = jnp.matmul(powers, expected * (1 - p), precision="highest")
         return (sums[0] + jnp.matmul(powers[:2], expected, precision="highest"), sums[1] + steep), None
 
-    none = jnp.zeros((2, len(now.slope)), own.mean.dtype), jnp.zeros((3, len(now.slope)), own.mean.dtype)
-    return lax.scan(add, none, (own.ability, own.share))[0]
+    none = jnp.zeros((2, len(now.slope)), abilities.mean.dtype), jnp.zeros((3, len(now.slope)), abilities.mean.dtype)
+    return lax.scan(add, none, (abilities.ability, abilities.share))[0]
 
 
 def spread_of_slopes(responses: Responses, now: Parameters, weight: Num[Array, "I"]) -> Float[Array, ""]:
@@ -121,9 +121,9 @@ def spread_of_slopes(responses: Responses, now: Parameters, weight: Num[Array, "
     s^2 the variance of slopes: s^2 = sum(g^2 - v) / sum(v^2). One standard error of equal slopes, sqrt(2 / sum(v^2)),
     is taken off, or all: of few models a spread that is too small costs less than one that is too large.
     """
-    own = posterior(responses, now, weight)
-    (expected, moment), (flat, tilt, bend) = _item_sums(responses, now, own)
-    powers = jnp.stack([jnp.ones_like(own.mean), own.mean]) * responses.is_model
+    abilities = posterior(responses, now, weight)
+    (expected, moment), (flat, tilt, bend) = _item_sums(responses, now, abilities)
+    powers = jnp.stack([jnp.ones_like(abilities.mean), abilities.mean]) * responses.is_model
     solved, along = jnp.matmul(powers, responses.score, precision="highest")
     share = tilt / jnp.maximum(flat, 1e-12)
     score, information = along - moment - share * (solved - expected), bend - share * tilt
@@ -143,9 +143,9 @@ def change(
     back to N(0, 1), and the items follow (parameter expansion, Liu, Rubin and Wu 1998, DOI 10.1093/biomet/85.4.755).
     EM by itself does this slowly. Items of weight 0 stay as they are.
     """
-    own, is_model = posterior(responses, now, weight), responses.is_model
-    mean = own.mean
-    (expected, moment), (flat, tilt, bend) = _item_sums(responses, now, own)
+    abilities, is_model = posterior(responses, now, weight), responses.is_model
+    mean = abilities.mean
+    (expected, moment), (flat, tilt, bend) = _item_sums(responses, now, abilities)
     powers = jnp.stack([jnp.where(is_model, 1.0, 0.0), jnp.where(is_model, mean, 0.0)])
     solved, along = jnp.matmul(powers, responses.score, precision="highest")
     drawn = weight > 0
@@ -165,7 +165,7 @@ def change(
     slope, intercept = now.slope + shrink * a, now.intercept + shrink * d
     n = jnp.sum(is_model)
     shift = jnp.sum(jnp.where(is_model, mean, 0.0)) / n
-    scale = jnp.sqrt(jnp.sum(jnp.where(is_model, (mean - shift) ** 2 + own.spread**2, 0.0)) / n)
+    scale = jnp.sqrt(jnp.sum(jnp.where(is_model, (mean - shift) ** 2 + abilities.spread**2, 0.0)) / n)
     new = Parameters(
         mean=jnp.where(is_model, (mean - shift) / scale, now.mean),
         slope=jnp.where(drawn, slope * scale, now.slope),
@@ -219,12 +219,12 @@ def evaluator_resamples(
     def chunk(
         numbers: Array, scores: Array | ItemTotals, gold: Array, arguments: tuple[Any, ...], counts: tuple[Array, ...]
     ) -> Any:
-        own = counts[0][numbers, : len(gold)].astype(jnp.float64)
+        weights = counts[0][numbers, : len(gold)].astype(jnp.float64)
         if isinstance(scores, ItemTotals):
             lanes, along = _item_scores(scores, len(gold), counts[1][numbers]), 0
         else:
             lanes, along = scores, None
-        return jax.vmap(lambda x, c: measure(x, gold, c, *arguments), in_axes=(along, 0))(lanes, own)
+        return jax.vmap(lambda x, c: measure(x, gold, c, *arguments), in_axes=(along, 0))(lanes, weights)
 
     return over_lanes(chunk, mesh, chunks, (scores, gold, arguments, counts))
 

@@ -68,8 +68,8 @@ class PanelModel(LaneModel):
                 (places[j] * p + places[k], weight * slopes[j] * slopes[k]) for j in range(4) for k in range(j + 1)
             ]
             half = added(jnp.zeros((p * p, phi.shape[1])), *parts).T.reshape(-1, p, p)
-            own = 2 * ridge - jnp.diagonal(half, axis1=-2, axis2=-1)
-            return half + jnp.swapaxes(half, -1, -2) + own[..., None] * jnp.eye(p)
+            diagonal = 2 * ridge - jnp.diagonal(half, axis1=-2, axis2=-1)
+            return half + jnp.swapaxes(half, -1, -2) + diagonal[..., None] * jnp.eye(p)
 
         return LaneDerivatives(gradient, information)
 
@@ -77,8 +77,8 @@ class PanelModel(LaneModel):
         """Look for separated models: verdicts on them are left out, and so are judges without any other verdicts."""
         wins = self.win_tables(problem.data.occasions, counts)
         standing = jax.vmap(lambda wins: connectivity.standing(wins, jnp.asarray(problem.main)))(wins)
-        found = rated(standing, ridge[0]).T & problem.moves[: self.models, None]
-        counts, moves = self.among(problem.data.occasions, counts, found, problem.moves)
+        active = rated(standing, ridge[0]).T & problem.moves[: self.models, None]
+        counts, moves = self.among(problem.data.occasions, counts, active, problem.moves)
         return Resampled(counts, moves, standing, jnp.ones(counts.shape[-1], bool))
 
     def win_tables(self, data: Contests, counts: Float[Array, "2 C R"]) -> Float[Array, "R M M"]:
@@ -92,6 +92,6 @@ class PanelModel(LaneModel):
         self, data: Contests, counts: Float[Array, "2 C R"], active: Bool[Array, "M R"], moves: Bool[Array, "P"]
     ) -> tuple[Float[Array, "2 C R"], Bool[Array, "P R"]]:
         """Return the verdicts between ``active`` models, and what moves in each lane: no judge without verdicts."""
-        own = jnp.where(active[data.first] & active[data.second], counts, 0.0)
-        seen = added(jnp.zeros((self.judges, active.shape[1])), (data.judge, own[0] + own[1])) > 0
-        return own, moves[:, None] & jnp.concatenate([active, seen, seen])
+        kept = jnp.where(active[data.first] & active[data.second], counts, 0.0)
+        seen = added(jnp.zeros((self.judges, active.shape[1])), (data.judge, kept[0] + kept[1])) > 0
+        return kept, moves[:, None] & jnp.concatenate([active, seen, seen])

@@ -128,12 +128,12 @@ def set_sums(choices: Choices, values: Float[Array, "M R"]) -> list[Float[Array,
 def item_sums(choices: Choices, values: list[Float[Array, "_ R"]], n_items: int) -> Float[Array, "{n_items} R"]:
     """For every item, the sum over the sets that hold it of their ``values``, which are given by width."""
 
-    def of_width(total: Array, items: Array, own: Array) -> Array:
-        return _over_places(items, lambda sums, item: sums.at[item].add(own, mode="promise_in_bounds"), total)
+    def of_width(total: Array, items: Array, weight: Array) -> Array:
+        return _over_places(items, lambda sums, item: sums.at[item].add(weight, mode="promise_in_bounds"), total)
 
     total = jnp.zeros((n_items, values[0].shape[1]))
-    for items, own in zip(choices.sets, values, strict=True):
-        total = of_width(total, jnp.asarray(items), own)
+    for items, weight in zip(choices.sets, values, strict=True):
+        total = of_width(total, jnp.asarray(items), weight)
     return total
 
 
@@ -155,10 +155,10 @@ def slope(choices: Choices, counts: Counts, rated: Rated, theta: Float[Array, "M
     mass = jnp.where(rated.active, jnp.exp(theta), 0.0)
     sums = set_sums(choices, jnp.where(rated.above, jnp.inf, mass))
     per_sum = [jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1.0), 0.0) for total in sums]
-    share = [times * own for times, own in zip(counts.times, per_sum, strict=True)]
+    share = [times * inverse for times, inverse in zip(counts.times, per_sum, strict=True)]
     expected = mass * item_sums(choices, share, len(theta))
     grad = jnp.where(rated.active, counts.chosen - expected - 2 * ridge * theta, 0.0)
-    return Slope(grad, expected, mass, [s * own for s, own in zip(share, per_sum, strict=True)])
+    return Slope(grad, expected, mass, [s * inverse for s, inverse in zip(share, per_sum, strict=True)])
 
 
 def product(choices: Choices, at: Slope, p: Float[Array, "M R"], ridge: Num[Array, ""]) -> Float[Array, "M R"]:
@@ -170,8 +170,8 @@ def product(choices: Choices, at: Slope, p: Float[Array, "M R"], ridge: Num[Arra
 
 def diagonal(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "M R"]:
     """Diagonal of the information, for items that move."""
-    own = at.expected - at.mass**2 * item_sums(choices, at.bend, len(at.mass))
-    return jnp.where(at.mass > 0, jnp.maximum(own, 0.0) + 2 * ridge, 0.0)
+    curvature = at.expected - at.mass**2 * item_sums(choices, at.bend, len(at.mass))
+    return jnp.where(at.mass > 0, jnp.maximum(curvature, 0.0) + 2 * ridge, 0.0)
 
 
 def information(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "R M M"]:
@@ -200,12 +200,12 @@ def newton_cg(choices: Choices, counts: Counts, rated: Rated, base: ItemBase, te
 
     def step(theta: Array) -> tuple[Array, Array]:
         at = slope(choices, counts, rated, theta, terms.ridge)
-        own = diagonal(choices, at, terms.ridge)
-        apply = solve.preconditioner(base.inverse, base.diagonal, own, terms.ridge, n_items)
+        curvature = diagonal(choices, at, terms.ridge)
+        apply = solve.preconditioner(base.inverse, base.diagonal, curvature, terms.ridge, n_items)
         change = solve.newton_cg_step(
             lambda p: product(choices, at, p, terms.ridge),
             lambda r: jnp.where(rated.active, apply(r), 0.0),
-            own,
+            curvature,
             at.grad,
         )
         return capped(change), at.grad
@@ -242,9 +242,9 @@ def fit_rankings(
     It also returns the pseudo-inverse of the information, and the diagonal of the information itself.
     """
     m = len(is_item)
-    own = counted_choices(choices, count[:, None].astype(float), m)
+    counts = counted_choices(choices, count[:, None].astype(float), m)
     rated = rated_items(standing[:, None], is_item, terms)
-    of_lane = lane_derivatives(choices, own, rated, terms.ridge)
+    of_lane = lane_derivatives(choices, counts, rated, terms.ridge)
     end = newton(of_lane, jnp.zeros((m, 1)), rated, terms)
     (matrix,), active = of_lane.information(end.theta), rated.active[:, 0]
     inverse = pseudo_inverse(matrix, active, m, terms.ridge)
@@ -268,13 +268,13 @@ def refit_rankings(
     count = count_rankings(problem, form, seed, numbers)
     standing = _standing(choices, count, jnp.asarray(problem.main))
     rated = rated_items(standing, problem.moves, terms)
-    own = counted_choices(choices, count, len(base.theta))
-    of_lanes = lane_derivatives(choices, own, rated, terms.ridge)
+    counts = counted_choices(choices, count, len(base.theta))
+    of_lanes = lane_derivatives(choices, counts, rated, terms.ridge)
     if form.solver == Solver.CHORD:
         alike = jnp.all(rated.active == (base.diagonal > 0)[:, None], 0)
         end = choice_models.chord(of_lanes.gradient, base.theta, base.inverse, alike, terms)
     elif form.solver == Solver.NEWTON_CG:
-        end = newton_cg(choices, own, rated, base, terms)
+        end = newton_cg(choices, counts, rated, base, terms)
     else:
         end = newton(of_lanes, jnp.zeros(rated.active.shape), rated, terms)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing.T)

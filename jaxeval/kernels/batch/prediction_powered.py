@@ -167,16 +167,16 @@ def without_optimum(
     def search(standing: Array) -> Array:
         rated = (standing == Standing.IDENTIFIED).astype(n.dtype)
         # Products leave out the others in less time than tables without them are made.
-        own, won = (rated * jnp.matmul(table, rated, precision="highest") for table in (n, points))
-        nothing = 1e-9 * own  # rounding of sums that cancel
-        below, above = won <= nothing, own - won <= nothing
+        met, won = (rated * jnp.matmul(table, rated, precision="highest") for table in (n, points))
+        nothing = 1e-9 * met  # rounding of sums that cancel
+        below, above = won <= nothing, met - won <= nothing
         outside = jnp.where(below & above, Standing.INCOMPARABLE, jnp.where(below, Standing.BELOW, Standing.ABOVE))
         leaves = (standing == Standing.IDENTIFIED) & (below | above)
         return jnp.where(leaves, outside, standing).astype(jnp.int8)
 
     def advance(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        found = search(state[0])
-        return found, jnp.any(found != state[0])
+        group = search(state[0])
+        return group, jnp.any(group != state[0])
 
     standing, _ = lax.while_loop(lambda state: state[1], advance, (standing, jnp.bool_(True)))
     rated = standing == Standing.IDENTIFIED
@@ -212,19 +212,19 @@ def fit_powered(
     It also returns the standing of all, the pseudo-inverse of the information, and the diagonal of the information
     itself.
     """
-    table, found = _table(n, points, standing, terms)
-    active = rated(found, terms.ridge) & is_model
+    table, standings = _table(n, points, standing, terms)
+    active = rated(standings, terms.ridge) & is_model
     end = dense_solve.newton(Link.LOGIT, table, active, terms, jnp.zeros(len(n)))
-    return end, found, *dense_solve.inverse_information(Link.LOGIT, end.theta, table, terms.ridge, active)
+    return end, standings, *dense_solve.inverse_information(Link.LOGIT, end.theta, table, terms.ridge, active)
 
 
 def _table(
     n: Float[Array, "M M"], points: Float[Array, "M M"], standing: Int8[Array, "M"], terms: Terms
 ) -> tuple[PairTable, Int8[Array, "M"]]:
     """What is fitted, and the standing of all models: with a ridge nobody is left out."""
-    less, own, found = without_optimum(n, points, standing)
+    less, more, standings = without_optimum(n, points, standing)
     held = terms.ridge > 0
-    return PairTable(jnp.where(held, n, less), row_sums(jnp.where(held, points, own))), found
+    return PairTable(jnp.where(held, n, less), row_sums(jnp.where(held, points, more))), standings
 
 
 def powered_sums(
@@ -273,9 +273,9 @@ def _solve(
     ``first`` are the points of each pair's first model.
     """
     i = jnp.arange(len(n))
-    own = jnp.where(i[:, None] < i, first, n - first)
+    result = jnp.where(i[:, None] < i, first, n - first)
     # Models compare as soon as they met: their points may lie outside of what battles can give.
-    table, standing = _table(n, own, connectivity.standing(n, jnp.asarray(problem.main)), terms)
+    table, standing = _table(n, result, connectivity.standing(n, jnp.asarray(problem.main)), terms)
     active = rated(standing, terms.ridge)
     if form.solver == Solver.NEWTON:
         end = dense_solve.newton(Link.LOGIT, table, active, terms, problem.start)

@@ -60,8 +60,8 @@ def over_lanes(
         # Jitted, so that it is traced only once, for the shapes and for the loop.
         @partial(jax.jit, inline=True)
         def one(t: Array) -> Any:
-            own = () if problems is None else (jax.tree.map(lambda x: x[slices[t]], problems),)
-            return chunk(*own, numbers[t], *shared)
+            problem = () if problems is None else (jax.tree.map(lambda x: x[slices[t]], problems),)
+            return chunk(*problem, numbers[t], *shared)
 
         def run(t: Array, results: Any) -> Any:
             return jax.tree.map(lambda all_, found: all_.at[t].set(found), results, one(t))
@@ -117,8 +117,8 @@ class Program(Generic[T]):
         """Run it."""
         bound, store = self.signature.bind(*args, **kwargs), _store
         bound.apply_defaults()
-        found: T = self._own(bound)(*args, **kwargs) if store is None else store.call(self, bound)
-        return found
+        result: T = self._own(bound)(*args, **kwargs) if store is None else store.call(self, bound)
+        return result
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The results as shapes; a program that was called before is not traced again for them."""
@@ -126,9 +126,9 @@ class Program(Generic[T]):
         if _store is None:
             bound.apply_defaults()
             return self._own(bound).eval_shape(*args, **kwargs)
-        given = bound.arguments
-        others = {name: value for name, value in given.items() if name not in self.static_argnames}
-        return jax.eval_shape(lambda others: self(**{**given, **others}), others)
+        arguments = bound.arguments
+        others = {name: value for name, value in arguments.items() if name not in self.static_argnames}
+        return jax.eval_shape(lambda others: self(**{**arguments, **others}), others)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.jitted, name)
@@ -157,19 +157,19 @@ class Program(Generic[T]):
 
         @wraps(function)
         def one(*args: Any, **kwargs: Any) -> T:
-            found: T = function(*args, **kwargs)
-            return found
+            result: T = function(*args, **kwargs)
+            return result
 
         return jax.jit(one, static_argnames=self.static_argnames, compiler_options=options)
 
     def of_others(self, static: Mapping[str, Any]) -> Wrapped:
         """The jitted function of all arguments but the ``static`` ones, which are given."""
-        own = self._anew()
+        anew = self._anew()
 
         def function(others: Mapping[str, Any]) -> T:
             bound = BoundArguments(self.signature, {**static, **others})
-            found: T = own(*bound.args, **bound.kwargs)
-            return found
+            result: T = anew(*bound.args, **bound.kwargs)
+            return result
 
         return jitted(function, self)
 
@@ -226,10 +226,10 @@ def compiled(key: Key, make: Callable[[], Wrapped]) -> Wrapped:
         MemoryLimitError: this process may hardly have more mappings of memory.
     """
     with _lock:
-        found: Wrapped | None = _compiled.get(key)
-        if found is not None:
+        known: Wrapped | None = _compiled.get(key)
+        if known is not None:
             _compiled.move_to_end(key)
-            return found
+            return known
     _make_room()
     made = make()
     with _lock:
@@ -258,10 +258,10 @@ def free_programs() -> int:
 
 def _free(keys: list[Key]) -> int:
     with _lock:
-        found = [one for key in keys if (one := _compiled.pop(key, None)) is not None]
-    for one in found:
+        freed = [one for key in keys if (one := _compiled.pop(key, None)) is not None]
+    for one in freed:
         one.clear_cache()
-    return len(found)
+    return len(freed)
 
 
 def _make_room() -> None:

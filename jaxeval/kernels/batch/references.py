@@ -182,12 +182,12 @@ def strengths(n: Float[Array, "K M"], points: Float[Array, "K M"], terms: solve.
         p = probability(Link.LOGIT, theta[:n_models, None] - theta[n_models:])
         excess, v = points - n * p, n * p * (1 - p)
         grad = jnp.concatenate([jnp.sum(excess, 1), -jnp.sum(excess, 0)]) - 2 * ridge * theta
-        own = jnp.sum(v, 1) + 2 * ridge
-        scaled = v / own[:, None]
+        total = jnp.sum(v, 1) + 2 * ridge
+        scaled = v / total[:, None]
         schur = jnp.diag(jnp.sum(v, 0) + 2 * ridge) - jnp.matmul(v.T, scaled, precision="highest")
         right = grad[n_models:] + jnp.matmul(scaled.T, grad[:n_models], precision="highest")
         of_references = solve.solved(schur, right)
-        of_models = (grad[:n_models] + jnp.matmul(v, of_references, precision="highest")) / own
+        of_models = (grad[:n_models] + jnp.matmul(v, of_references, precision="highest")) / total
         change = jnp.concatenate([of_models, of_references])
         return solve.capped(change), grad
 
@@ -334,10 +334,10 @@ def _same_models(
 
 
 def _study(
-    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, own: Resample
+    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, drawn: Resample
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
     """One resample, or the full data: references with all votes, and repeats under budgets."""
-    number, draws, gold = own
+    number, draws, gold = drawn
     count = jnp.where(number < 0, problem.votes.battles, resampled(problem.votes, draws))
     items = None if problem.shared is None else jnp.where(number < 0, 1, draws.reshape(-1)[problem.shared.unit])
 
@@ -360,9 +360,9 @@ def _study(
         key = squares.stream_key(settings.seed, problem.votes_stream, number, q)
         scores = _drawn_scores(problem, count, items, settings, key)
         lanes = scores.transpose(1, 0, 2).reshape(len(gold), -1)  # (M, B S)
-        found = rank_agreement.agreement(lanes, gold, settings.deltas)
-        tau = rank_agreement.tau_b(found)
-        values = (jnp.ones_like(tau), tau, tau**2, rank_agreement.misordered(found), found.pairs)
+        counts = rank_agreement.agreement(lanes, gold, settings.deltas)
+        tau = rank_agreement.tau_b(counts)
+        values = (jnp.ones_like(tau), tau, tau**2, rank_agreement.misordered(counts), counts.pairs)
         add = BudgetSums(*(jnp.where(jnp.isnan(tau), 0.0, x).reshape(shape) for x in values))
         same = _same_models(scores, gold, problem.members) if shape_of_sets[1] else sums[1]
         return jax.tree.map(jnp.add, sums, (add, same))

@@ -175,8 +175,8 @@ def refit_program(
         def of_lanes(numbers: Array, problem: Any, seed: Array, terms: Terms) -> Refits:
             return chunk(problem, form, seed, terms, numbers)
 
-        found: Refits = over_lanes(of_lanes, mesh, chunks, (ready(problem, form), seed, terms))
-        return found
+        refits_of_lanes: Refits = over_lanes(of_lanes, mesh, chunks, (ready(problem, form), seed, terms))
+        return refits_of_lanes
 
     for name in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(refits, name, getattr(chunk, name))

@@ -154,13 +154,13 @@ def gradient(
     n, wins, score = battles
     if link == Link.LOGIT:
         e = jnp.exp(theta)
-        own = take(e, adjacency.owner)
-        won = [share(own, take(e, adjacency.opponent[k])) for k in range(SLOTS)]
+        mine = take(e, adjacency.owner)
+        won = [share(mine, take(e, adjacency.opponent[k])) for k in range(SLOTS)]
         grad = score - opponent_sums(adjacency, lambda k: n[k] * won[k])
         weights = [n[k] * won[k] * (1 - won[k]) for k in range(SLOTS)]
     else:
-        own = take(theta, adjacency.owner)
-        z = [own - take(theta, adjacency.opponent[k]) for k in range(SLOTS)]
+        mine = take(theta, adjacency.owner)
+        z = [mine - take(theta, adjacency.opponent[k]) for k in range(SLOTS)]
         losses = n - wins
         grad = opponent_sums(adjacency, lambda k: score_of_points(link, wins[k], losses[k], z[k]))
         weights = [wins[k] * bend(link, z[k]) + losses[k] * bend(link, -z[k]) for k in range(SLOTS)]
@@ -202,17 +202,17 @@ def newton_cg(
         grad, weights = gradient(link, adjacency, battles, theta, terms.ridge)
         grad = jnp.where(active, grad, 0.0)
         shrink = jnp.where(memory.is_close, 0.0, _INNER_TOLERANCE)
-        found, rounding = newton_step(
+        direction, rounding = newton_step(
             adjacency, weights, grad, noise, terms, shrink=shrink, least=memory.least, running=running
         )
-        change = capped(centred(found.solution, active))
+        change = capped(centred(direction.solution, active))
         size = jnp.max(jnp.abs(change), 0)
-        n_stalls = memory.n_stalls + ~found.is_solved
-        remaining = jnp.where(memory.is_close & found.is_solved, 10 * size**2, jnp.inf)
+        n_stalls = memory.n_stalls + ~direction.is_solved
+        remaining = jnp.where(memory.is_close & direction.is_solved, 10 * size**2, jnp.inf)
         remaining = jnp.where(n_stalls < _MOST_STALLS, remaining, jnp.nan)
         rounding = jnp.where(running, rounding, memory.rounding)
         return SolveStep(
-            change, grad, _Memory(_INNER_TOLERANCE * size <= close, n_stalls, found.least, rounding), remaining
+            change, grad, _Memory(_INNER_TOLERANCE * size <= close, n_stalls, direction.least, rounding), remaining
         )
 
     lanes = start.shape[1:]
@@ -255,15 +255,15 @@ def newton_step(
 
     def enough(rz_start: Array, least: Array) -> Array:
         # A residual r is worth r' H^-1 r <= r' D^-1 r / least, and all of it may be that of the weakest pair.
-        own = jnp.where(shrink > 0, shrink**2 * rz_start, (0.1 * terms.tolerance) ** 2 * least * weakest)
-        return jnp.maximum(own, floor)
+        bound = jnp.where(shrink > 0, shrink**2 * rz_start, (0.1 * terms.tolerance) ** 2 * least * weakest)
+        return jnp.maximum(bound, floor)
 
-    found = conjugate_gradients(
+    solution = conjugate_gradients(
         product, lambda r: inverse * r, diagonal, grad, enough, 1000 + len(grad), running=running, least=least
     )
     # A direction that rounding hides altogether was not met: there is one if the weakest pair alone joins two groups.
     is_hidden = jnp.sqrt(floor * jnp.sum(diagonal, 0)) > 0.1 * weakest
-    return found, jnp.where(is_hidden, jnp.inf, jnp.sqrt(floor / (found.least * weakest)))
+    return solution, jnp.where(is_hidden, jnp.inf, jnp.sqrt(floor / (solution.least * weakest)))
 
 
 class Graph(NamedTuple):
@@ -289,11 +289,11 @@ class SparseProblem(NamedTuple):
 def standing(graph: Graph, pairs: SparsePairs, weight: Num[Array, "M L"]) -> Int8[Array, "M L"]:
     """Standing of every model, see `connectivity.standing_of`."""
     adjacency = jax.tree.map(jnp.asarray, graph.adjacency)
-    own, is_first = pairs.wins > 0, adjacency.is_first[..., None]
+    won, is_first = pairs.wins > 0, adjacency.is_first[..., None]
     other = pairs.n - pairs.wins > 0
     # (8, R, L) whether the row's model took points off the opponent, and lost some to it.
-    took = jnp.where(is_first, take(own, adjacency.pair), take(other, adjacency.pair))
-    lost = jnp.where(is_first, take(other, adjacency.pair), take(own, adjacency.pair))
+    took = jnp.where(is_first, take(won, adjacency.pair), take(other, adjacency.pair))
+    lost = jnp.where(is_first, take(other, adjacency.pair), take(won, adjacency.pair))
 
     def towards(edge: Array) -> connectivity.Grow:
         """A step to the models with an ``edge`` to an opponent that is reached."""
@@ -339,12 +339,12 @@ def fit_sparse(
     adjacency = graph.adjacency
     # The main group is that of most battles.
     battles = opponent_sums(adjacency, lambda k: take(pairs.n, adjacency.pair[k]))
-    found = standing(graph, pairs, battles)
-    active = _rated(graph, found, terms.ridge)
+    standings = standing(graph, pairs, battles)
+    active = _rated(graph, standings, terms.ridge)
     pairs = _among(graph, pairs, active)
     begin = log_odds(adjacency, pairs, active) if start is None else start[:, None]
     end = newton_cg(link, adjacency, pairs, active, begin, terms)
-    return Refits(end.theta[:, 0], end.status[0], end.n_steps[0], end.grad_norm[0], found[:, 0])
+    return Refits(end.theta[:, 0], end.status[0], end.n_steps[0], end.grad_norm[0], standings[:, 0])
 
 
 @refit_program
@@ -359,8 +359,8 @@ def refit_sparse(
     if problem.layout.pair_weight is not None:
         pairs = SparsePairs(*(x * problem.layout.pair_weight.astype(form.dtype)[:, None] for x in pairs))
     weight = jnp.broadcast_to(problem.main_battles[:, None], (len(problem.main_battles), len(numbers)))
-    found = standing(graph, pairs, weight)
-    active = _rated(graph, found, terms.ridge)
+    standings = standing(graph, pairs, weight)
+    active = _rated(graph, standings, terms.ridge)
     start = jnp.broadcast_to(problem.start.astype(form.dtype)[:, None], weight.shape)
     end = newton_cg(form.link, graph.adjacency, _among(graph, pairs, active), active, start, terms)
-    return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, found.T)
+    return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standings.T)

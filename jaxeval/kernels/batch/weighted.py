@@ -64,7 +64,7 @@ def row_weights(
     """Weights of the rows in the lanes ``numbers``."""
     if rows.groups is not None:
         return jnp.where(jnp.any(rows.groups == numbers[:, None, None], axis=-1), 0.0, jnp.asarray(rows.full))
-    drawn = [drawn_rows(*own, form.scheme, seed, numbers) for own in zip(rows.factors, form.sizes, strict=True)]
+    drawn = [drawn_rows(*factor, form.scheme, seed, numbers) for factor in zip(rows.factors, form.sizes, strict=True)]
     weights = reduce(operator.mul, drawn if rows.base is None else [rows.base, *drawn])
     return weights if rows.full is None else jnp.where(numbers[:, None] == WHOLE, rows.full, weights)
 

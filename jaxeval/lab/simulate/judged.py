@@ -151,8 +151,8 @@ def simulate_judged_answers(
     share = np.atleast_1d(np.asarray(accuracy, float))
     specificity, sensitivity = (np.atleast_2d(np.asarray(q, float)) for q in (q0, q1))
     shape = np.broadcast_shapes((len(share), 1), specificity.shape, sensitivity.shape)
-    given = {"accuracy": share, "q0": specificity, "q1": sensitivity, "correlation": np.asarray(correlation, float)}
-    require_share(given, *given)
+    shares = {"accuracy": share, "q0": specificity, "q1": sensitivity, "correlation": np.asarray(correlation, float)}
+    require_share(shares, *shares)
     rng = np.random.default_rng(checked_integer("seed", seed))
     common, of_model = rng.standard_normal((n_items, 1)), rng.standard_normal((n_items, len(share)))
     latent = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * of_model

@@ -207,8 +207,8 @@ def simulate_facet_scores(
     place = dict(zip(sizes, np.indices(tuple(sizes.values())).reshape(len(sizes), -1), strict=True))
     score = 0.7 - gap * place["model"] + rng.normal(0, sd["residual"], len(place["item"]))
     for name in ("item", *levels):
-        own = rng.normal(0, sd.get(name, 0.02), (n_models, sizes[name]))[place["model"], place[name]]
-        score = score + own + shared * rng.normal(0, sd.get(name, 0.02), sizes[name])[place[name]]
+        interaction = rng.normal(0, sd.get(name, 0.02), (n_models, sizes[name]))[place["model"], place[name]]
+        score = score + interaction + shared * rng.normal(0, sd.get(name, 0.02), sizes[name])[place[name]]
     names = {
         name: np.array([f"{name}-{k + 1:0{len(str(n))}d}" for k in range(n)])[place[name]] for name, n in sizes.items()
     }
