@@ -141,7 +141,7 @@ def arena_style() -> list[Feature]:
 
     def of(name: str, columns: str) -> Feature:
         def values(battles: Battles) -> Float:
-            a, b = (_style_counts(battles, columns.format(side)) for side in "ab")
+            a, b = (style_counts(battles, columns.format(side)) for side in "ab")
             return _standardized(relative_difference(a, b).to_numpy(), battles.count)
 
         return Feature(name, values, _CENTRED)
@@ -165,7 +165,7 @@ def arena_style_columns(names: Sequence[str]) -> list[str]:
     return counts if set(counts) <= set(names) else [_ARENA_OBJECT]
 
 
-def _style_counts(battles: Battles, name: str) -> pd.Series:
+def style_counts(battles: Battles, name: str) -> pd.Series:
     """(R,) counts of a side; objects of several counts are added up."""
     import pyarrow.compute as pc
 

@@ -285,7 +285,7 @@ function boardColumns(board, data) {
 			id: "since",
 			title: board.since ? `Since ${board.since}` : "Since the earlier board",
 			number: true,
-			order: 2,
+			order: 1,
 			kind: "since",
 			largestFirst: true,
 			help: "Places up or down, and the change of the rating; grey where it is not told from chance",

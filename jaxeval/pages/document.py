@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
@@ -21,6 +22,7 @@ from jaxeval.execution.atomic_write import whole_file
 SCRIPTS = (
     "dom.js",
     "format.js",
+    "packed.js",
     "state.js",
     "copying.js",
     "tables.js",
@@ -39,29 +41,38 @@ SCRIPTS = (
 )
 #: Further ones of a page that reads votes, before `main.js`.
 READING = ("resample.js", "votes_file.js", "blank.js")
-STYLES = ("page.css",)
+LOADER, STYLES = "loader.js", ("page.css",)
 #: Characters that could end the element around the data, or begin another one.
 _IN_MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
-def document(template: str, data: Mapping[str, Any], reads: bool = False, **shown: Any) -> str:
+def document(
+    template: str, data: Mapping[str, Any], reads: bool = False, page: Mapping[str, Any] | None = None,
+    small: bool = False,
+) -> str:  # fmt: skip
     """Return the page of a template in ``templates``.
 
     Args:
         template: its name; it extends ``base.html.jinja``.
         data: what the script reads, in types that JSON has.
         reads: whether it reads files of votes, and resamples them in a worker.
-        **shown: further values for the template, which shows the page to readers without scripts.
+        page: what the template shows to readers without scripts; the ``data`` by default.
+        small: whether the script is packed, and started by ``loader.js``.
     """
-    script, style = script_text(reads), style_text()
-    page = (
-        _environment()
-        .get_template(template)
-        .render(
-            policy=policy(script, style, reads), script=script, style=style, data=json_in_html(data), page=data, **shown
-        )
-    )
-    return f"{page.strip()}\n"
+    scripts, style = [script_text(reads)], style_text()
+    code = packed_text(scripts[0].encode()) if small else None
+    if small:
+        scripts.insert(0, _joined([LOADER]))
+    values = {
+        "policy": policy(scripts, style, reads), "script": scripts[0], "code": code, "style": style,
+        "data": json_in_html(data), "page": data if page is None else page,
+    }  # fmt: skip
+    return f"{_environment().get_template(template).render(**values).strip()}\n"
+
+
+def packed_text(content: bytes) -> str:
+    """Return bytes as base64 of gzip."""
+    return b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
 
 
 def write_document(html: str, path: str | Path) -> None:
@@ -74,14 +85,14 @@ def write_document(html: str, path: str | Path) -> None:
         file.write(html.encode())
 
 
-def policy(script: str, style: str, reads: bool = False) -> str:
-    """Return the content-security policy: only this script and this style may run, and no request is allowed.
+def policy(scripts: Sequence[str], style: str, reads: bool = False) -> str:
+    """Return the content-security policy: only these scripts and this style may run, and no request is allowed.
 
     A page that ``reads`` votes may start a worker from a text of its own, which obeys the same policy.
     """
     rules = [
         "default-src 'none'",
-        f"script-src {_hash(script)}",
+        f"script-src {' '.join(map(_hash, scripts))}",
         f"style-src {_hash(style)}",
         "img-src data:",  # the icon, without which browsers ask servers for one
         *(["worker-src blob:"] if reads else []),

@@ -91,6 +91,7 @@ function choice({ label, options, choose, controls }) {
 				tab.setAttribute("aria-selected", own);
 				tab.tabIndex = own ? 0 : -1;
 			}
+			if (!tabs.some(({ tabIndex }) => tabIndex === 0)) tabs[0].tabIndex = 0; // the keyboard finds them
 		},
 	};
 }

@@ -164,7 +164,7 @@ function saidOfPair(a, b, data, board, ratings, pair, hasVotes) {
 			`took ${fixed((100 * pair.won) / pair.total)}% of the points`,
 		);
 		const z = (pair.won - pair.total * expected) / Math.sqrt(pair.square * expected * (1 - expected));
-		if (Number.isFinite(z))
+		if (Number.isFinite(z) && !board.controls.length)
 			parts.push(`${fixed(Math.abs(z))} standard errors ${z < 0 ? "below" : "above"} expectation`);
 	} else if (hasVotes) parts.push("they never met");
 	return `${name(a)} against ${name(b)}: ${parts.join("; ") || "nothing is known"}.`;
@@ -237,7 +237,8 @@ const heatMapsPanel = {
 			const own = ++turn;
 			const votes = board.pairs ? await votesOf(board) : null;
 			if (own !== turn) return;
-			const maps = MAPS.filter(({ id }) => (id === "win" ? board.law : id === "battles" ? votes : board.law && votes));
+			const fair = board.law && votes && !board.controls.length; // covariates, too, are why points differ
+			const maps = MAPS.filter(({ id }) => (id === "win" ? board.law : id === "battles" ? votes : fair));
 			kind.replaceChildren(...maps.map(({ id, title }) => element("option", { value: id }, title)));
 			const map = maps.find(({ id }) => id === state.map) ?? maps[0];
 			const most = TOPS.includes(state.top) ? state.top : USUAL_TOP;

@@ -25,8 +25,9 @@ const PANELS = [
 	aboutPanel,
 ];
 
-function start() {
+async function start() {
 	const data = JSON.parse(document.getElementById("data").textContent);
+	await unpack(data);
 	if (data.blank !== undefined) {
 		const place = element("div", {});
 		const show = (made) => {
@@ -37,6 +38,7 @@ function start() {
 		document.getElementById("app").replaceChildren(dropZone(data, show), place);
 		if (data.boards.length > 0) show(data); // a page that a reader saved
 	} else draw(data, document.getElementById("app"));
+	document.documentElement.dataset.drawn = "";
 }
 
 /** Draw the page of data into an element. */

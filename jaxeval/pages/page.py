@@ -12,8 +12,9 @@ The scripts get this JSON in ``#data``:
 * ``boards``: ``{id, title, answer, category, controls, controlled?, without?, rows, n_models, n_votes, notes, warnings,
   pairs, what_if, history?, since?}``. ``controlled`` is the id of the board of the same votes with covariates, and
   ``without`` that of the board without them. ``pairs`` are of `pair_counts`, or null; ``what_if`` says why readers
-  cannot refit, or is null; with votes there are ``law``, ``gauge``, ``reweight`` and ``pool``, see `votes`. ``since``
-  is the day of ``was`` in the rows, ``{rating, rank, half}``, ``half`` that of the interval of the change;
+  cannot refit, or is null; with votes there are ``law``, ``gauge``, ``reweight`` and ``pool``, see `votes`;
+  ``offsets`` with covariates, and ``levers``, votes that readers may leave out by one press. ``since`` is the day
+  of ``was`` in the rows, ``{rating, rank, half}``, ``half`` that of the interval of the change;
 * their ``rows``: ``{model, rank, best, worst, rating, lower, upper, tier, votes, flags, more, was}``; ``model`` is a
   position in ``models``. Missing values are left out; infinite ends of intervals are "inf" and "-inf";
 * ``results``: sections of other results, see `sections_of`.
@@ -50,6 +51,7 @@ from jaxeval.pages.boards import (
 )
 from jaxeval.pages.document import document, free_id, number_of, write_document
 from jaxeval.pages.history import add_earlier, add_history, checked_history, earlier_rows, read_history
+from jaxeval.pages.room import fitted, static_boards
 from jaxeval.show.boards import settings_lines
 from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, heading, with_index
 from jaxeval.show.files import json_digest, plain_values
@@ -59,6 +61,7 @@ from jaxeval.wording import MODEL, Noun, common_noun, counted, named, visible_li
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
+    from jaxeval.data.features import FeatureLike
 
 _DOTS = 110  # of figures, an inch
 #: Panels of leaderboards, in this order; a panel without data is not shown.
@@ -78,6 +81,7 @@ def page(
     ends: date | str | None = None,
     labels: Mapping[str, str] | None = None,
     image: str | None = None,
+    features: Sequence[FeatureLike] = (),
 ) -> None:
     """Write results as one HTML file that works offline and makes no network request.
 
@@ -98,6 +102,8 @@ def page(
         ends: the day of the last vote.
         labels: what readers call a category, by its name: ``{"if": "Instruction following"}``.
         image: the address of a picture of the page, as ``--card`` draws one, for sites that show links to the page.
+        features: covariates of the leaderboards that are computed, as `leaderboard` takes them; columns of ``battles``
+            are found by their names. Readers refit a board with covariates with its coefficients as they are.
 
     Raises:
         TypeError: ``results`` are of another type, or ``battles`` are no `Battles`.
@@ -117,7 +123,7 @@ def page(
     """
     data = data_of_page(
         results, title=title, battles=battles, metadata=metadata, earlier=earlier, history=history, made=made,
-        ends=ends, labels=labels,
+        ends=ends, labels=labels, features=features,
     )  # fmt: skip
     if image is not None and not is_address(image):
         raise DataError(f"image={image!r} is no address of the web, as https://example.org/card.png")
@@ -127,12 +133,13 @@ def page(
 def data_of_page(
     results: Any, *, title: str | None, battles: Any, metadata: Any, earlier: Any, history: Any,
     made: date | str | None, ends: date | str | None, labels: Mapping[str, str] | None,
+    features: Sequence[FeatureLike] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """Return the data of a `page`, which takes the same."""
     given, others = given_boards(results, metadata)
     given = _labelled(given, labels or {})
     day = _day(made)
-    data = page_data(given, others, title, day, battles, None if ends is None else _day(ends, "ends"))
+    data = page_data(given, others, title, day, battles, None if ends is None else _day(ends, "ends"), features)
     if data["boards"]:
         _add_past(data, given, earlier, history, day)
     elif not (battles is None and earlier is None and history is None):
@@ -146,7 +153,15 @@ def write_page(data: dict[str, Any], path: str | Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    write_document(document("results.html.jinja", {**data, "digest": json_digest(data)}), path)
+    shown = {**data, "boards": static_boards(data["boards"]), "digest": "0" * 64}
+
+    def html(packed: Mapping[str, Any], small: bool) -> str:
+        page = {**shown, "about": packed["about"]}
+        return document("results.html.jinja", packed, page=page, small=small)
+
+    packed, small = fitted(data, lambda *own: len(html(*own))) if data["boards"] else (dict(data), False)
+    packed["digest"] = shown["digest"] = json_digest(packed)
+    write_document(html(packed, small), path)
 
 
 def write_blank(path: str | Path) -> None:
@@ -191,7 +206,7 @@ def _labelled(given: Sequence[Given], labels: Mapping[str, str]) -> list[Given]:
 
 def page_data(
     given: Sequence[Given], others: Sequence[tuple[str | None, Any]], title: str | None, made: date,
-    battles: Any = None, ends: date | None = None,
+    battles: Any = None, ends: date | None = None, features: Sequence[FeatureLike] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """Return all that the page shows, in types that JSON has."""
     models, columns = Models(given), columns_of(given)
@@ -199,7 +214,7 @@ def page_data(
     if battles is not None and boards:
         from jaxeval.pages.votes import add_votes
 
-        add_votes(boards, given, battles, models.number)
+        add_votes(boards, given, battles, models.number, features)
     settings = given[0].settings if given else _settings_of(others[0][1])
     own = common_noun(board.competitor for board in given) if given else rated(others[0][1])
     said = [board["answer"] for board in boards[:1]] if boards else results[0]["notes"]
@@ -207,7 +222,7 @@ def page_data(
         "panels": [*(PANELS if boards else ()), *(("results",) if results else ()), "about"],
         "title": visible_line(title if title is not None else "Leaderboard" if boards else results[0]["title"]),
         "answer": next(filter(None, said), "Results"),
-        "facts": _facts(boards, _n_models(given), settings, own, ends, made),
+        "facts": _facts(boards, _n_models(given), battles, settings, own, ends, made),
         "image": None,
         "made": made.isoformat(),
         "version": __version__,
@@ -250,13 +265,13 @@ def _settings_of(result: Any) -> Mapping[str, Any]:
 
 
 def _facts(
-    boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping[str, Any], competitor: Noun,
+    boards: Sequence[Mapping[str, Any]], n_models: int, battles: Any, settings: Mapping[str, Any], competitor: Noun,
     ends: date | None, made: date,
 ) -> str:  # fmt: skip
     """On one line: how many models, votes and boards the page has, and when the votes end."""
     parts = []
     if boards:
-        most = max(board["n_votes"] for board in boards)
+        most = battles.n_battles if battles is not None else max(board["n_votes"] for board in boards)
         until = "" if ends is None else f" until {ends.isoformat()}"
         parts = [competitor.counted(n_models), counted(most, "vote") + until]
         parts += [f"as of {made.isoformat()}"] if ends is None else []

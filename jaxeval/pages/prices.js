@@ -55,22 +55,81 @@ function worthMost(points, worth) {
 	return best;
 }
 
-/**
- * Points with `front` and `chance`: the share of draws, of normals as wide as the intervals, with the point on the front;
- * and with `most` and `surely`: whether it is worth most where a point of rating is worth `worth`, and in which share.
- */
-function withFront(points, level, worth) {
+/** Standard normal numbers, the same ones every time. */
+function normals() {
 	const whole = wholeNumbers(0);
 	const next = () => (whole() + 0.5) / 4_294_967_296;
-	const normal = () => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next());
+	return () => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next());
+}
+
+/** Normal draws as wide as the intervals, as if ratings were independent: a function of a draw and a point. */
+function independentDraws(points, level) {
 	const width = normalQuantile((1 + level) / 2);
+	const normal = normals();
+	const draws = points.map(() => Float32Array.from({ length: MOST_DRAWS }, normal));
+	return (b, k) => (points[k].half / width) * draws[k][b];
+}
+
+/**
+ * Draws of the errors of all ratings at once, by model: of the covariance of the votes' fit (its sandwich), times what
+ * makes the errors as wide as the intervals of the board. Ratings of a draw may be shifted together.
+ * @returns Map from models to Float32Array, or null where the votes give no covariance.
+ */
+function jointDraws(board, votes, level) {
+	const fit = fitVotes(votes, board.reweight);
+	const place = new Map(board.pairs.models.map((model, k) => [model, k]));
+	const { errors } = ratedBoard(fit, { ...board.gauge, model: place.get(board.gauge.model) });
+	if (!fit.sandwich) return null;
+	const members = Array.from(fit.theta.keys()).filter((k) => fit.active[k]);
+	const m = members.length;
+	const { half, inverse } = fit.sandwich;
+	const covariance = new Float64Array(m * m);
+	for (let i = 0; i < m; i++)
+		for (let k = 0; k < m; k++) {
+			const x = half[i * m + k];
+			for (let j = 0; j < m; j++) covariance[i * m + j] += x * inverse[k * m + j];
+		}
+	if (!factorised(covariance, m)) return null;
+	const width = normalQuantile((1 + level) / 2);
+	const ratios = board.rows
+		.map((row) => (number(row.upper) - number(row.lower)) / 2 / width / errors[place.get(row.model)])
+		.filter((x) => Number.isFinite(x) && x > 0)
+		.sort((a, b) => a - b);
+	if (ratios.length === 0) return null;
+	const wider = ELO_PER_LOGIT * ratios[Math.floor(ratios.length / 2)];
+	const draws = members.map(() => new Float32Array(MOST_DRAWS));
+	const [normal, own] = [normals(), new Float64Array(m)];
+	for (let b = 0; b < MOST_DRAWS; b++) {
+		for (let k = 0; k < m; k++) own[k] = normal();
+		for (let i = 0; i < m; i++) {
+			let sum = 0;
+			for (let k = 0; k <= i; k++) sum += covariance[i * m + k] * own[k];
+			draws[i][b] = wider * sum;
+		}
+	}
+	return new Map(members.map((k, i) => [board.pairs.models[k], draws[i]]));
+}
+
+/** The joint draws of a board whose votes the page can refit, drawn once; null for others. */
+const drawnOf = new WeakMap();
+async function jointDrawsOf(board, level) {
+	if (!board.pairs || board.what_if) return null;
+	if (!drawnOf.has(board)) drawnOf.set(board, jointDraws(board, await votesOf(board), level));
+	return drawnOf.get(board);
+}
+
+/**
+ * Points with `front` and `chance`: the share of draws with the point on the front; and with `most` and `surely`: whether
+ * it is worth most where a point of rating is worth `worth`, and in which share of draws.
+ */
+function withFront(points, level, worth, joint = null) {
 	const [counts, wins] = [points.map(() => 0), points.map(() => 0)];
-	const known = points.every(({ half }) => Number.isFinite(half));
+	const together = joint !== null && points.every(({ model }) => joint.has(model));
+	const known = together || points.every(({ half }) => Number.isFinite(half));
+	const errors = together ? points.map(({ model }) => joint.get(model)) : null;
+	const error = together ? (b, k) => errors[k][b] : known && independentDraws(points, level);
 	for (let b = 0; known && b < MOST_DRAWS; b++) {
-		const drawnPoints = points.map(({ price, rating, half }) => ({
-			price,
-			rating: rating + (half / width) * normal(),
-		}));
+		const drawnPoints = points.map(({ price, rating }, k) => ({ price, rating: rating + error(b, k) }));
 		onFront(drawnPoints).forEach((is, k) => (counts[k] += is));
 		wins[worthMost(drawnPoints, worth)]++;
 	}
@@ -111,7 +170,11 @@ const pricesPanel = {
 		const buttons = copyButtons(() => ({ ...table, title: `${data.title}: ratings and ${title}` }));
 		const value = labelled("Value of a point", slider);
 		root.append(foldedFields(store, data, [], [buttons]), value, most, told, chart, place);
-		const again = drawnToWidth(chart, (width) => {
+		let turn = 0;
+		const again = drawnToWidth(chart, async (width) => {
+			const own = ++turn;
+			const joint = await jointDrawsOf(boardOf(store.get(), data), data.level ?? 0.95);
+			if (own !== turn) return; // the reader went on
 			const state = store.get();
 			const board = boardOf(state, data);
 			const points = shownRows(board, state, data).flatMap((row) => {
@@ -121,7 +184,7 @@ const pricesPanel = {
 				return [{ ...row, price, half }];
 			});
 			const worth = worthOf(points, state.worth);
-			const rows = withFront(points, data.level ?? 0.95, worth);
+			const rows = withFront(points, data.level ?? 0.95, worth, joint);
 			slider.value = state.worth;
 			const best = rows.find((row) => row.most);
 			const sure = Number.isFinite(best?.surely) ? ` (chance ${percent(best.surely)})` : "";
@@ -129,7 +192,9 @@ const pricesPanel = {
 			most.textContent = best ? `${when}${data.models[best.model].name} is worth most${sure}.` : "";
 			told.textContent =
 				`${countedRated(rows.length, data)} with a price, a rating and a rank. On the front: none that costs as little is rated higher. ` +
-				"Its chance takes the intervals as normal and independent.";
+				(joint
+					? "Its chance is of 2,000 normal draws of all ratings at once, with the covariance of the votes, as wide as the intervals."
+					: "Its chance takes the intervals as normal and independent, as the page cannot refit these votes.");
 			table = { columns: priceColumns(title, data), rows: [] };
 			table.rows = sorted(rows, table.columns, state.rank);
 			chart.replaceChildren(priceChart(rows, title, data, width));

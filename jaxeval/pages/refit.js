@@ -20,9 +20,7 @@ const NORMAL_95 = 1.959963984540054;
  */
 async function unpackPairs(pairs) {
 	const size = pairs.models.length;
-	const bytes = Uint8Array.from(atob(pairs.text), (sign) => sign.charCodeAt(0));
-	const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-	const content = new Uint8Array(await new Response(stream).arrayBuffer());
+	const content = await inflated(pairs.text);
 	let at = 0;
 	const next = () => {
 		let value = 0;
@@ -57,6 +55,12 @@ async function unpackPairs(pairs) {
 	}
 	const real = doubles(content, at, nPairs, 6);
 	return { size, first, second, count, weight: real.slice(0, 3), square: real.slice(3) };
+}
+
+/** The offsets of votes in logits: means of the wins, ties and losses of pairs, then their spreads; see controls.py. */
+async function unpackOffsets(packed) {
+	const columns = await unpackNumbers(packed);
+	return columns.map((codes) => Float64Array.from(decoded(codes, false), (x) => x / 1000));
 }
 
 /** The text of the columns that `unpackPairs` reads, of counts of votes whose pairs are in order. */
@@ -97,6 +101,7 @@ function pooledVotes(parts) {
 	const size = models.length;
 	const row = new Map();
 	const sums = [];
+	const offset = parts.every(({ votes }) => votes.offsets);
 	for (const { votes, models: own, sign } of parts) {
 		for (let p = 0; p < votes.first.length; p++) {
 			const a = place.get(own[votes.first[p]]);
@@ -104,7 +109,7 @@ function pooledVotes(parts) {
 			const key = Math.min(a, b) * size + Math.max(a, b);
 			if (!row.has(key)) {
 				row.set(key, sums.length);
-				sums.push(new Float64Array(9));
+				sums.push(new Float64Array(15));
 			}
 			const sum = sums[row.get(key)];
 			for (const outcome of OUTCOMES) {
@@ -112,6 +117,10 @@ function pooledVotes(parts) {
 				sum[own] += sign * votes.count[outcome][p];
 				sum[3 + own] += sign * votes.weight[outcome][p];
 				sum[6 + own] += sign * votes.square[outcome][p];
+				if (!offset) continue;
+				const mean = votes.offsets[outcome][p] * (a < b ? 1 : -1);
+				sum[9 + own] += sign * votes.weight[outcome][p] * mean;
+				sum[12 + own] += sign * votes.weight[outcome][p] * (mean ** 2 + votes.offsets[3 + outcome][p] ** 2);
 			}
 		}
 	}
@@ -127,6 +136,12 @@ function pooledVotes(parts) {
 		weight: plain ? count : OUTCOMES.map((outcome) => column(3 + outcome)),
 		square: plain ? count : OUTCOMES.map((outcome) => column(6 + outcome)),
 	};
+	if (offset) {
+		const part = (c) => Float64Array.from(sums, (sum) => (sum[c % 3] > 0 ? sum[c] / sum[3 + (c % 3)] : 0));
+		const [means, squares] = [9, 12].map((from) => OUTCOMES.map((outcome) => part(from + outcome)));
+		const spreads = squares.map((own, k) => own.map((x, p) => Math.sqrt(Math.max(x - means[k][p] ** 2, 0))));
+		votes.offsets = [...means, ...spreads];
+	}
 	return { models, votes };
 }
 
@@ -179,7 +194,7 @@ function votesOfPair(votes, a, b) {
 
 /**
  * Fits votes, and keeps all that standard errors need.
- * @param votes as `unpackPairs` gives them.
+ * @param votes as `unpackPairs` gives them; with ``offsets`` of `unpackOffsets` the fit keeps these as they are.
  * @param reweight whether each battle counts 1 / max(battles of its pair, 50).
  * @returns {theta, active, standing, component, battles, converged, steps, spread}: by model log-strengths (0 where
  *   not active), whether a rating is finite, "" or why it is not, the group of models that met (1 that of the main
@@ -203,8 +218,31 @@ function fitVotes(votes, reweight) {
 	}
 	const { standing, component } = standings(votes, total);
 	const active = standing.map((why) => why === "");
-	const found = newton(votes, total, won, active);
-	return { ...found, active, standing, component, battles, spread: { votes, factor } };
+	const nodes = votes.offsets ? Array.from(factor, (own, p) => nodesOf(votes, p, own)) : null;
+	const found = newton(votes, total, won, active, nodes);
+	return { ...found, active, standing, component, battles, spread: { votes, factor, nodes } };
+}
+
+/** The offsets of a pair's votes, [offset, weight]: two of each outcome, with the mean and the spread of all of its votes. */
+function nodesOf(votes, p, factor) {
+	const nodes = [];
+	for (let outcome = 0; outcome < 3; outcome++) {
+		const weight = factor * votes.weight[outcome][p];
+		const [mean, spread] = [votes.offsets[outcome][p], votes.offsets[3 + outcome][p]];
+		if (weight > 0) for (const sign of [-1, 1]) nodes.push([mean + sign * spread, weight / 2]);
+	}
+	return nodes;
+}
+
+/** Expected points and curvature of the votes of a pair at a difference of strengths. */
+function pairTerms(difference, n, nodes) {
+	let [points, curvature] = [0, 0];
+	for (const [offset, weight] of nodes ?? [[0, n]]) {
+		const p = 1 / (1 + Math.exp(-difference - offset));
+		points += weight * p;
+		curvature += weight * p * (1 - p);
+	}
+	return [points, curvature];
 }
 
 /** The standing of each model to the main group, and its group of models that met: see kernels/connectivity.py. */
@@ -300,7 +338,7 @@ function components(met, weight, standing) {
 }
 
 /** The maximum of the likelihood, with mean 0 among the ``active`` models. */
-function newton(votes, total, won, active) {
+function newton(votes, total, won, active, nodes = null) {
 	const { size, first, second } = votes;
 	const members = [];
 	const place = new Int32Array(size).fill(-1);
@@ -316,7 +354,7 @@ function newton(votes, total, won, active) {
 	for (let p = 0; p < first.length; p++) {
 		const [i, j] = [place[first[p]], place[second[p]]];
 		if (i >= 0 && j >= 0 && total[p] > 0) {
-			own.push([i, j, total[p], won[p]]);
+			own.push([i, j, total[p], won[p], nodes?.[p]]);
 			score[i] += won[p];
 			score[j] += total[p] - won[p];
 			met[i] += total[p];
@@ -330,11 +368,10 @@ function newton(votes, total, won, active) {
 		centre(now);
 		const gradient = new Float64Array(m);
 		const matrix = new Float64Array(m * m);
-		for (const [i, j, n, points] of own) {
-			const p = 1 / (1 + Math.exp(now[j] - now[i]));
-			const curvature = n * p * (1 - p);
-			gradient[i] += points - n * p;
-			gradient[j] -= points - n * p;
+		for (const [i, j, n, points, offsets] of own) {
+			const [expected, curvature] = pairTerms(now[i] - now[j], n, offsets);
+			gradient[i] += points - expected;
+			gradient[j] -= points - expected;
 			matrix[i * m + i] += curvature;
 			matrix[j * m + j] += curvature;
 			matrix[i * m + j] -= curvature;
@@ -470,7 +507,7 @@ function ratedBoard(fit, gauge) {
 
 /** The pseudo-inverse of the information up to a shift, its product with the squared scores, and the covariance's diagonal. */
 function sandwich(fit, members) {
-	const { votes, factor } = fit.spread;
+	const { votes, factor, nodes } = fit.spread;
 	const m = members.length;
 	const place = new Int32Array(fit.theta.length).fill(-1);
 	members.forEach((model, k) => (place[model] = k));
@@ -481,14 +518,18 @@ function sandwich(fit, members) {
 		if (i < 0 || j < 0) {
 			continue;
 		}
-		const expected = 1 / (1 + Math.exp(fit.theta[members[j]] - fit.theta[members[i]]));
+		const difference = fit.theta[members[i]] - fit.theta[members[j]];
 		const weight = factor[p] * (votes.weight[0][p] + votes.weight[1][p] + votes.weight[2][p]);
-		const square = OUTCOMES.reduce(
-			(sum, outcome) => sum + votes.square[outcome][p] * (WIN_POINTS[outcome] - expected) ** 2,
-			0,
-		);
+		const [, curvature] = pairTerms(difference, weight, nodes?.[p]);
+		let square = 0;
+		for (const outcome of OUTCOMES)
+			for (const sign of [-1, 1]) {
+				const offset = nodes ? votes.offsets[outcome][p] + sign * votes.offsets[3 + outcome][p] : 0;
+				const expected = 1 / (1 + Math.exp(-difference - offset));
+				square += (votes.square[outcome][p] * (WIN_POINTS[outcome] - expected) ** 2) / 2;
+			}
 		for (const [matrix, x] of [
-			[information, weight * expected * (1 - expected)],
+			[information, curvature],
 			[squares, factor[p] ** 2 * square],
 		]) {
 			matrix[i * m + i] += x;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,21 +12,23 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
+from jaxeval.data.features import FeatureLike
 from jaxeval.errors import DataError
 from jaxeval.kernels.links import Link
 from jaxeval.pages.boards import Given
+from jaxeval.pages.controls import Rows, coefficients, covariates, found_features, offsets, short_answers
+from jaxeval.pages.document import packed_text
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.slices import slice_name
 
 #: Why a browser does not refit boards that were not fitted by plain maximum likelihood.
 _OTHER_FITS = {
-    "features": "this board controls for covariates, and the page holds no covariates",
     "ties": "this board has a model of ties",
     "link": "this board is of another link than the logistic one",
     "penalty": "this board is fitted with a penalty",
     "ridge": "this board is fitted with a ridge",
 }
-_USUAL = {"features": (), "ties": "half", "link": "logit", "penalty": "auto", "ridge": 0.0}
+_USUAL = {"ties": "half", "link": "logit", "penalty": "auto", "ridge": 0.0}
 #: The most models that a browser refits and that heat maps show.
 MOST_MODELS = 300
 
@@ -36,8 +36,9 @@ _OUTCOMES = (1.0, 0.5, 0.0)  # targets of a win, a tie and a loss of a pair's fi
 
 
 def add_votes(
-    boards: Sequence[dict[str, Any]], given: Iterable[Given], battles: Any, number: Mapping[str, int]
-) -> None:
+    boards: Sequence[dict[str, Any]], given: Sequence[Given], battles: Any, number: Mapping[str, int],
+    features: Sequence[FeatureLike] = (),
+) -> None:  # fmt: skip
     """Give each board its votes by pair, or the reason why it has none.
 
     Args:
@@ -45,6 +46,7 @@ def add_votes(
         given: the leaderboards.
         battles: the votes behind all of them.
         number: the number of each model, by its name.
+        features: covariates of the leaderboards that are no columns.
 
     Raises:
         TypeError: ``battles`` are no `Battles`.
@@ -53,13 +55,36 @@ def add_votes(
     if not isinstance(battles, Battles):
         raise TypeError(f"battles= takes Battles, got {type(battles).__name__}: see read_battles and from_pandas")
     left = iter(boards)
-    for own in given:
+    known = [found_features(own, battles, features) for own in given]
+    listed = [own for own in known if isinstance(own, list)]
+    short = next(filter(None, (short_answers(battles, own) for own in listed)), None)
+    for own, found in zip(given, known, strict=True):
+        units = covariates(own, battles, found) if own.controls and isinstance(found, list) else None
         of_table = []
-        for name, cells, models, table in _groups(own, battles):
+        for name, rows, table in _groups(own, battles):
             board = next(left)
+            of_table.append((name, board))
+            whole, cell = battles.compress(rows)
+            models, cells = whole.localise(battles.models)
             _check(board["title"], models, cells, table)
             _add(board, own, models, cells, number)
-            of_table.append((name, board))
+            if board["what_if"] is not None:
+                continue
+            ratings = table.set_index(table["model"].astype(str))["rating"]
+            strength = ratings.reindex(battles.models.astype(str)).to_numpy(float) / ELO_PER_UNIT[Link.LOGIT]
+            strength[~np.isfinite(strength)] = np.nan
+            side_a = None
+            if isinstance(found, str):
+                board["what_if"] = f"What-if is off: {found}."
+            elif units is not None:
+                if (control := coefficients(own, name, units)) is None:
+                    board["what_if"] = "What-if is off: a covariate of this board has no finite coefficient."
+                    continue
+                side_a = units.matrix @ control
+                board["offsets"] = offsets(_rows(battles, rows, whole, cell, strength), side_a[rows])
+            if short is not None and len(few := rows[short[0][rows]]):
+                of_few = None if side_a is None else side_a[few]
+                board["levers"] = [_short_lever(battles, few, short[1], number, of_few, strength)]
         _pool(own, battles, of_table)
 
 
@@ -71,11 +96,10 @@ def law_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"name": link.name.lower(), "unit": ELO_PER_UNIT[link]}
 
 
-def _groups(own: Given, battles: Battles) -> Iterable[tuple[Any, Cells, pd.Index, pd.DataFrame]]:
-    """Return each category in the order of the table: its name, its battles, their models, and its rows."""
+def _groups(own: Given, battles: Battles) -> Iterable[tuple[Any, NDArray[np.intp], pd.DataFrame]]:
+    """Return each category in the order of the table: its name, the rows of its battles, and those of the table."""
     if "category" not in own.table:
-        models, cells = battles.cells.localise(battles.models)
-        yield None, cells, models, own.table
+        yield None, np.arange(battles.n_rows), own.table
         return
     if not own.by:
         raise DataError("the leaderboard has categories and does not say by which column: make it with by=")
@@ -86,9 +110,33 @@ def _groups(own: Given, battles: Battles) -> Iterable[tuple[Any, Cells, pd.Index
             raise DataError(
                 f"battles= have no {' / '.join(own.by)} {name!r}: give those that the leaderboard is made of"
             )
-        rows = members.rows(np.flatnonzero(members.codes == place[str(name)]))
-        models, cells = battles.compress(rows)[0].localise(battles.models)
-        yield name, cells, models, table
+        yield name, members.rows(np.flatnonzero(members.codes == place[str(name)])), table
+
+
+def _rows(battles: Battles, rows: NDArray[np.intp], cells: Cells, cell: NDArray[np.intp], strength: Float) -> Rows:
+    """Return the rows of a board in the order of `packed`, which is that of models; ``strength`` (M,) is in logits."""
+    order = np.argsort(cells.first.astype(np.int64) * len(battles.models) + cells.second)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    outcome = (2 - 2 * cells.target[cell]).astype(np.int64)
+    weight = np.ones(len(rows)) if battles.weight is None else battles.weight[rows]
+    weight = weight if battles.count is None else weight * battles.count[rows]
+    turned = battles.model_a[rows] > battles.model_b[rows]
+    difference = np.repeat((strength[cells.first] - strength[cells.second])[order], 3)
+    return Rows(rows, 3 * place[cells.pair[cell]] + outcome, turned, weight, difference)
+
+
+def _short_lever(
+    battles: Battles, rows: NDArray[np.intp], words: str, number: Mapping[str, int], side_a: Float | None,
+    strength: Float,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the votes on short answers of a board, which a reader may leave out; ``side_a`` as `offsets` takes it."""
+    whole, cell = battles.compress(rows)
+    models, cells = whole.localise(battles.models)
+    lever = {"title": "short answers", "words": words, "pairs": pair_data(cells, [number[str(m)] for m in models])}
+    if side_a is None:
+        return lever
+    return {**lever, "offsets": offsets(_rows(battles, rows, whole, cell, strength), side_a)}
 
 
 def _check(title: str, models: pd.Index, cells: Cells, table: pd.DataFrame) -> None:
@@ -126,8 +174,7 @@ def _add(board: dict[str, Any], own: Given, models: pd.Index, cells: Cells, numb
     elif shown is not None:
         other.append(f"the page holds the first {len(shown):,} of its {own.competitor.counted(len(models))} only")
     board["law"] = law_of(settings)
-    if not _differs(settings.get("features"), ()):
-        board["pairs"] = pair_data(cells, numbers, shown)
+    board["pairs"] = pair_data(cells, numbers, shown)
     board["what_if"] = None if not other else f"What-if is off: {other[0]}."
     board["reweight"] = bool(settings.get("reweight", False))
     board["gauge"] = _gauge(settings, models, number)
@@ -158,7 +205,7 @@ def _pool(own: Given, battles: Battles, boards: Sequence[tuple[Any, dict[str, An
             board["pool"] = {"kind": "add", "ids": [other["id"] for _, other in usable]}
         return
     for name, board in usable:
-        if name == "overall":
+        if name == "overall" and not own.controls:  # each category has a control of its own
             board["pool"] = {"kind": "take", "ids": [other["id"] for _, other in usable if other is not board]}
 
 
@@ -248,7 +295,7 @@ def packed(
     content = _sevens(numbers)
     content += bytes(-len(content) % 8)
     content += np.concatenate([np.zeros(0), *(np.asarray(x)[order] for x in real)]).astype("<f8").tobytes()
-    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
+    return packed_text(content)
 
 
 def _sevens(numbers: NDArray[np.uint64]) -> bytes:

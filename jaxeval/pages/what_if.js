@@ -7,12 +7,47 @@ const DROPPED = [
 	["losses", "wins of the second"],
 ];
 const MOST_MODELS_TOLD = 8;
+const LEFT_OUT_ON_PHONES = new Set(["interval", "was", "votes", "notes"]);
 
 /** The votes of a board, unpacked once. */
 const unpacking = new WeakMap();
 function votesOf(board) {
-	if (!unpacking.has(board)) unpacking.set(board, unpackPairs(board.pairs));
+	if (!unpacking.has(board)) unpacking.set(board, unpackVotes(board));
 	return unpacking.get(board);
+}
+
+async function unpackVotes({ pairs, offsets }) {
+	const votes = await unpackPairs(pairs);
+	return offsets ? { ...votes, offsets: await unpackOffsets(offsets) } : votes;
+}
+
+/** The votes that a reader may leave out by one press, unpacked once, as a part to take off those of a board. */
+async function leverOf(board, title) {
+	const lever = board.levers?.find((own) => own.title === title);
+	return lever ? { votes: await votesOf(lever), models: lever.pairs.models, sign: -1 } : null;
+}
+
+/** Changes by one press: `{id, title, state}`. */
+function leversOf(board, data) {
+	const title = (id) => data.boards.find((other) => other.id === id).title;
+	const none = { lever: "", ties: "half", parts: [] };
+	const pool = board.pool ?? { ids: [] };
+	return [
+		{ id: "", title: "All votes", state: none },
+		{ id: "ties", title: "Without ties", state: { ...none, ties: "drop" } },
+		...(board.levers ?? []).map((own) => ({
+			id: own.title,
+			title: `Without ${own.title}`,
+			state: { ...none, lever: own.title },
+		})),
+		...pool.ids
+			.filter((id) => id !== board.id)
+			.map((id) => ({
+				id: `of ${id}`,
+				title: `${pool.kind === "add" ? "Only" : "Without"} votes of ${title(id)}`,
+				state: { ...none, parts: [id] },
+			})),
+	];
 }
 
 /** Names of models for addresses, with a number if two names are equal. */
@@ -48,6 +83,7 @@ function askedFor(state, board, keys) {
 		parts: board.pool?.kind === "take" ? chosen.slice(0, 1) : chosen,
 		without: state.without.filter((key) => number.has(key)).map((key) => number.get(key)),
 		ties: state.ties === "drop" ? "drop" : "half",
+		lever: (board.levers ?? []).some(({ title }) => title === state.lever) ? state.lever : "",
 		drops,
 		gauge,
 		models: own,
@@ -56,15 +92,17 @@ function askedFor(state, board, keys) {
 
 /** Votes of all boards that the reader chose; models are numbers on the page. */
 async function chosenVotes(asked, board, data) {
-	const at = async (id, sign) => {
-		const own = data.boards.find((other) => other.id === id);
-		return { votes: await votesOf(own), models: own.pairs.models, sign };
-	};
-	const chosen = asked.parts.length > 0 ? asked.parts : [];
-	if (board.pool?.kind === "add" && chosen.length > 0)
-		return pooledVotes(await Promise.all(chosen.map((id) => at(id, 1))));
-	const parts = [await at(board.id, 1), ...(await Promise.all(chosen.map((id) => at(id, -1))))];
-	return parts.length > 1 ? pooledVotes(parts) : { models: parts[0].models, votes: parts[0].votes };
+	const at = async (own, sign) => ({ votes: await votesOf(own), models: own.pairs.models, sign });
+	const chosen = asked.parts.map((id) => data.boards.find((other) => other.id === id));
+	const whole = board.pool?.kind === "add" && chosen.length > 0 ? chosen : [board];
+	const off = whole === chosen ? [] : chosen;
+	const parts = await Promise.all([
+		...whole.map((own) => at(own, 1)),
+		...off.map((own) => at(own, -1)),
+		...whole.map((own) => leverOf(own, asked.lever)),
+	]);
+	const found = parts.filter(Boolean);
+	return found.length > 1 ? pooledVotes(found) : { models: found[0].models, votes: found[0].votes };
 }
 
 /** The fit of votes in a gauge; models are numbers on the page. If the gauge's model has no rating, the mean is 1000. */
@@ -102,9 +140,10 @@ function ranksOf(rows) {
 
 /**
  * The rows of a refit, and how far each model moved. Only models that both boards rate are compared, with equal means, so
- * that a change of the anchor alone moves nobody.
+ * that a change of the anchor alone moves nobody. ``half`` is half the 95% interval of a move: of ``nested`` votes the
+ * variances are taken off each other (Hausman 1978), of others they add up.
  */
-function withMoves(rows, before) {
+function withMoves(rows, before, nested) {
 	const old = new Map(before.filter(({ rating }) => Number.isFinite(rating)).map((row) => [row.model, row]));
 	const both = rows.filter(({ model, rating }) => Number.isFinite(rating) && old.has(model));
 	const shift = both.reduce((sum, { model, rating }) => sum + rating - old.get(model).rating, 0) / both.length;
@@ -113,9 +152,13 @@ function withMoves(rows, before) {
 	return rows
 		.map((row) => {
 			const common = now.has(row.model);
+			const was = old.get(row.model);
+			const square = nested ? Math.abs(row.error ** 2 - was?.error ** 2) : row.error ** 2 + was?.error ** 2;
 			return {
 				...row,
 				rank: rank.get(row.model),
+				was: was?.rating ?? NaN,
+				half: common ? NORMAL_95 * Math.sqrt(square) : NaN,
 				moved: common ? row.rating - old.get(row.model).rating - shift : NaN,
 				places: common ? then.get(row.model) - now.get(row.model) : NaN,
 			};
@@ -161,13 +204,23 @@ function whatIfColumns(data) {
 			],
 		},
 		{
+			id: "was",
+			title: "All votes",
+			number: true,
+			largestFirst: true,
+			help: "The rating of all votes of the board",
+			value: (row) => row.was,
+			text: (row) => fixed(row.was),
+		},
+		{
 			id: "moved",
 			title: "Rating moved",
 			number: true,
 			largestFirst: true,
-			help: `Against the table, with equal means of the ${data.competitor.many} that both rate`,
+			help: `Against all votes, with equal means of the ${data.competitor.many} that both rate; grey where it is not told from chance`,
 			value: (row) => row.moved,
 			text: (row) => signed(row.moved),
+			cell: movedCell,
 		},
 		{
 			id: "places",
@@ -189,6 +242,29 @@ function whatIfColumns(data) {
 		},
 		{ id: "notes", title: "Notes", kind: "notes", value: (row) => row.standing, text: (row) => row.standing },
 	];
+}
+
+/** Whether a rating moved by more than chance gives. */
+function hasMoved({ moved, half }) {
+	return Math.abs(moved) > half && Math.abs(moved) >= 0.05;
+}
+
+function movedCell(row) {
+	const kind = hasMoved(row) ? (row.moved > 0 ? "up" : "down") : "same";
+	const title = Number.isFinite(row.half) ? `95% interval \u00b1\u00a0${fixed(row.half)}` : null;
+	return element("span", { class: kind, title }, signed(row.moved));
+}
+
+/** A sentence on what a change of votes moves. */
+function saidOfMoves(rows, data) {
+	const told = rows.filter(hasMoved).sort((a, b) => Math.abs(b.moved) - Math.abs(a.moved));
+	const places = rows.filter(({ places }) => places).length;
+	if (rows.every(({ moved }) => !(Math.abs(moved) >= 0.05))) return "";
+	const first = told.slice(0, 3).map((row) => `${data.models[row.model].name} ${signed(row.moved)}`);
+	const most = first.length
+		? `${countedRated(told.length, data)} moved by more than chance gives, most of all ${first.join(", ")}`
+		: `No ${data.competitor.one} moved by more than chance gives`;
+	return `${most}; ${count(places)} changed places.`;
 }
 
 function placesCell({ places }) {
@@ -246,6 +322,7 @@ const whatIfPanel = {
 	available: (data) => (data.boards ?? []).some(({ pairs, what_if: why }) => pairs || why),
 	state: () => ({
 		parts: [],
+		lever: "",
 		without: [],
 		ties: "half",
 		drop: [],
@@ -257,7 +334,10 @@ const whatIfPanel = {
 	render(root, store, data) {
 		const keys = keysOf(data);
 		const columns = whatIfColumns(data);
+		const levers = element("div", { class: "boards" });
 		const controls = element("div", { class: "what-if-controls" });
+		const more = element("details", {}, element("summary", {}, "Change more votes, or the scale"), controls);
+		const moved = element("p", { class: "moved", role: "status" });
 		const told = element("p", { class: "told", role: "status" });
 		const problems = element("div", {});
 		const place = element("div", {
@@ -267,19 +347,19 @@ const whatIfPanel = {
 			"aria-label": "Ratings of the refit",
 		});
 		let [rows, turn, shownFor] = [[], 0, null];
-		let fields = null;
+		let [fields, lever] = [null, null];
+		const press = (id) => store.set(lever.options.find((own) => own.id === id).state);
+		const wide = window.matchMedia(WIDE);
+		wide.addEventListener("change", () => draw());
 		const title = () => `${data.title}: ${boardOf(store.get(), data).title}, refitted`;
 		const copies = copyButtons(() => ({ columns, rows, title: title() }));
-		const kinds = element(
-			"p",
-			{ class: "note" },
-			"These intervals are of another kind than those of the table: 1.96 sandwich errors to either side, which take votes as independent. " +
-				`Moves compare the ${data.competitor.many} that both boards rate, with equal means, so that a change of the scale alone moves nobody.`,
-		);
+		const kinds = element("p", { class: "note" });
 		const refitter = element(
 			"div",
 			{},
-			controls,
+			levers,
+			more,
+			moved,
 			element("div", { class: "bar-of-fields" }, told, copies),
 			problems,
 			place,
@@ -301,8 +381,16 @@ const whatIfPanel = {
 				fields = whatIfFields(store, data, board, keys);
 				controls.replaceChildren(...fields.nodes);
 				shownFor = board.id;
+				const options = leversOf(board, data);
+				lever = { options, ...choice({ label: "Ratings of", options, choose: press }) };
+				levers.replaceChildren(lever.node);
+				kinds.textContent = kindsOf(board, data);
 			}
 			const asked = askedFor(state, board, keys);
+			const alike = ({ state: own }) =>
+				own.ties === asked.ties && own.lever === asked.lever && own.parts.join() === asked.parts.join();
+			lever.show(lever.options.find(alike)?.id ?? null);
+			if (asked.without.length || asked.drops.length || !lever.options.some(alike)) more.open = true;
 			const own = ++turn;
 			const [{ models, votes }, before] = [await chosenVotes(asked, board, data), await votesOf(board)];
 			if (own !== turn) return; // the reader went on
@@ -316,7 +404,10 @@ const whatIfPanel = {
 			const since = performance.now();
 			const found = refitted(models, votes, asked, asked.gauge, board.reweight);
 			const usual = tableFit(board, before);
-			rows = withMoves(found.rows, usual);
+			const other = board.pool?.kind === "add" && asked.parts.length > 0;
+			const fewer = asked.ties === "drop" || asked.lever || asked.without.length || asked.drops.length;
+			rows = withMoves(found.rows, usual, !other || (asked.parts.includes(board.id) && !fewer));
+			moved.textContent = saidOfMoves(rows, data);
 			const said = saidOf(found, data, since);
 			told.textContent = said.lines.join(" ");
 			problems.replaceChildren(...warnings(said.problems));
@@ -324,7 +415,7 @@ const whatIfPanel = {
 			place.replaceChildren(
 				dataTable({
 					label: "Ratings of the refit",
-					columns,
+					columns: wide.matches ? columns : columns.filter(({ id }) => !LEFT_OUT_ON_PHONES.has(id)),
 					rows: sorted(rows, columns, state.order),
 					sort: state.order,
 					press: (order) => store.set({ order }),
@@ -336,6 +427,18 @@ const whatIfPanel = {
 		draw();
 	},
 };
+
+/** What the intervals of refits are, and what they keep. */
+function kindsOf(board, data) {
+	const { many } = data.competitor;
+	const kept = board.offsets
+		? ` Control is fixed at its estimate from all votes of the board (${board.controls.join(", ")}): refits keep what it adds to each vote, and these intervals take it as known.`
+		: "";
+	const short = (board.levers ?? []).map(
+		({ title, words }) => ` ${title[0].toUpperCase()}${title.slice(1)}: ${words}.`,
+	);
+	return `These intervals are of another kind than those of the table: 1.96 sandwich errors to either side, which take votes as independent. Moves compare the ${many} that both boards rate, with equal means, so that a change of the scale alone moves nobody.${kept}${short.join("")}`;
+}
 
 /** The board's own votes, fitted as the table's ratings are. */
 const tableFits = new WeakMap();

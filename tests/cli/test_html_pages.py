@@ -1,11 +1,11 @@
 """``--html`` and the boards of earlier days."""
 
-import json
 import re
 import struct
 from pathlib import Path
 from xml.etree import ElementTree
 
+import drawn_pages
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,8 +17,7 @@ from jaxeval.pages.history import read_history
 
 
 def data_of(path):
-    html = path.read_text("utf-8")
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1])
+    return drawn_pages.data_of(path.read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")

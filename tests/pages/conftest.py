@@ -51,6 +51,8 @@ def visit(chromium):
         own = (address, "data:", "blob:")
         page.on("request", lambda request: None if request.url.startswith(own) else asked.append(request.url))
         page.goto(address + state)
+        if path and window.get("java_script_enabled", True):
+            page.wait_for_selector("html[data-drawn]")
         return page
 
     yield opened
@@ -67,7 +69,8 @@ def scripts(visit):
     def loaded(*names):
         page = visit(None)
         home = files("jaxeval.pages")
-        page.add_script_tag(content="\n".join(home.joinpath(name).read_text(encoding="utf-8") for name in names))
+        texts = [home.joinpath(name).read_text(encoding="utf-8") for name in ("packed.js", *names)]
+        page.add_script_tag(content="\n".join(texts))
         return page
 
     return loaded

@@ -171,7 +171,15 @@ def test_style_control_and_how_far_it_moves(visit, all_votes, battles):
     assert page.locator(".panel.board td.rating").first.inner_text() == f"{rating:.1f}"
     assert "style=1" in page.url
     open_view(page, "What if")
-    assert "covariates" in page.locator(".panel.what-if").inner_text()
+    panel = page.locator(".panel.what-if")
+    panel.get_by_text("Control is fixed at its estimate").wait_for()
+    assert panel.locator("td.rating").first.inner_text() == f"{rating:.1f}"
+    panel.get_by_role("tab", name="Without ties").click()
+    panel.get_by_text("changed places").wait_for()
+    other = again(visit, all_votes, page)  # the link holds it
+    other.locator(".panel.what-if tbody tr").first.wait_for()
+    assert refitted(other) == refitted(page)
+    assert other.get_by_role("tab", name="Without ties").get_attribute("aria-selected") == "true"
 
 
 @pytest.mark.slow
@@ -235,11 +243,12 @@ def test_what_if_refits_as_python_does(visit, all_votes, battles):
     assert_as_python(page, battles)
     assert "intervals are of another kind" in panel.inner_text()
 
-    panel.get_by_role("group", name="Ties").get_by_label("Ties").select_option("drop")
+    panel.get_by_role("tab", name="Without ties").click()
     decided = battles.filter(lambda votes: votes["target"] != 0.5)
     panel.get_by_text(f"Fitted {decided.n_battles:,} votes").wait_for()
     assert_as_python(page, decided)
 
+    panel.get_by_text("Change more votes").click()
     models = panel.get_by_role("group", name="Models", exact=True)
     models.locator("select").select_option("model-2")
     models.get_by_role("button", name="Leave out").click()
@@ -275,6 +284,9 @@ def test_what_if_refits_as_python_does(visit, all_votes, battles):
 def test_categories_are_put_together(visit, file, battles):
     page = visit(file)
     open_view(page, "What if")
+    page.get_by_role("tab", name="Only votes of").first.click()
+    page.get_by_text(re.compile("models? moved by more than chance")).wait_for()
+    page.get_by_text("Change more votes").click()
     page.locator(".panel.what-if").get_by_role("button", name="All", exact=True).click()
     few = battles.filter(lambda votes: votes["language"].isin(["English", "Chinese"]))
     page.get_by_text(f"Fitted {few.n_battles:,} votes").wait_for()
@@ -470,6 +482,33 @@ def test_three_hundred_models(visit, tmp_path):
     page = visit(tmp_path / "page.html", "#view=what-if")
     page.locator(".panel.what-if tbody tr").first.wait_for(timeout=20_000)
     assert_as_python(page, battles)
+
+
+@pytest.mark.parametrize("lacking", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_page_without_room_shows_the_same_numbers_and_says_what_it_lacks(
+    visit, tmp_path, monkeypatch, battles, lacking
+):
+    """Of two languages: the script is packed; where that is not enough, votes by pair and days of the past go."""
+    few = battles.filter(lambda votes: votes["language"].isin(["English", "Chinese"]))
+    board = jaxeval.leaderboard(few, by="language", n_resamples=60, progress=False)
+    whole, small = tmp_path / "whole.html", tmp_path / "small.html"
+    jaxeval.page(board, whole, battles=few, title="Two languages")
+    monkeypatch.setattr("jaxeval.pages.room.MOST_BYTES", 60_000 if lacking else len(whole.read_bytes()) - 20_000)
+    jaxeval.page(board, small, battles=few, title="Two languages")
+    texts = []
+    for path in (whole, small):
+        page = visit(path)
+        texts.append([])
+        for view in ("Board", "Intervals", "Categories"):
+            open_view(page, view)
+            texts[-1].append(page.locator(f".panel.{view.lower()}").text_content())
+        left_out = lacking and path == small
+        assert ("No room on a page" in texts[-1][0]) == left_out
+        open_view(page, "What if")
+        panel = page.locator(".panel.what-if")
+        panel.get_by_text("What-if is off: the page has room" if left_out else "Fitted ").wait_for()
+    rest = [re.sub("No room on a page.*?[.]", "", text) for text in texts[1]]
+    assert rest == texts[0]
 
 
 @pytest.mark.slow

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_pages import data_of, packed_data
 from hostile import NAMES
 from results import N_RESAMPLES, RESULTS
 
 import jaxeval
 from jaxeval.pages.boards import MOST_ROWS_IN_ALL
-from jaxeval.pages.document import READING, SCRIPTS, STYLES, json_in_html, script_text, style_text
+from jaxeval.pages.document import LOADER, READING, SCRIPTS, STYLES, json_in_html, script_text, style_text
 from jaxeval.pages.history import read_history, with_board, write_history
 from jaxeval.wording import visible_line
 
@@ -37,10 +38,6 @@ def board_of(battles, **options):
 def written(tmp_path, results, **options):
     jaxeval.page(results, tmp_path / "page.html", made="2026-09-13", **options)
     return (tmp_path / "page.html").read_text("utf-8")
-
-
-def data_of(html):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1])
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +72,13 @@ def test_no_two_scripts_declare_a_name():
         *SCRIPTS,
         *READING,
         *STYLES,
+        LOADER,
     }
 
 
 @pytest.mark.skipif(not BIOME.exists(), reason="biome is not installed: pip install 'jaxeval[dev]'")
 def test_scripts_and_styles_are_linted(request):
-    sources = [str(HOME / name) for name in (*SCRIPTS, *READING, *STYLES)]
+    sources = [str(HOME / name) for name in (*SCRIPTS, *READING, *STYLES, LOADER)]
     command = [str(BIOME), "check", f"--config-path={request.path.parent}", *sources]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -96,7 +94,8 @@ def test_the_table_is_there_without_script(tmp_path, board):
 
 
 def test_data_are_those_of_the_table(tmp_path, board, battles):
-    data = data_of(written(tmp_path, board, battles=battles))
+    html = written(tmp_path, board, battles=battles)
+    data = data_of(html)
     (shown,) = data["boards"]
     for row, own in zip(shown["rows"], board.to_dict("records"), strict=True):
         assert data["models"][row["model"]]["name"] == own["model"]
@@ -104,6 +103,7 @@ def test_data_are_those_of_the_table(tmp_path, board, battles):
         assert (row["best"], row["worst"], row["votes"]) == (own["rank_best"], own["rank_worst"], own["vote_count"])
     assert shown["what_if"] is None
     assert data["seed"] == 0
+    data = packed_data(html)
     digest = data.pop("digest")
     from jaxeval.show.files import json_digest
 

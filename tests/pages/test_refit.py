@@ -214,3 +214,81 @@ def test_pooled(scripts, votes):
         fit = jaxeval.fit_bradley_terry(jaxeval.Battles.from_pandas(left.reset_index(drop=True)))
         found = pd.Series(ratings, [names[k] for k in models])
         np.testing.assert_allclose(found[fit.ratings.index], fit.ratings, rtol=0, atol=CLOSE)
+
+
+def offset_ratings(votes, offset):
+    """Ratings of votes whose logits begin at ``offset`` (side A's), by Newton's method on the rows: mean 1000."""
+    names = sorted(set(votes["model_a"]) | set(votes["model_b"]))
+    x = np.zeros((len(votes), len(names)))
+    for side, sign in (("model_a", 1), ("model_b", -1)):
+        x[np.arange(len(votes)), votes[side].map(names.index)] = sign
+    points = votes["winner"].astype(str).map({"model_a": 1.0, "model_b": 0.0}).fillna(0.5).to_numpy()
+    theta = np.zeros(len(names))
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-(x @ theta + offset)))
+        theta += np.linalg.lstsq((x.T * (p * (1 - p))) @ x, x.T @ (points - p), rcond=1e-10)[0]
+    return pd.Series(1000 + 400 / np.log(10) * (theta - theta.mean()), names)
+
+
+CONTROLLED = """async ([board, change, lever]) => {
+  const read = async ({ pairs, offsets }) => {
+    const votes = { ...(await unpackPairs(pairs)), offsets: await unpackOffsets(offsets) };
+    return { votes, models: pairs.models };
+  };
+  const whole = await read(board);
+  const less = lever ? [{ ...(await read(board.levers[0])), sign: -1 }] : [];
+  const { votes } = pooledVotes([{ ...whole, sign: 1 }, ...less]);
+  return ratedBoard(fitVotes(changedVotes(votes, change), false), { kind: "mean", rating: 1000 }).ratings;
+}"""
+
+
+def test_a_controlled_board_keeps_its_control(scripts):
+    """Refits of some votes are those of Python with the control as it is: offsets travel as means and spreads."""
+    votes = jaxeval.simulate_votes(3_000, 6, seed=0, details=True)
+    votes[["model_a", "model_b", "winner"]] = votes[["model_a", "model_b", "winner"]].astype(str)
+    battles = jaxeval.Battles.from_pandas(votes, keep=["length_a", "length_b"])
+    board = jaxeval.leaderboard(battles, features=[("length_a", "length_b")], n_resamples=60, progress=False)
+    from jaxeval.pages.page import data_of_page
+
+    data = data_of_page(
+        board, title=None, battles=battles, metadata=None, earlier=None, history=None, made=None, ends=None, labels=None
+    )
+    (own,) = data["boards"]
+    assert own["what_if"] is None
+    longer = (votes["length_a"] - votes["length_b"]).to_numpy(float)
+    (record,) = board.attrs["coefficients"]
+    offset = record["coefficient"] * longer / np.sqrt((longer**2).mean())
+    assert np.abs(offset).max() > 0.3  # the control says something
+    table = board.set_index("model")["rating"]
+    shorter = votes[["length_a", "length_b"]].min(axis=1)
+    page = scripts("refit.js")
+    names = [data["models"][k]["name"] for k in own["pairs"]["models"]]
+    for change, lever, keep in [
+        ({}, False, np.ones(len(votes), bool)),
+        ({"ties": "drop"}, False, ~votes["winner"].isin(TIED).to_numpy()),
+        ({}, True, (shorter > shorter.quantile(0.25)).to_numpy()),
+    ]:
+        found = pd.Series(page.evaluate(CONTROLLED, [own, AS_IT_IS | change, lever]), names)
+        expected = offset_ratings(votes[keep], offset[keep])
+        off = np.abs(found - expected[found.index])
+        assert off.max() < 0.05  # Elo
+        assert (np.abs(found - table[found.index]).max() < 0.05) == keep.all()
+
+
+@pytest.mark.slow
+def test_prices_draw_all_ratings_at_once(scripts):
+    """Differences of joint draws vary as those of Python's covariance do, to the error of 2,000 draws."""
+    battles = jaxeval.Battles.from_pandas(jaxeval.simulate_votes(2_000, 6, seed=0))
+    fit = jaxeval.fit_bradley_terry(battles, gauge=("model-1", 1000.0))
+    pairs = pair_data(battles.cells, range(6))
+    half = 1.959963984540054 * fit.standard_errors.to_numpy()
+    rows = [{"model": k, "lower": 1000 - x, "upper": 1000 + x} for k, x in enumerate(half)]
+    board = {"pairs": pairs, "reweight": False, "gauge": {"kind": "model", "model": 0, "rating": 1000}, "rows": rows}
+    page = scripts("format.js", "refit.js", "heat_maps.js", "prices.js")
+    drawn = page.evaluate(
+        "async (board) => [...jointDraws(board, await unpackPairs(board.pairs), 0.95)].map(([k, x]) => [...x])", board
+    )
+    errors = np.array(drawn)
+    differences = errors - errors[:1]  # the first model fixes the scale
+    expected = np.sqrt(np.diag(fit.covariance))[1:]
+    np.testing.assert_allclose(differences.std(1)[1:], expected, rtol=5 / np.sqrt(2 * 2_000))
