@@ -65,8 +65,8 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
             label = f"{style.legend_name(judge)} (weak)" if pale else style.legend_name(judge)
             axis.scatter(of_judge["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
-        said = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
-        axis.set_title(", ".join(map(style.shown_name, said)), loc="left", fontsize=10, parse_math=False)
+        titles = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
+        axis.set_title(", ".join(map(style.shown_name, titles)), loc="left", fontsize=10, parse_math=False)
         style.plain(axis)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
@@ -108,8 +108,8 @@ def plot_anchor_swap(scores: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Fi
     axis.set_xticks(np.arange(len(lines.columns)), [style.shown_name(c) for c in lines], fontsize=8.5, parse_math=False)
     axis.set_ylabel("centred rating (Elo)")
     if absent := [style.shown_name(c) for c in board if c not in lines]:
-        said = f"without {', '.join(absent)}: no model in common by the same judges and tasks"
-        axis.set_title(said, loc="left", fontsize=8, parse_math=False)
+        why = f"without {', '.join(absent)}: no model in common by the same judges and tasks"
+        axis.set_title(why, loc="left", fontsize=8, parse_math=False)
     style.plain(axis)
     return figure
 

@@ -43,12 +43,12 @@ def plot_success_curves(
     figure = Figure(figsize=(0.7 + 2.6 * columns, 0.6 + 2.1 * rows), layout="constrained")
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axis, agent in zip(axes, shown, strict=False):
-        dots, line, own = (x[x["agent"] == agent] for x in (bins, points, table))
+        dots, line, horizon = (x[x["agent"] == agent] for x in (bins, points, table))
         bars = 2 * dots["standard_error"].fillna(0.0)
         ends = np.minimum(bars, dots["success"]), np.minimum(bars, (1 - dots["success"]).clip(0))
         axis.errorbar(dots["minutes"], dots["success"], yerr=ends, fmt="o", color=GREY, markersize=3.5, linewidth=0.9)
         axis.plot(line["minutes"], line["level"], color=COLOURS[0])
-        whole = own[own["horizon"].notna()]
+        whole = horizon[horizon["horizon"].notna()]
         axis.hlines(whole["level"], whole["lower"], whole["upper"], color=COLOURS[1], linewidth=1.6)
         axis.plot(whole["horizon"], whole["level"], "D", color=COLOURS[1], markersize=4)
         axis.set_title(shown_name(agent), loc="left", fontsize=9.5, parse_math=False)

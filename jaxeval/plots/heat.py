@@ -104,18 +104,18 @@ def plot_win_probability(
             models for a table of all pairs.
     """
     fit = pairs.fit if isinstance(pairs, Bootstrap) else pairs
-    said = "expected points of the row, %"
+    meaning = "expected points of the row, %"
     if isinstance(fit, BradleyTerryFit):
         table = fit.win_probability.loc[(order := fit._best_first().index), order]
     elif isinstance(fit, Draws):
         order = fit.names[np.argsort(-np.nan_to_num(fit.estimate, nan=-np.inf), kind="stable")]
-        table, said = fit.beat_share.loc[order, order], "% of the draws in which the row is above the column"
+        table, meaning = fit.beat_share.loc[order, order], "% of the draws in which the row is above the column"
     else:
         table = _checked_pairs(fit)
     shown = table.iloc[: top or None, : top or None].to_numpy(float, copy=True)
     np.fill_diagonal(shown, np.nan)
     names = [joint_name(name) for name in table.index[: len(shown)]]
-    look = HeatLook("RdBu", (0.0, 1.0), SQUARE, said, below=hidden_text(len(table), len(names)), upright=True)
+    look = HeatLook("RdBu", (0.0, 1.0), SQUARE, meaning, below=hidden_text(len(table), len(names)), upright=True)
     return heat_map(shown, _whole(100 * shown), names, names, look)
 
 
@@ -206,7 +206,7 @@ def plot_slices(
     check_choice("value", value, ("rating", "rank"))
     slices = list(dict.fromkeys(table["category"]))
     names = list(dict.fromkeys(table["model"]))
-    rank, said = (
+    rank, ranking = (
         table.pivot_table(index="model", columns="category", values=name, aggfunc="first", dropna=False)
         .reindex(index=names, columns=slices)
         .to_numpy(float, na_value=np.nan)
@@ -221,7 +221,7 @@ def plot_slices(
         "RdYlGn_r", (0.0, 1.0), (max(0.55, 0.075 * max(map(len, map(joint_name, slices)))), 0.21),
         f"{value}; coloured by the rank within the slice", below=hidden_text(len(names), len(order)),
     )  # fmt: skip
-    text = _whole(np.where(known, said, np.nan)[order])
+    text = _whole(np.where(known, ranking, np.nan)[order])
     return heat_map(share[order], text, [joint_name(names[k]) for k in order], list(map(joint_name, slices)), look)
 
 

@@ -215,16 +215,18 @@ def figure_of(title: str, *takes: Takes, says: bool = False) -> Callable[[F], F]
                 if isinstance(value, pd.DataFrame):
                     value = bound.arguments[name] = with_present_names(value)
                 kind.check(function.__name__, value)
-            given = list(bound.arguments.values())[: len(takes)]
+            values = list(bound.arguments.values())[: len(takes)]
             figure = function(*bound.args, **bound.kwargs)
-            known = (part for value in given for part in _rests_on(value))
-            own = (says and _finding(given[0])) or usual.format(heads=rated(given[0]).heads if given else "")
-            _write(figure, own if title is None else title, _caption(caption, known))
+            known = (part for value in values for part in _rests_on(value))
+            words = (says and _finding(values[0])) or usual.format(heads=rated(values[0]).heads if values else "")
+            _write(figure, words if title is None else title, _caption(caption, known))
             return figure
 
         what = "".join(f"It takes {kind.what}. " for kind in takes)
-        said = '``title`` stands above the figure, "" for none; ``caption`` below it, before the known votes and draws.'
-        draw.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{what}{said}"
+        about = (
+            '``title`` stands above the figure, "" for none; ``caption`` below it, before the known votes and draws.'
+        )
+        draw.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{what}{about}"
         return spelled_out()(draw)  # type: ignore[return-value]
 
     return decorate
@@ -233,8 +235,8 @@ def figure_of(title: str, *takes: Takes, says: bool = False) -> Callable[[F], F]
 def _finding(value: Any) -> str:
     """Return the first sentence of a result or of a table, as a title; empty if it is long, or there are several."""
     of_table = isinstance(value, pd.DataFrame)
-    said = value.attrs.get("answer", "") if of_table else next(iter(view_of(value).sentences), "")
-    return said if "\n" not in said and len(said) <= _LONGEST_TITLE else ""
+    sentence = value.attrs.get("answer", "") if of_table else next(iter(view_of(value).sentences), "")
+    return sentence if "\n" not in sentence and len(sentence) <= _LONGEST_TITLE else ""
 
 
 def _caption(chosen: str | None, known: Iterable[str]) -> str:

@@ -145,7 +145,11 @@ class BoardComparison(Result):
     def joint(self) -> Draws:
         """All ratings as joint draws, whose names have the levels ``board`` and ``model``."""
         a, b = self.ratings
-        both = [(name, model) for name, own in zip(self.names, (a, b), strict=True) for model in own.names]
+        both = [
+            (name, model)
+            for name, draws_of_board in zip(self.names, (a, b), strict=True)
+            for model in draws_of_board.names
+        ]
         anchored = None if a.anchored is None or b.anchored is None else np.concatenate([a.anchored, b.anchored])
         return Draws(
             pd.MultiIndex.from_tuples(both, names=["board", "model"]),
@@ -162,10 +166,10 @@ class BoardComparison(Result):
     @cached_property
     def difference(self) -> Draws:
         """The ratings on board b less those on board a, draw by draw, Elo."""
-        found = self.ratings[1] - self.ratings[0]
-        held = np.zeros(len(self.models), bool) if found.anchored is None else found.anchored
+        difference = self.ratings[1] - self.ratings[0]
+        held = np.zeros(len(self.models), bool) if difference.anchored is None else difference.anchored
         return replace(
-            found, gauge=self.ratings[0].gauge, anchored=held | self.identical, settings=self.settings, warnings=()
+            difference, gauge=self.ratings[0].gauge, anchored=held | self.identical, settings=self.settings, warnings=()
         )
 
     @cached_property
@@ -184,16 +188,16 @@ class BoardComparison(Result):
         difference, (a, b) = self.difference, self.ratings
         apart = difference.apart_from(0.0, self.level).to_numpy() & self.one_scale
         columns: dict[str, Any] = {"model": self.models.to_numpy()}
-        for name, own in (("difference", difference), ("rating_a", a), ("rating_b", b)):
-            ends = own.interval(self.level)
-            columns |= {name: own.estimate, **{f"{name}_{end}": ends[end].to_numpy() for end in ("lower", "upper")}}
+        for name, draws in (("difference", difference), ("rating_a", a), ("rating_b", b)):
+            ends = draws.interval(self.level)
+            columns |= {name: draws.estimate, **{f"{name}_{end}": ends[end].to_numpy() for end in ("lower", "upper")}}
             if name == "difference":
-                at_once = own.interval_at_once(0.0, self.level)
+                at_once = draws.interval_at_once(0.0, self.level)
                 columns |= {f"at_once_{end}": at_once[end].to_numpy() for end in ("lower", "upper")}
         moved = np.where(apart, np.where(difference.estimate > 0, "up", "down"), "")
         columns["moved"] = moved if self.one_scale else np.full(len(moved), None)
-        for side, own in (("a", a), ("b", b)):
-            ranks = own.ranks(self.level)
+        for side, draws in (("a", a), ("b", b)):
+            ranks = draws.ranks(self.level)
             columns |= {f"{name}_{side}": ranks[name].array for name in ("rank", "rank_best", "rank_worst")}
         columns["rank_change"] = columns["rank_b"] - columns["rank_a"]
         bounds = draw_bounds(_ranks(b.draws) - _ranks(a.draws), self.level)
@@ -221,10 +225,10 @@ class BoardComparison(Result):
         their mean.
         """
         a, b = self.ratings
-        first, second = (np.concatenate([own.estimate[None], own.draws]) for own in (a, b))
-        found = ranking_agreement(first, second, self.top, max(a.precision, b.precision))
+        first, second = (np.concatenate([board.estimate[None], board.draws]) for board in (a, b))
+        agreement = ranking_agreement(first, second, self.top, max(a.precision, b.precision))
         rows = {}
-        for name, values in found.items():
+        for name, values in agreement.items():
             lower, upper = draw_bounds(centred(values)[:, None], self.level, RANGES[name])
             rows[name] = {"value": values[0], "lower": lower[0], "upper": upper[0]}
         table = pd.DataFrame(rows).T.rename_axis("measure")
@@ -233,19 +237,19 @@ class BoardComparison(Result):
 
     def _sentences(self) -> list[str]:
         """Who moved, and how far the boards agree."""
-        table, movers, own = self.table, self.movers, self.competitor
+        table, movers, noun = self.table, self.movers, self.competitor
         n, level = len(table), f"{100 * self.level:g}% level"
         if self.identical:
-            return [f"none of {own.counted(n)} moved: the boards hold the same votes, rated alike"]
+            return [f"none of {noun.counted(n)} moved: the boards hold the same votes, rated alike"]
         if len(movers):
-            said = [f"{row['model']} {_with_ends(row)}" for row in _records(movers)[:_MOST_NAMED]]
-            more = f" and {len(movers) - len(said):,} more" if len(movers) > len(said) else ""
-            first = f"{len(movers):,} of {own.counted(n)} moved at the {level}, for all at once: "
-            sentences = [f"{first}{', '.join(said)}{more}"]
+            moves = [f"{row['model']} {_with_ends(row)}" for row in _records(movers)[:_MOST_NAMED]]
+            more = f" and {len(movers) - len(moves):,} more" if len(movers) > len(moves) else ""
+            first = f"{len(movers):,} of {noun.counted(n)} moved at the {level}, for all at once: "
+            sentences = [f"{first}{', '.join(moves)}{more}"]
         else:
             row = _records(table.loc[[table["difference"].abs().idxmax()]])[0]
             largest = f"the largest difference is that of {row['model']}: {_with_ends(row)}"
-            none = f"none of {own.counted(n)} moved at the {level}"
+            none = f"none of {noun.counted(n)} moved at the {level}"
             first = none if self.one_scale else "the links of the boards differ"
             sentences = [f"{first}; {largest}"]
         values = self.agreement
@@ -267,7 +271,7 @@ class BoardComparison(Result):
                     f"{self.competitor.counted(len(only), 'is', 'are')} on {name} only, and not compared: {named(only)}"
                 )
         for why in dict.fromkeys(self.left_out.values()):
-            models = [model for model, own in self.left_out.items() if own == why]
+            models = [model for model, reason in self.left_out.items() if reason == why]
             are = self.competitor.counted(len(models), "is", "are")
             messages.append(f"{are} not compared, {why}: {named(models)}")
         for name, board in zip(self.names, self.boards, strict=True):

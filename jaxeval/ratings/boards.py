@@ -131,8 +131,8 @@ class Board(NamedTuple):
 
     def _by_link(self, function: Callable[..., Array], *values: Float) -> Float:
         """What a function of `kernels.links` gives."""
-        found: Float = evaluate_compiled(function, self.link, *values)
-        return found
+        values_by_link: Float = evaluate_compiled(function, self.link, *values)
+        return values_by_link
 
 
 class FittedBoard:
@@ -184,8 +184,8 @@ def fit_boards(
         sums.append((n, wins, None) if factor is None else (n * factor, wins * factor, factor))
     is_sparse = [resolved(options.method, len(models)) == "sparse" for models, _ in slices]
     dense = [s for s, sparse in enumerate(is_sparse) if not sparse]
-    own = None if starts is None else [starts[s] for s in dense]
-    boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], options, own), strict=True))
+    dense_starts = None if starts is None else [starts[s] for s in dense]
+    boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], options, dense_starts), strict=True))
     for s, ((models, cells), sparse) in enumerate(zip(slices, is_sparse, strict=True)):
         if sparse:
             boards[s] = _fit_sparse((models, cells, *sums[s]), options, None if starts is None else starts[s])
@@ -212,11 +212,11 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
     for s, (models, cells, pair_n, pair_wins, _) in enumerate(slices):
         m = len(models)
         cells.fill_tables(pair_n, pair_wins, n_all[s], wins_all[s])
-        found, active = _identified(n_all[s, :m, :m], wins_all[s, :m, :m], options)
+        connectivity, active = _identified(n_all[s, :m, :m], wins_all[s, :m, :m], options)
         _leave_out(~active, n_all[s], wins_all[s])
         score_all[s] = wins_all[s].sum(1)
         active_all[s, :m] = active
-        connections.append(found)
+        connections.append(connectivity)
         actives.append(active)
     start = None if starts is None else stacked([pad(x, (size,)) for x in starts], n_slices)
     with double_precision(), one_blas_thread():
@@ -225,17 +225,17 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(
-            *given,
+            *board,
             connectivity=connections[s],
             active=actives[s],
-            theta=theta[s, : len(given[0])],
+            theta=theta[s, : len(board[0])],
             status=int(status[s]),
             n_steps=int(n_steps[s]),
             grad_norm=float(grad_norm[s]),
             ridge=options.ridge,
             link=link,
         )
-        for s, given in enumerate(slices)
+        for s, board in enumerate(slices)
     ]
 
 
@@ -245,12 +245,12 @@ def _identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivit
     With Firth's penalty all models of the largest component have one. Their standing to its main group is still kept.
     """
     if options.penalty != "firth":
-        found = analyse(n, wins)
-        return found, (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
+        connectivity = analyse(n, wins)
+        return connectivity, (connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
     met = analyse(n, n)
     active = met.standing == Standing.IDENTIFIED
-    own = analyse(np.where(active, n, 0), np.where(active, wins, 0))
-    return met._replace(standing=np.where(active, own.standing, met.standing)), active
+    among_active = analyse(np.where(active, n, 0), np.where(active, wins, 0))
+    return met._replace(standing=np.where(active, among_active.standing, met.standing)), active
 
 
 def fit_terms(ridge: float | Float) -> Terms:
@@ -258,13 +258,13 @@ def fit_terms(ridge: float | Float) -> Terms:
     return Terms.of(ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
 
 
-def _fit_sparse(given: _Given, options: FitOptions, start: Float | None) -> Board:
+def _fit_sparse(board: _Given, options: FitOptions, start: Float | None) -> Board:
     """Fit on the graph of pairs."""
-    models, cells, n, wins, _ = given
+    models, cells, n, wins, _ = board
     link = options.response.link
     fit = fit_sparse(cells, n, wins, len(models), fit_terms(options.ridge), start, link)
     active = (fit.connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
-    return Board(*given, active=active, ridge=options.ridge, link=link, **fit._asdict())
+    return Board(*board, active=active, ridge=options.ridge, link=link, **fit._asdict())
 
 
 def _leave_out(models: Bool, *tables: Float) -> None:
@@ -300,12 +300,12 @@ def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
 
 def inverse_within(information: Float, moves: Bool, gauge: Float) -> Float:
     """(P, P) inverse of the information among what ``moves``, at right angles to the ``gauge`` (U, P); 0 elsewhere."""
-    own, inverse = np.flatnonzero(moves), np.zeros(information.shape)
-    if len(own) and np.isfinite(information[np.ix_(own, own)]).all():
+    moved, inverse = np.flatnonzero(moves), np.zeros(information.shape)
+    if len(moved) and np.isfinite(information[np.ix_(moved, moved)]).all():
         with one_blas_thread():
-            basis = scipy.linalg.null_space(gauge[:, own]) if gauge.any() else np.eye(len(own))
-            within = basis.T @ information[np.ix_(own, own)] @ basis
-            inverse[np.ix_(own, own)] = basis @ np.linalg.pinv(within, hermitian=True) @ basis.T
+            basis = scipy.linalg.null_space(gauge[:, moved]) if gauge.any() else np.eye(len(moved))
+            within = basis.T @ information[np.ix_(moved, moved)] @ basis
+            inverse[np.ix_(moved, moved)] = basis @ np.linalg.pinv(within, hermitian=True) @ basis.T
     return inverse
 
 

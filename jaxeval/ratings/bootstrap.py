@@ -123,10 +123,10 @@ def fit_bradley_terry(
         np.float64(0.65)
     """
     battles = as_battles(battles)
-    asked = FitOptions(ridge=ridge, features=features, **options).checked(battles)
-    if asked.contextual and start is not None:
+    checked = FitOptions(ridge=ridge, features=features, **options).checked(battles)
+    if checked.contextual and start is not None:
         raise ValueError("start= is for fits without features and tie models")
-    return _fit(battles, asked, None if start is None else _start(start, battles.models, asked))
+    return _fit(battles, checked, None if start is None else _start(start, battles.models, checked))
 
 
 def _fit(battles: Battles, options: FitOptions, start: Float | None = None) -> BradleyTerryFit:
@@ -272,29 +272,29 @@ def bootstrap(
         >>> by_language["German"].draws.shape
         (100, 4)
     """
-    given = {**locals(), **options}  # first of all, so that locals are the arguments alone
+    arguments = {**locals(), **options}  # first of all, so that locals are the arguments alone
     facets = facet_names(random)
     if facets and (by is not None or model is not None or isinstance(battles, Rankings)):
         raise ValueError("random facets are of one board of votes: leave out by and model")
     if model is not None:
         rows = model.rows(battles)
         with together(rows.n_processes):
-            return model.boards(rows, BootstrapOptions.of(given).checked(rows)).by_group(of_run(options))
+            return model.boards(rows, BootstrapOptions.of(arguments).checked(rows)).by_group(of_run(options))
     battles = battles.rows if isinstance(battles, Rankings) else as_battles(battles)  # read
     with together(battles.n_processes):
-        asked = BootstrapOptions.of(given).checked(battles)
+        checked = BootstrapOptions.of(arguments).checked(battles)
         if isinstance(battles, RankingRows):
-            check_for_rankings(asked)
+            check_for_rankings(checked)
         if facets:
-            of_facets = facet_design(asked, battles, facets)
-        slices = make_slices(battles, design(battles, asked.features, asked.normalize), asked)  # compressed
+            of_facets = facet_design(checked, battles, facets)
+        slices = make_slices(battles, design(battles, checked.features, checked.normalize), checked)  # compressed
         kind = RankingBoards if isinstance(battles, RankingRows) else VoteBoards
-        results = kind(slices, asked, battles.report).resampled(of_run(options))  # fitted, posed, run and tabled
+        results = kind(slices, checked, battles.report).resampled(of_run(options))  # fitted, posed, run and tabled
         if facets:
             return with_random_facets(results[0], battles, facets, *of_facets)
         if slices.groups is None:
             return results[0]
-        return Bootstraps(zip(slices.groups, results, strict=True), slices, asked)
+        return Bootstraps(zip(slices.groups, results, strict=True), slices, checked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,8 +393,8 @@ class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
         """The fit of the choices that rankings are made of."""
         models, cells = self.slices.boards[s]
         assert isinstance(cells, RankingCells)
-        own = fit_ranking_board(models, cells, self.options)
-        return ranking_fit(own, self.slices.drawn[s], self.report, self.options)
+        board = fit_ranking_board(models, cells, self.options)
+        return ranking_fit(board, self.slices.drawn[s], self.report, self.options)
 
     def refits(self, s: int, fit: PlackettLuceFit) -> BoardRefits:
         """Rankings are drawn, or clusters of them."""

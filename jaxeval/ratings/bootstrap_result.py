@@ -164,8 +164,8 @@ class Bootstrap(Result):
         scale = make_scale("mean", 0.0, self.models, fit.n_battles.to_numpy(), rated, fit.scale.unit)
         draws = scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), fit.theta)
         estimate = scale.unit * np.where(rated, fit.theta, np.nan)
-        found = replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
-        return replace(found, closed_form=self._closed_form(found))
+        draws_in_gauge = replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
+        return replace(draws_in_gauge, closed_form=self._closed_form(draws_in_gauge))
 
     @cached_property
     def _loose(self) -> NDArray[np.bool_]:
@@ -194,8 +194,8 @@ class Bootstrap(Result):
             return None
         unit = self.fit.scale.unit
         known = np.where(self._loose, np.nan, draws.standard_errors.to_numpy() / unit)
-        found = nearby(self.fit._board, self._loose, np.nan_to_num(known) ** 2) if (known > 0).any() else None
-        return None if found is None else Independent(unit * found[0], unit**2 * found[1])
+        known_nearby = nearby(self.fit._board, self._loose, np.nan_to_num(known) ** 2) if (known > 0).any() else None
+        return None if known_nearby is None else Independent(unit * known_nearby[0], unit**2 * known_nearby[1])
 
     @property
     def without_spread(self) -> pd.Series:
@@ -215,16 +215,16 @@ class Bootstrap(Result):
 
         None where they decide everywhere.
         """
-        own, closed_form = self._penalised, self.contrasts.closed_form or self.fit.penalised_differences
-        if not own.any() and not self._by_errors:
+        penalised, closed_form = self._penalised, self.contrasts.closed_form or self.fit.penalised_differences
+        if not penalised.any() and not self._by_errors:
             return None
-        difference, error = np.full((2, len(rows), len(own)), np.nan)
+        difference, error = np.full((2, len(rows), len(penalised)), np.nan)
         if self._by_errors:
             difference, error = self.fit.differences(rows, level)
-        if own.any():
-            of_thin, found = own[rows, None] | own, closed_form(rows, level)
-            difference, error = (np.where(of_thin, x, y) for x, y in zip(found, (difference, error), strict=True))
-        off = rows[:, None] != np.arange(len(own))
+        if penalised.any():
+            of_thin, of_fit = penalised[rows, None] | penalised, closed_form(rows, level)
+            difference, error = (np.where(of_thin, x, y) for x, y in zip(of_fit, (difference, error), strict=True))
+        off = rows[:, None] != np.arange(len(penalised))
         half = np.where(off, normal_quantile(level) * error, np.nan)
         return difference - half, difference + half
 
@@ -247,8 +247,8 @@ class Bootstrap(Result):
     @property
     def n_penalised(self) -> int:
         """How many models have an interval of the penalised fit where the kind is "auto"."""
-        own = self._penalised & (self.fit.component == 1).to_numpy()
-        return int(own.sum()) if self.fit._board.active.any() else 0
+        penalised = self._penalised & (self.fit.component == 1).to_numpy()
+        return int(penalised.sum()) if self.fit._board.active.any() else 0
 
     @property
     def n_reflected(self) -> int:
@@ -310,10 +310,10 @@ class Bootstrap(Result):
         ratings, few = self.fit.ratings, (self.fit.n_battles < ENOUGH_BATTLES).to_numpy()
         rated = np.isfinite(ratings.to_numpy())
         moved = np.zeros(len(rated), bool)
-        asked = np.flatnonzero(rated & ~few)
-        if 2 * (rated & few).sum() > rated.sum() and len(asked):
-            off = pd.DataFrame(self.draws[:, asked]).median().to_numpy() - ratings.to_numpy()[asked]
-            moved[asked] = np.abs(off) > _MOST_SHIFT * self.standard_errors.to_numpy()[asked]
+        many = np.flatnonzero(rated & ~few)
+        if 2 * (rated & few).sum() > rated.sum() and len(many):
+            off = pd.DataFrame(self.draws[:, many]).median().to_numpy() - ratings.to_numpy()[many]
+            moved[many] = np.abs(off) > _MOST_SHIFT * self.standard_errors.to_numpy()[many]
         return moved
 
     def _reflected(self, level: float) -> pd.DataFrame:
@@ -334,12 +334,12 @@ class Bootstrap(Result):
         ends = (np.where(known, x, np.nan) for x in joint._widened(joint.estimate, bounds, level, None))
         return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), self.models)
 
-    def _independent(self, found: Independent, level: float) -> pd.DataFrame:
+    def _independent(self, errors: Independent, level: float) -> pd.DataFrame:
         """The intervals of ratings that are known `nearby`, in the gauge of the fit."""
         rated = np.isfinite(self.fit.ratings.to_numpy()) & ~self._loose
-        shift = float(np.mean(self.fit.ratings.to_numpy()[rated] - found.ratings[rated]))
-        half = normal_quantile(level) * np.sqrt(found.variance)
-        ends = {"lower": found.ratings + shift - half, "upper": found.ratings + shift + half}
+        shift = float(np.mean(self.fit.ratings.to_numpy()[rated] - errors.ratings[rated]))
+        half = normal_quantile(level) * np.sqrt(errors.variance)
+        ends = {"lower": errors.ratings + shift - half, "upper": errors.ratings + shift + half}
         return pd.DataFrame(ends, self.models)
 
     @property
@@ -357,7 +357,7 @@ class Bootstrap(Result):
         by_fit = self._by_fit(np.arange(len(self.models)), level)
         if by_fit is None:
             return bounds
-        lower, upper = (own.mask(~np.isnan(ends), ends) for own, ends in zip(bounds, by_fit, strict=True))
+        lower, upper = (bound.mask(~np.isnan(ends), ends) for bound, ends in zip(bounds, by_fit, strict=True))
         return lower, upper
 
     def too_few(self, min_battles: int | None = None) -> pd.Series:
@@ -382,19 +382,19 @@ class Bootstrap(Result):
     def _too_few(self) -> NDArray[np.bool_]:
         loose, vague = self._loose, self.fit.vague
         closed_form = self.contrasts.closed_form if loose.any() else self.fit.penalised_differences
-        found = np.array(loose | vague)
-        if not found.any() or closed_form is None:
-            return found
+        too_few = np.array(loose | vague)
+        if not too_few.any() or closed_form is None:
+            return too_few
         if isinstance(closed_form, Independent):  # a wide board has no table of all pairs
             return np.asarray(loose & (closed_form.variance > UNPLACED_ELO**2))
-        asked, rated = np.flatnonzero(found), np.isfinite(self.fit.ratings.to_numpy())
-        difference, error = closed_form(asked, 0.95)
+        rows, rated = np.flatnonzero(too_few), np.isfinite(self.fit.ratings.to_numpy())
+        difference, error = closed_form(rows, 0.95)
         near = ~(np.abs(difference) > normal_quantile(0.95) * error)
-        near[np.arange(len(asked)), asked] = False
+        near[np.arange(len(rows)), rows] = False
         of_all, of_known = (near & rated).any(1), near[:, rated & ~vague].all(1)
-        unsure = self.fit.penalised_errors[asked] > UNPLACED_ELO
-        found[asked] = np.where(loose[asked], unsure & of_all, of_known)
-        return found
+        unsure = self.fit.penalised_errors[rows] > UNPLACED_ELO
+        too_few[rows] = np.where(loose[rows], unsure & of_all, of_known)
+        return too_few
 
     def ranked(self, min_battles: int | None = None) -> pd.Series:
         """Whether each model takes a rank: it has a finite rating, and not `too_few` battles.
@@ -419,8 +419,8 @@ class Bootstrap(Result):
             >>> print(jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200).first_sentence())
             model-1 leads with 1097.5 (+18.6/-17.7), ahead of all others at the 95% level
         """
-        said = self._leader(level, kind, min_battles)
-        return f"{self._about}: {said}" if self._about else said
+        sentence = self._leader(level, kind, min_battles)
+        return f"{self._about}: {sentence}" if self._about else sentence
 
     def _leader(self, level: float, kind: BoardInterval | None, min_battles: int | None) -> str:
         ratings, ranked = self.fit.ratings, self.ranked(min_battles).to_numpy()

@@ -27,8 +27,8 @@ class Bootstraps(Result, dict[Hashable, Bootstrap]):
     """
 
     def __init__(self, boards: Iterable[tuple[Hashable, Bootstrap]], slices: Slices, options: BootstrapOptions) -> None:
-        own = slices.overlapping
-        super().__init__((group, replace(x, _overlapping=own) if own else x) for group, x in boards)
+        overlapping = slices.overlapping
+        super().__init__((group, replace(x, _overlapping=overlapping) if overlapping else x) for group, x in boards)
         self.by, self.left_out, self.n_missing, self.told = slices.by, slices.left_out, slices.n_missing, slices.told
         self._least = options.min_slice_battles
 

@@ -229,10 +229,10 @@ class BradleyTerryFit(Result):
         rated = np.where(self._board.active, theta, np.nan)  # these hold the gauge
         shift = np.nanmean(self.scale.aligned_ratings(rated[None], self.theta)[0] - self.scale.unit * rated)
         centre = pd.Series(self.scale.unit * theta + shift, self.ratings.index)
-        own = self._wald(centre, covariance, self._dispersion(theta), level, self._penalised_sandwich)
-        own.loc[self.standing == "undefeated", "upper"] = np.inf
-        own.loc[self.standing == "winless", "lower"] = -np.inf
-        return ends.mask(pd.Series(which, self.ratings.index), own)
+        interval = self._wald(centre, covariance, self._dispersion(theta), level, self._penalised_sandwich)
+        interval.loc[self.standing == "undefeated", "upper"] = np.inf
+        interval.loc[self.standing == "winless", "lower"] = -np.inf
+        return ends.mask(pd.Series(which, self.ratings.index), interval)
 
     def differences(self, rows: NDArray[np.intp], level: float = 0.95) -> tuple[Float, Float]:
         """(R, M) ratings at the positions ``rows`` less all others, Elo, and standard errors, as those of `interval`.
@@ -247,8 +247,8 @@ class BradleyTerryFit(Result):
 
     def _of_differences(self, covariance: Float, rows: NDArray[np.intp]) -> Float:
         """(R, M) errors of differences by an (M, M) covariance."""
-        own = np.diag(covariance)
-        return np.asarray(np.sqrt(np.maximum(own[rows, None] + own - 2 * covariance[rows], 0)))
+        variance = np.diag(covariance)
+        return np.asarray(np.sqrt(np.maximum(variance[rows, None] + variance - 2 * covariance[rows], 0)))
 
     def _of_clusters(self, sandwich: Float, rows: NDArray[np.intp], level: float) -> Float:
         """(R, M) errors of differences over clusters, by Student's quantile; infinite for one cluster."""
@@ -320,8 +320,8 @@ class BradleyTerryFit(Result):
         if not (self.thin & self._board.active).any():
             return np.zeros(len(self.ratings), bool)
         theta, covariance = self._in_closed_form
-        found = Penalised(theta, self._dispersion(theta) * covariance)
-        return too_vague(found, self.thin, self._board.active, self.scale.unit)
+        fitted = Penalised(theta, self._dispersion(theta) * covariance)
+        return too_vague(fitted, self.thin, self._board.active, self.scale.unit)
 
     @property
     def penalised_errors(self) -> Float:
@@ -506,12 +506,12 @@ class BradleyTerryFit(Result):
         if self.settings.penalty != "firth" or not isinstance(board, Board):
             return self._model_based
         rated, covariance = np.flatnonzero(board.active), np.zeros_like(self._model_based)
-        own = np.ix_(rated, rated)
-        n, p = board.rated_tables()[0][own], board.expected(self.theta[:, None] - self.theta)[own]
+        among = np.ix_(rated, rated)
+        n, p = board.rated_tables()[0][among], board.expected(self.theta[:, None] - self.theta)[among]
         inverse = inverse_and_leverage(n + inverse_and_leverage(n, p)[1], p)[0]
         v = n * p * (1 - p)
-        excess = board.score_variance()[own] - (np.diag(v.sum(1)) - v)  # 0 but for weights
-        covariance[own] = inverse + inverse @ excess @ inverse
+        excess = board.score_variance()[among] - (np.diag(v.sum(1)) - v)  # 0 but for weights
+        covariance[among] = inverse + inverse @ excess @ inverse
         return covariance
 
     def _errors(self, covariance: Float) -> pd.Series:
@@ -526,11 +526,11 @@ class BradleyTerryFit(Result):
 
 
 def board_warnings(
-    component: pd.Series, standing: pd.Series, options: FitOptions, status: str, far: pd.Index, own: Noun = MODEL
+    component: pd.Series, standing: pd.Series, options: FitOptions, status: str, far: pd.Index, noun: Noun = MODEL
 ) -> list[str]:
     """Sentences on a board's identifiability and convergence; ``far`` are the models with ratings beyond reason.
 
-    ``own`` is the word for what the battles call a model.
+    ``noun`` is the word for what the battles call a model.
     """
     messages, ridge = [], options.ridge
     holds = f"the ridge of {ridge:g}" if ridge > 0 else "the penalty" if options.penalty == "firth" else ""
@@ -540,7 +540,7 @@ def board_warnings(
         sizes = component.value_counts().sort_index()
         outside = component.index[component > 1]
         messages.append(
-            f"the {own.many} fall into {n_components:,} groups that never met ({named(sizes)} {own.many}); "
+            f"the {noun.many} fall into {n_components:,} groups that never met ({named(sizes)} {noun.many}); "
             + (
                 f"ratings compare only inside a group. Outside the first: {named(outside)}"
                 if ridge > 0
@@ -549,10 +549,10 @@ def board_warnings(
         )
     if not (standing == "").any():
         messages.append(
-            f"no two {own.many} took points off each other, directly or through others: no {own.one} has a finite "
+            f"no two {noun.many} took points off each other, directly or through others: no {noun.one} has a finite "
             f"rating{held}"
         )
-        return [*messages, *_alike(component.index, own), *_not_converged(status, far)]
+        return [*messages, *_alike(component.index, noun), *_not_converged(status, far)]
     for text, why in (
         ("undefeated", "never lost a point to the main group: no finite rating"),
         ("winless", "never took a point off the main group: no finite rating"),
@@ -561,10 +561,10 @@ def board_warnings(
         concerned = standing.index[(standing == text) & (component == 1)]
         if len(concerned):
             messages.append(f"{named(concerned)}: {why}{held}")
-    return [*messages, *_alike(component.index, own), *_not_converged(status, far)]
+    return [*messages, *_alike(component.index, noun), *_not_converged(status, far)]
 
 
-def _alike(models: pd.Index, own: Noun) -> list[str]:
+def _alike(models: pd.Index, noun: Noun) -> list[str]:
     """A sentence on names that somebody may have meant as one."""
     groups: dict[str, list[str]] = {}
     for model in models:
@@ -572,7 +572,7 @@ def _alike(models: pd.Index, own: Noun) -> list[str]:
             groups.setdefault(look_of(model), []).append(model)
     alike = [" and ".join(map(repr, names)) for names in groups.values() if len(names) > 1]
     but_for = "blanks, case, kinds of dashes or invisible characters"
-    what = f"names that differ only in {but_for} are taken as different {own.many}"
+    what = f"names that differ only in {but_for} are taken as different {noun.many}"
     return [f"{what}: {named(alike)}"] if alike else []
 
 

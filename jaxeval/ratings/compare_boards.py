@@ -66,9 +66,11 @@ class Posed:
     @classmethod
     def of(cls, battles: Battles, options: BootstrapOptions) -> Posed:
         """The board of all ``battles``, with the errors of `jaxeval.bootstrap`."""
-        own = options.checked(battles)
-        covariates = design(battles, own.features, own.normalize)
-        return cls(battles, own, make_slices(battles, covariates, own), whole_board_rows(battles, covariates, own))
+        checked = options.checked(battles)
+        covariates = design(battles, checked.features, checked.normalize)
+        return cls(
+            battles, checked, make_slices(battles, covariates, checked), whole_board_rows(battles, covariates, checked)
+        )
 
     @cached_property
     def digest(self) -> tuple[str, str]:
@@ -80,8 +82,8 @@ class Posed:
         drawn = [groups._replace(shared=units) for groups in self.slices.drawn]
         with together(self.battles.n_processes):
             slices = self.slices._replace(drawn=drawn)
-            (found,) = VoteBoards(slices, self.options, self.battles.report).resampled(how)
-        return found
+            (board,) = VoteBoards(slices, self.options, self.battles.report).resampled(how)
+        return board
 
 
 def shared_units(one: Posed, other: Posed, votes: SharedVotes) -> tuple[UnitMembers, UnitMembers]:
@@ -94,7 +96,7 @@ def shared_units(one: Posed, other: Posed, votes: SharedVotes) -> tuple[UnitMemb
         DataError: a vote is in another cluster, or another stratum, on the other board.
     """
     rows = _union(one.battles, other.battles, votes)
-    cells = np.array([np.where(own >= 0, x.cell[own], -1) for x, own in zip((one, other), rows[:2], strict=True)])
+    cells = np.array([np.where(place >= 0, x.cell[place], -1) for x, place in zip((one, other), rows[:2], strict=True)])
     # Which board's cell comes first must not depend on who is named first.
     order = slice(None, None, -1 if other.digest < one.digest else 1)
     kinds, kind = np.unique(cells[order], axis=1, return_inverse=True)
@@ -117,10 +119,10 @@ def shared_units(one: Posed, other: Posed, votes: SharedVotes) -> tuple[UnitMemb
 def _union(a: Battles, b: Battles, votes: SharedVotes) -> Int:
     """(3, U) row of each board, -1 for none, and number of equal battles: all that either board has."""
     left = [np.ones(x.n_rows, np.int64) if x.count is None else x.count.copy() for x in (a, b)]
-    for own, shared in zip(left, (votes.a, votes.b), strict=True):
-        own -= count_by(shared, votes.times, len(own))
-    rows = [np.flatnonzero(own) for own in left]
-    nothing = [np.full(len(own), -1) for own in rows]
+    for times, shared in zip(left, (votes.a, votes.b), strict=True):
+        times -= count_by(shared, votes.times, len(times))
+    rows = [np.flatnonzero(times) for times in left]
+    nothing = [np.full(len(times), -1) for times in rows]
     return np.array(
         [
             np.concatenate([votes.a, rows[0], nothing[1]]),
@@ -135,17 +137,17 @@ def _of_union(one: Posed, other: Posed, rows: Int, name: str) -> tuple[NDArray[n
     columns = [x.battles.column(name) for x in (one, other)]
     with _comparing(one.battles, other.battles, name):
         codes, values = factorize_sorted(pd.concat(columns, ignore_index=True), name)
-    own, others = codes[rows[0]], codes[len(columns[0]) + rows[1]]
-    differ = (rows[0] >= 0) & (rows[1] >= 0) & (own != others)
+    first, others = codes[rows[0]], codes[len(columns[0]) + rows[1]]
+    differ = (rows[0] >= 0) & (rows[1] >= 0) & (first != others)
     if differ.any():
         k = int(differ.argmax())
-        groups = [plain(values[code[k]]) for code in (own, others)]
+        groups = [plain(values[code[k]]) for code in (first, others)]
         raise DataError(
             f"column {name!r} differs in {counted(int(differ.sum()), 'vote')} that both boards share (first in row "
             f"{rows[0][k]} of a, {groups[0]!r}, and row {rows[1][k]} of b, {groups[1]!r}; rows count from "
             "0): a shared vote needs one value"
         )
-    return np.where(rows[0] >= 0, own, others), values
+    return np.where(rows[0] >= 0, first, others), values
 
 
 def common_groups(a: Battles, b: Battles, name: str) -> int:
@@ -236,7 +238,7 @@ def compare_boards(
         2  model-3        -8.7
         3  model-4         4.6
     """
-    asked = _Asked(
+    question = _Asked(
         names=_checked_names(names),
         level=checked_level(level),
         min_battles=checked_integer("min_battles", min_battles),
@@ -245,7 +247,7 @@ def compare_boards(
         base=options.pop("base", 1000.0),
     )
     ids, of_b = [id] if isinstance(id, str) else list(id), dict(options_b or {})
-    if asked.gauge == "votes":
+    if question.gauge == "votes":
         raise ValueError("gauge='votes' weighs models differently on each board: take 'mean', or (model, rating)")
     if unknown := [name for name in of_b if name not in _OF_ONE_BOARD]:
         raise ValueError(
@@ -257,15 +259,15 @@ def compare_boards(
     one, other = _side(a, columns), _side(b, columns)
     if not (isinstance(one, Battles) and isinstance(other, Battles)):
         how = [*options, *(["options_b"] if of_b else []), *(["id"] if ids else []), *(["shared"] if shared else [])]
-        return _compared(_resampled_before(one, other, how), asked)
+        return _compared(_resampled_before(one, other, how), question)
     if a is b or (isinstance(a, str | Path) and a == b):
         other = one  # one table
     votes = shared_votes(one, other, shared, ids)
-    found = _resampled(one, other, (dict(options), {**options, **of_b}), votes, apart=shared == "none")
-    told = []
-    if not found.pairing.together:
-        told = _looking_alike(one, other, ids) if shared is None else []
-    return _compared(replace(found, told=[*found.told, *told]), asked)
+    resampled = _resampled(one, other, (dict(options), {**options, **of_b}), votes, apart=shared == "none")
+    messages = []
+    if not resampled.pairing.together:
+        messages = _looking_alike(one, other, ids) if shared is None else []
+    return _compared(replace(resampled, told=[*resampled.told, *messages]), question)
 
 
 @dataclass(frozen=True)
@@ -304,24 +306,24 @@ def _columns(options: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _is_file(given: BoardLike) -> TypeGuard[str | Path | list[str | Path]]:
+def _is_file(board: BoardLike) -> TypeGuard[str | Path | list[str | Path]]:
     """Whether a board is named by a file, or by a list of them."""
-    return isinstance(given, str | Path) or (isinstance(given, list) and all(isinstance(x, str | Path) for x in given))
+    return isinstance(board, str | Path) or (isinstance(board, list) and all(isinstance(x, str | Path) for x in board))
 
 
-def _side(given: BoardLike, columns: Sequence[str]) -> Battles | Bootstrap:
+def _side(board: BoardLike, columns: Sequence[str]) -> Battles | Bootstrap:
     """The battles of a board, or its draws; of a file the ``columns`` are read, too."""
-    if isinstance(given, Bootstrap):
-        return given
-    if _is_file(given):
-        return read_battles(given, keep=columns)
-    if isinstance(given, Rankings):
+    if isinstance(board, Bootstrap):
+        return board
+    if _is_file(board):
+        return read_battles(board, keep=columns)
+    if isinstance(board, Rankings):
         raise TypeError("boards of rankings are compared by their draws: pass bootstrap(rankings) of each")
-    if isinstance(given, Mapping):
+    if isinstance(board, Mapping):
         raise TypeError(
-            f"a board is one slice: pass one of {named(list(given), 4)}, as boards[{next(iter(given), '')!r}]"
+            f"a board is one slice: pass one of {named(list(board), 4)}, as boards[{next(iter(board), '')!r}]"
         )
-    return as_battles(given)
+    return as_battles(board)
 
 
 def _resampled(
@@ -331,7 +333,7 @@ def _resampled(
 
     ``apart``: clusters of the same name on both boards are different clusters, too.
     """
-    posed = [Posed.of(battles, BootstrapOptions.of(own)) for battles, own in zip((a, b), options, strict=True)]
+    posed = [Posed.of(battles, BootstrapOptions.of(option)) for battles, option in zip((a, b), options, strict=True)]
     cluster = posed[0].options.cluster
     if cluster != posed[1].options.cluster:
         raise ValueError(
@@ -350,13 +352,13 @@ def _resampled(
         n_groups=n_groups,
         cluster=cluster,
     )
-    how = [of_run(own) for own in options]
+    how = [of_run(option) for option in options]
     for run, folder in zip(how, "ab", strict=True):
         kept = run.get("checkpoint")
         if isinstance(kept, str | PathLike):  # what is none is refused by the run
             run["checkpoint"] = Path(kept) / folder
     if not together:
-        one, other = (bootstrap(x, **{**own, **run}) for x, own, run in zip((a, b), options, how, strict=True))
+        one, other = (bootstrap(x, **{**option, **run}) for x, option, run in zip((a, b), options, how, strict=True))
         return _Resampled((one, other), pairing)
     units = shared_units(posed[0], posed[1], votes)
     first = posed[0].resampled(units[0], how[0])
@@ -364,7 +366,7 @@ def _resampled(
     return _Resampled((first, first if alike else posed[1].resampled(units[1], how[1])), pairing)
 
 
-def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, given: Sequence[str]) -> _Resampled:
+def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, refused: Sequence[str]) -> _Resampled:
     """Boards that came with draws."""
     if not (isinstance(one, Bootstrap) and isinstance(other, Bootstrap)):
         raise TypeError("one board has draws and the other has none: pass the battles of both, or bootstrap() of both")
@@ -373,9 +375,9 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
             "boards of small_categories borrow from each other, so that their draws are not independent: pass the "
             "battles of both categories"
         )
-    if given:
+    if refused:
         raise TypeError(
-            f"both boards have draws already, which {named(given)} cannot change: pass the battles of both boards"
+            f"both boards have draws already, which {named(refused)} cannot change: pass the battles of both boards"
         )
     if len(one.draws) != len(other.draws):
         raise ValueError(
@@ -385,22 +387,22 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
     pairing = BoardPairing(n_a=n_a, n_b=n_b, n_shared=0, known="", n_other_result=0, together=False, made_before=True)
     if one.models.equals(other.models) and np.array_equal(one.draws_logit, other.draws_logit, equal_nan=True):
         return _Resampled((one, one), pairing._replace(together=True))
-    told = []
+    messages = []
     if columns := [name for name in one._overlapping if name in other._overlapping]:
-        told.append(
+        messages.append(
             f"both boards are slices by {named(columns)}, whose categories overlap, and their draws are taken as "
             "independent: where a battle is in both, intervals of differences are wrong. Pass two parts of one table "
             "made by Battles.filter (on the command line --by and --slices, or --where-a and --where-b): they are then "
             "drawn together"
         )
     elif one.fit.n_battles.equals(other.fit.n_battles):
-        told.append(
+        messages.append(
             f"every {one.competitor.one} has the same number of battles on both boards, and their draws are taken as "
             "independent: if the boards rest on the same votes, intervals of differences are too wide. Pass the "
             "battles themselves, with the options in which board b differs as options_b: the boards are then drawn "
             "together"
         )
-    return _Resampled((one, other), pairing, told)
+    return _Resampled((one, other), pairing, messages)
 
 
 def _looking_alike(a: Battles, b: Battles, ids: Sequence[str]) -> list[str]:
@@ -419,16 +421,16 @@ def _looking_alike(a: Battles, b: Battles, ids: Sequence[str]) -> list[str]:
     ]
 
 
-def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
+def _compared(resampled: _Resampled, question: _Asked) -> BoardComparison:
     """The models that both boards rate, on one scale."""
-    boards, names, told = found.boards, asked.names, list(found.told)
+    boards, names, messages = resampled.boards, question.names, list(resampled.told)
     if boards[0].settings.ties != boards[1].settings.ties:
         boards = tuple(x.expected_score if isinstance(x, ContextualBootstrap) else x for x in boards)  # type: ignore[assignment]
-        told.append(
+        messages.append(
             "the boards treat ties by different models: they are compared by expected score, in which a tie counts half"
         )
     if boards[0].settings.link != boards[1].settings.link:
-        told.append(
+        messages.append(
             "the boards have different links: the scales of their ratings are similar but not equal, so that no model "
             "is said to have moved"
         )
@@ -439,28 +441,33 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
     for name, board in zip(names, boards, strict=True):
         of_both = board.fit.n_battles.loc[both], np.isfinite(board.fit.ratings.loc[both])
         for model, n, rated in zip(both, *of_both, strict=True):
-            if n < asked.min_battles:
-                left_out.setdefault(model, f"with fewer than {counted(asked.min_battles, 'battle')} on {name}")
+            if n < question.min_battles:
+                left_out.setdefault(model, f"with fewer than {counted(question.min_battles, 'battle')} on {name}")
             elif not rated:
                 left_out.setdefault(model, f"without a finite rating on {name}")
     models = both[~both.isin(list(left_out))]
     if len(models) < 2:
-        own = common_noun(board.competitor for board in boards)
+        noun = common_noun(board.competitor for board in boards)
         raise DataError(
-            f"{own.counted(len(models))} can be compared, and a comparison needs two. {names[0]} has "
-            f"{own.counted(len(a.models))} and {names[1]} {len(b.models):,}; {len(both):,} of them are on both, and "
-            f"{len(left_out):,} of these are left out for too few battles or no finite rating. If {own.a_one} has "
+            f"{noun.counted(len(models))} can be compared, and a comparison needs two. {names[0]} has "
+            f"{noun.counted(len(a.models))} and {names[1]} {len(b.models):,}; {len(both):,} of them are on both, and "
+            f"{len(left_out):,} of these are left out for too few battles or no finite rating. If {noun.a_one} has "
             "another name on each board, Battles.rename makes the names equal (on the command line --rename)"
         )
     n = len(a.draws)
     order = [np.arange(n)] * 2
-    if not found.pairing.together:  # the two may have used the same random numbers
+    if not resampled.pairing.together:  # the two may have used the same random numbers
         one, other = ((digest_of((x.models, x.fit._board.cells)), digest_of(x.draws_logit)) for x in boards)
         later = int(one < other)  # whoever is named first
         order[later] = np.roll(order[later], -1)
-    ratings = [_on_scale(board, models, asked, rows) for board, rows in zip(boards, order, strict=True)]
+    ratings = [_on_scale(board, models, question, rows) for board, rows in zip(boards, order, strict=True)]
     drawn = {name: getattr(a.settings, name) for name in ("n_resamples", "seed", "scheme", "cluster", "strata")}
-    shown = {"level": asked.level, "gauge": ratings[0].gauge, "min_battles": asked.min_battles, "names": list(names)}
+    shown = {
+        "level": question.level,
+        "gauge": ratings[0].gauge,
+        "min_battles": question.min_battles,
+        "names": list(names),
+    }
     reports = [str(board.fit.report) for board in boards]
     if reports[0] == reports[1]:  # two slices of battles that were read together
         reports = [f"{names[0]} and {names[1]}, read together: {reports[0]}"]
@@ -472,22 +479,24 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
         ratings=(ratings[0], ratings[1]),
         identical=a is b,
         one_scale=a.settings.link == b.settings.link,
-        pairing=found.pairing,
+        pairing=resampled.pairing,
         only=only,
         left_out=left_out,
-        top=asked.top,
-        level=asked.level,
+        top=question.top,
+        level=question.level,
         settings={**drawn, **shown, "versions": a.settings.versions},
-        notes=(found.pairing.sentence(names), *reports),
-        told=(*told, *too_few_draws(n, asked.level)),
+        notes=(resampled.pairing.sentence(names), *reports),
+        told=(*messages, *too_few_draws(n, question.level)),
     )
 
 
-def _on_scale(board: Bootstrap, models: pd.Index, asked: _Asked, draws: Int) -> Draws:
+def _on_scale(board: Bootstrap, models: pd.Index, question: _Asked, draws: Int) -> Draws:
     """The ratings of ``models`` alone, in a gauge that they hold, with the ``draws`` in the given order."""
     at, fit = board.models.get_indexer(models), board.fit
     rated, unit = np.ones(len(at), bool), fit.scale.unit
-    scale = make_scale(asked.gauge, asked.base, models, fit.n_battles.to_numpy()[at], rated, unit, board.competitor)
+    scale = make_scale(
+        question.gauge, question.base, models, fit.n_battles.to_numpy()[at], rated, unit, board.competitor
+    )
     theta = fit.theta[at]
     return Draws(
         models,

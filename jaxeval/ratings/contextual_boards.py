@@ -89,8 +89,8 @@ class ContextualBoard(FittedBoard):
 
     def estimates(self) -> Float:
         """(D + 1,) coefficients for one unit of each covariate, infinite or NaN if the data give none; and t."""
-        own = self.phi[len(self.phi) - 1 - self.n_features :]
-        return np.append(unit_coefficients(own[None, :-1], self)[0], tie_parameters(own[-1:], self))
+        of_context = self.phi[len(self.phi) - 1 - self.n_features :]
+        return np.append(unit_coefficients(of_context[None, :-1], self)[0], tie_parameters(of_context[-1:], self))
 
     def inverse_information(self) -> Float:
         """(P, P) pseudo-inverse of the information."""
@@ -138,25 +138,25 @@ class ContextualBoard(FittedBoard):
         return cells.target, z, self.phi[-1]
 
 
-def unit_coefficients(found: Float, fitted: ContextualBoard) -> Float:
+def unit_coefficients(coefficients: Float, fitted: ContextualBoard) -> Float:
     """(B, D) coefficients for one unit of the covariates, from those for their values in the rows.
 
     Infinite where they ran away, NaN where the battles do not determine them.
     """
     feature, far = fitted.cells.feature, _RUNAWAY[fitted.response.link]
     with np.errstate(invalid="ignore"):
-        runaway = np.abs(found) * np.abs(feature).max(0, initial=0.0) > far
+        runaway = np.abs(coefficients) * np.abs(feature).max(0, initial=0.0) > far
         # Covariates that hardly differ have large coefficients, too, but together they move nothing far.
         large = np.flatnonzero(runaway.any(1))
         for some in np.array_split(large, -(-len(large) // _LANES_AT_ONCE) or 1):
-            runaway[some] &= np.abs(feature @ found[some].T).max(0, initial=0.0)[:, None] > far
-        by_unit = np.where(runaway, np.sign(found) * np.inf, found * fitted.covariates.factor)
+            runaway[some] &= np.abs(feature @ coefficients[some].T).max(0, initial=0.0)[:, None] > far
+        by_unit = np.where(runaway, np.sign(coefficients) * np.inf, coefficients * fitted.covariates.factor)
     return np.where(fitted.undecided, np.nan, by_unit)
 
 
-def tie_parameters(found: Float, fitted: ContextualBoard) -> Float:
+def tie_parameters(logarithms: Float, fitted: ContextualBoard) -> Float:
     """(B,) tie parameters; in resamples without ties, their limit."""
-    return np.where(found == NO_TIES[fitted.response.ties], fitted.tie_limit, found)
+    return np.where(logarithms == NO_TIES[fitted.response.ties], fitted.tie_limit, logarithms)
 
 
 #: A log-likelihood at its maximum: what it says of P parameters, of which the first M are the log-strengths.
@@ -192,10 +192,10 @@ def fit_contextual_boards(
     fitted = []
     for (_, cells), board in zip(slices, boards, strict=True):
         assert isinstance(cells, ContextualCells)
-        found = _fit(board, cells, covariates, options)
-        if strict and found.flags:
-            raise DataError(found.flags[0])
-        fitted.append(found)
+        fit = _fit(board, cells, covariates, options)
+        if strict and fit.flags:
+            raise DataError(fit.flags[0])
+        fitted.append(fit)
     return fitted
 
 
@@ -262,11 +262,11 @@ def _undecided(board: Board, cells: ContextualCells) -> Bool:
     d, m = cells.feature.shape[1], len(board.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     weighted = (cells.count * battle_weights(board, cells))[:, None] * cells.feature
-    own = weighted.T @ cells.feature
+    squares = weighted.T @ cells.feature
     cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1, dtype=float)
     n = board.rated_tables()[0]
-    left = own - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross
-    scale = np.sqrt(np.maximum(np.diag(own), np.finfo(float).tiny))
+    left = squares - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross
+    scale = np.sqrt(np.maximum(np.diag(squares), np.finfo(float).tiny))
     left = left / np.outer(scale, scale)
     decided: list[int] = []
     for k in range(d):

@@ -175,9 +175,9 @@ def compare_tie_models(
     held = _folds(cells.count, n_folds, np.random.default_rng(seed))
     rows, each = {}, {}
     for ties in get_args(Ties):
-        own = replace(options, ties=ties)
-        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, own)
-        fit = fit_result(ContextualFit, fitted, VoteGroups(), battles.report, own)
+        with_ties = replace(options, ties=ties)
+        (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, with_ties)
+        fit = fit_result(ContextualFit, fitted, VoteGroups(), battles.report, with_ties)
         each[ties] = _held_out(fitted, cells, held)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
         n_parameters = int(fitted.board.active.sum()) - 1 + len(covariates.names) + 1
@@ -189,9 +189,9 @@ def compare_tie_models(
         }
     known = np.all([~np.isnan(e["score"]) for e in each.values()], axis=0)
     weight = held * known * cells.weight
-    for ties, found in each.items():
-        mean = {name: float(np.nansum(weight * x) / weight.sum()) for name, x in found.items()}
-        gain = np.where(known, found["score"] - each["half"]["score"], 0.0)
+    for ties, scores in each.items():
+        mean = {name: float(np.nansum(weight * x) / weight.sum()) for name, x in scores.items()}
+        gain = np.where(known, scores["score"] - each["half"]["score"], 0.0)
         centre = (weight * gain).sum() / weight.sum()
         error = np.sqrt((held * known * (cells.weight * (gain - centre)) ** 2).sum()) / weight.sum()
         rows[ties] |= {
@@ -223,7 +223,7 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
     """
     size, n_models = len(fitted.phi) - cells.feature.shape[1] - 1, len(fitted.board.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
-    found: dict[str, list[Float]] = {"log_likelihood": [], "error": [], "score": []}
+    measures: dict[str, list[Float]] = {"log_likelihood": [], "error": [], "score": []}
     for part in held:
         rest = cells.count - part
         n, wins = replace(cells, count=rest).tables(n_models)
@@ -243,6 +243,6 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
             score = cells.target * np.log(expected) + (1 - cells.target) * np.log1p(-expected)
         known = rated[first] & rated[second] & (int(end.status) == Status.CONVERGED)
         values = likelihood, (cells.target - expected) ** 2, score
-        for name, x in zip(found, values, strict=True):
-            found[name].append(np.where(known, x, np.nan))
-    return {name: np.stack(parts) for name, parts in found.items()}
+        for name, x in zip(measures, values, strict=True):
+            measures[name].append(np.where(known, x, np.nan))
+    return {name: np.stack(parts) for name, parts in measures.items()}

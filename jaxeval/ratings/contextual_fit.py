@@ -136,8 +136,8 @@ class ContextualFit(BradleyTerryFit):
     @property
     def warnings(self) -> list[str]:
         """What the data cannot say, in words."""
-        found = self._likelihood.estimates()[: len(self.context.features)]
-        runaway = [name for name, x in zip(self.context.features, found, strict=True) if np.isinf(x)]
+        coefficients = self._likelihood.estimates()[: len(self.context.features)]
+        runaway = [name for name, x in zip(self.context.features, coefficients, strict=True) if np.isinf(x)]
         messages = super().warnings
         if runaway:
             messages.append(
@@ -187,12 +187,12 @@ def outcome_probabilities(
         if not np.isfinite(value):
             raise ValueError(f"feature {name!r} must be finite, got {value}")
     x = values / covariates.unit
-    own = fit._likelihood.estimates()
+    estimates = fit._likelihood.estimates()
     with np.errstate(invalid="ignore"):
         # A covariate that is equal on both sides does not matter, even if its coefficient is infinite.
-        of_features = np.where(x == 0, 0.0, own[:n_features] if coefficients is None else coefficients) @ x
+        of_features = np.where(x == 0, 0.0, estimates[:n_features] if coefficients is None else coefficients) @ x
         z = np.asarray(theta_a) - np.asarray(theta_b) + of_features
-    win, tie_, loss = fit._likelihood.outcomes(z, own[-1] if tie is None else tie)
+    win, tie_, loss = fit._likelihood.outcomes(z, estimates[-1] if tie is None else tie)
     return {"win": win, "tie": tie_, "loss": loss, "expected": win + tie_ / 2}
 
 
@@ -251,10 +251,10 @@ class ContextualBootstrap(Bootstrap):
         """What the data or the computation leave open, in words."""
         messages = super().warnings
         share = np.isinf(self.coefficient_draws).mean(0)
-        for name, own in zip(self.fit.context.features, share, strict=True):
-            if own > 0:
+        for name, lost in zip(self.fit.context.features, share, strict=True):
+            if lost > 0:
                 messages.append(
-                    f"{name!r} has no finite coefficient in {own:.1%} of the resamples, where the side that has more "
+                    f"{name!r} has no finite coefficient in {lost:.1%} of the resamples, where the side that has more "
                     "of it won all its battles, or lost them all: its interval is unreliable"
                 )
         without = float((self.tie_draws == self.fit._likelihood.tie_limit).mean())

@@ -87,13 +87,13 @@ class DrawnEntries(NamedTuple):
         The tables of a whole board are kept as long as its cells: they are the same for every seed and every number of
         resamples.
         """
-        own = self.of_slice[s]
-        if label or own.unit is not None or own.stratum is not None:
-            return unit_draw(own.units, scheme, label, packing, own.stratum)
+        entries = self.of_slice[s]
+        if label or entries.unit is not None or entries.stratum is not None:
+            return unit_draw(entries.units, scheme, label, packing, entries.stratum)
         kept = _OF_WHOLE_BOARDS.setdefault(self.cells[s], {})
-        key = own.units.shape, scheme
+        key = entries.units.shape, scheme
         if key not in kept:
-            kept[key] = unit_draw(own.units, scheme, label, packing)
+            kept[key] = unit_draw(entries.units, scheme, label, packing)
         return kept[key]._replace(packing=packing)
 
     def layout(self, s: int, position: Int, pair_weight: NDArray[np.float64] | None) -> Layout:
@@ -101,9 +101,9 @@ class DrawnEntries(NamedTuple):
         entries, cells = self.of_slice[s], self.cells[s]
         weight = target = unit = None
         if not self.packed:
-            own = cells.weight[entries.cell]
-            own = own if entries.times is None else entries.times * own
-            weight = as_leaf(entries.on_grid(own), np.float64)
+            weights = cells.weight[entries.cell]
+            weights = weights if entries.times is None else entries.times * weights
+            weight = as_leaf(entries.on_grid(weights), np.float64)
             target = as_leaf(entries.on_grid(cells.target[entries.cell]), np.float64)
             unit = None if entries.unit is None else as_leaf(entries.on_grid(entries.place), np.int32)
         return Layout(
@@ -121,15 +121,17 @@ def drawn_entries(
 ) -> DrawnEntries:
     """What the draws add to; arguments as in `dense_refits`, and ``n_pairs`` is P with padding."""
     clustered, stratified = any(g.together for g in groups), any(g.strata for g in groups)
-    most = max(own.battles.max() for own in cells)
-    packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
+    most = max(of_slice.battles.max() for of_slice in cells)
+    packed = not clustered and scheme != DrawScheme.BAYESIAN and all(of_slice.hard for of_slice in cells)
     packed = packed and most < (_MOST_OF_THIRD if keep_ties else _MOST_OF_HALF)  # by two numbers a word, or three
     n_rows = 3 if packed else UNIT_ROWS
     entries = [
-        _member_entries(own, unit_members(own, g)) if clustered else _cell_entries(own, n_rows, g.strata)
-        for own, g in zip(cells, groups, strict=True)
+        _member_entries(of_slice, unit_members(of_slice, g)) if clustered else _cell_entries(of_slice, n_rows, g.strata)
+        for of_slice, g in zip(cells, groups, strict=True)
     ]
-    one_column = not stratified and all(len(e.pair) == len(own.first) for e, own in zip(entries, cells, strict=True))
+    one_column = not stratified and all(
+        len(e.pair) == len(of_slice.first) for e, of_slice in zip(entries, cells, strict=True)
+    )
     if stratified:  # a slice of one stratum says so, too: all slices have one form
         entries = [
             e if e.stratum is not None else e._replace(stratum=np.zeros(e.units.shape[1], np.int64)) for e in entries
@@ -168,11 +170,11 @@ def vote_draws(
     number = None
     if groups.repeating:
         members = unit_members(cells, groups)
-        own, number = _member_entries(cells, members), members.cluster
+        of_cells, number = _member_entries(cells, members), members.cluster
     else:
-        own = _cell_entries(cells, 3 if cells.hard else UNIT_ROWS, groups.strata)
-    n_columns = None if n_pairs is None else padded(len(own.pair), Step.COLUMNS)
-    (entries,) = _padded([own], n_pairs or padded_columns(len(cells.first) + 1), n_columns)
+        of_cells = _cell_entries(cells, 3 if cells.hard else UNIT_ROWS, groups.strata)
+    n_columns = None if n_pairs is None else padded(len(of_cells.pair), Step.COLUMNS)
+    (entries,) = _padded([of_cells], n_pairs or padded_columns(len(cells.first) + 1), n_columns)
     if number is not None:
         number = np.where(number < 0, -1, entries._replace(unit=number).place)
     draw = unit_draw(entries.units, scheme, label, Packing(None), entries.stratum)
@@ -331,7 +333,7 @@ def packed_word(cells: Sequence[Cells], heaviest: float) -> type:
     Half of it must hold twice the battles of any pair; and a model's score, a sum of halves in single precision for 32
     bits, must stay under 2**23.
     """
-    most = max(own.battles.max() for own in cells)
+    most = max(of_slice.battles.max() for of_slice in cells)
     fits = 2 * _largest_draw(most) < 2**16 and _largest_draw(heaviest) < 2**23
     return np.uint32 if fits else np.uint64
 

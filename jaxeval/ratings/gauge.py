@@ -82,7 +82,7 @@ def make_scale(
     battles: Float,
     identified: Bool,
     unit: float = ELO_PER_LOGIT,
-    own: Noun = MODEL,
+    noun: Noun = MODEL,
 ) -> RatingScale:
     """The scale of a board.
 
@@ -110,11 +110,11 @@ def make_scale(
     anchor, rating = gauge[0], checked_rating("the rating that fixes the gauge", gauge[1])
     if anchor not in models:
         hint = did_you_mean(anchor, models)
-        raise ValueError(f"the anchor {own.one} {anchor!r} is not among the {own.counted(len(models))}{hint}")
+        raise ValueError(f"the anchor {noun.one} {anchor!r} is not among the {noun.counted(len(models))}{hint}")
     position = models.get_loc(anchor)
     if not identified[position]:
         raise ValueError(
-            f"the anchor {own.one} {anchor!r} has no rating that compares with the others' (its wins or losses do not "
+            f"the anchor {noun.one} {anchor!r} has no rating that compares with the others' (its wins or losses do not "
             "connect it with the main group); choose another"
         )
     weights = np.zeros(len(models))

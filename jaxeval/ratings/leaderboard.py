@@ -140,8 +140,8 @@ def leaderboard(
                 {None: bootstrap(battles, by=None, **options)} if by is None else bootstrap(battles, by=by, **options)
             )
     elif by is not None or options.keys() - {"interval"}:
-        given = [*([] if by is None else ["by"]), *(name for name in options if name != "interval")]
-        raise TypeError(f"a result of bootstrap() takes no {named(given, 20)}: pass these options to bootstrap()")
+        refused = [*([] if by is None else ["by"]), *(name for name in options if name != "interval")]
+        raise TypeError(f"a result of bootstrap() takes no {named(refused, 20)}: pass these options to bootstrap()")
     if not boards:
         raise ValueError("no board to show: the mapping of bootstraps is empty")
     if min_battles is not None:
@@ -158,8 +158,8 @@ def leaderboard(
             table.insert(7, "category", name)
         tables.append(table)
         of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
-        said = board.first_sentence(level, kind=how, min_battles=min_battles)
-        answers.append(said if name is None else f"{slice_title(name, board.settings.by)}: {said}")
+        sentence = board.first_sentence(level, kind=how, min_battles=min_battles)
+        answers.append(sentence if name is None else f"{slice_title(name, board.settings.by)}: {sentence}")
     warnings, overlap = (boards.warnings, boards.told) if isinstance(boards, Bootstraps) else ([], "")
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
     first, word = next(iter(boards.values())), common_noun(board.competitor for board in boards.values())
@@ -170,8 +170,8 @@ def leaderboard(
     beside: dict[str, list[dict[str, Any]]] = {}
     for name, board in zip(names, boards.values(), strict=True):
         for kind, records in board.beside(level).items():
-            own = {} if name is None else {"category": name}
-            beside.setdefault(kind, []).extend({**own, **record} for record in records)
+            category = {} if name is None else {"category": name}
+            beside.setdefault(kind, []).extend({**category, **record} for record in records)
     table.attrs = {
         "answer": "\n".join(answers),
         "warnings": warnings,
@@ -216,25 +216,25 @@ def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
     boards = list(boards)
     most, model = max((board.fit.n_battles.max(), str(board.fit.n_battles.idxmax())) for board in boards)
     if most < min_battles:
-        own = common_noun(board.competitor for board in boards)
+        noun = common_noun(board.competitor for board in boards)
         raise DataError(
-            f"no {own.one} has {counted(min_battles, 'battle')} or more, so that no {own.one} takes a rank. {model} "
+            f"no {noun.one} has {counted(min_battles, 'battle')} or more, so that no {noun.one} takes a rank. {model} "
             f"has the most, {most:,}: lower min_battles (--min-votes)"
         )
 
 
 def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
     """Sentences about models that take no rank, and about those that cannot be told apart."""
-    messages, differences, own = [], board.differences(min_battles), board.competitor
+    messages, differences, noun = [], board.differences(min_battles), board.competitor
     few = board.models[board.too_few(min_battles)]
     if len(few) and min_battles is not None:
         messages.append(
-            f"{own.counted(len(few), 'has', 'have')} fewer than {min_battles:,} battles: rated with the "
+            f"{noun.counted(len(few), 'has', 'have')} fewer than {min_battles:,} battles: rated with the "
             f"others, at the end of the table without a rank: {named(few)}"
         )
     elif len(few):
         messages.append(
-            f"{own.counted(len(few), 'has', 'have')} too few battles for a rank: rated with the others, at the end of "
+            f"{noun.counted(len(few), 'has', 'have')} too few battles for a rank: rated with the others, at the end of "
             f"the table: {named(few)}. min_battles=0 (--min-votes 0) ranks them, too"
         )
     ranked = board.ranked(min_battles)
@@ -244,17 +244,17 @@ def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
             "Their rank spread is that of a penalised fit, and they have no tier"
             if differences.closed_form is not None
             else "Each has a rank spread over the whole board, however high or low its rating is, and no tier; and it "
-            f"adds a place above and one below to the spread of every other {own.one}. min_battles (--min-votes) "
-            f"leaves out {own.many} with few battles"
+            f"adds a place above and one below to the spread of every other {noun.one}. min_battles (--min-votes) "
+            f"leaves out {noun.many} with few battles"
         )
         messages.append(
-            f"{own.counted(int(unsure.sum()), 'has', 'have')} no finite rating in more than {MOST_NOT_FINITE:.0%} of "
+            f"{noun.counted(int(unsure.sum()), 'has', 'have')} no finite rating in more than {MOST_NOT_FINITE:.0%} of "
             f"the resamples, too often to be compared by these: {named(ranked.index[unsure])}. {spread}"
         )
     if not differences.within_reach:
         messages.append(
-            f"no tiers and no rank spread: {differences.n_comparisons:,} differences, of all pairs of {own.many} in "
-            f"all resamples, are more than the {MOST_COMPARISONS:,} that are compared; leave out {own.many} with few "
+            f"no tiers and no rank spread: {differences.n_comparisons:,} differences, of all pairs of {noun.many} in "
+            f"all resamples, are more than the {MOST_COMPARISONS:,} that are compared; leave out {noun.many} with few "
             "battles (min_battles, --min-votes), or take fewer resamples"
         )
     return messages

@@ -58,7 +58,7 @@ class FitOptions(VoteFitOptions, ScaleOptions):
             f"link={self.link!r}": self.link != "logit",
             f"method={self.method!r}": resolved(self.method, 0) == "sparse",
         }
-        return [name for name, asked in refused.items() if asked]
+        return [name for name, is_asked in refused.items() if is_asked]
 
     @property
     def response(self) -> Response:
@@ -75,23 +75,23 @@ class FitOptions(VoteFitOptions, ScaleOptions):
         """
         features = tuple(checked_features(self.features, self.feature_ridge))
         numbers = self.checked_values() | {"base": checked_rating("base", self.base)}
-        own = replace(self, features=features, **numbers)
-        _check_ties(battles, own.ties)
-        if own.ties != "half" and own.link != "logit":
+        checked = replace(self, features=features, **numbers)
+        _check_ties(battles, checked.ties)
+        if checked.ties != "half" and checked.link != "logit":
             raise ValueError(
-                f"ties={own.ties!r} is a model of logits, got link={own.link!r}: take link='logit', or ties='half', "
-                "which goes with every link"
+                f"ties={checked.ties!r} is a model of logits, got link={checked.link!r}: take link='logit', or "
+                "ties='half', which goes with every link"
             )
-        if own.contextual:
-            check_dense(own.method)
-        if own.penalty != "firth":
-            return own
-        if own.beside_firth:
+        if checked.contextual:
+            check_dense(checked.method)
+        if checked.penalty != "firth":
+            return checked
+        if checked.beside_firth:
             raise ValueError(
-                f"penalty={own.penalty!r} is for plain Bradley-Terry boards on tables of all pairs, got "
-                f"{', '.join(own.beside_firth)}: leave one or the other out"
+                f"penalty={checked.penalty!r} is for plain Bradley-Terry boards on tables of all pairs, got "
+                f"{', '.join(checked.beside_firth)}: leave one or the other out"
             )
-        return replace(own, method="dense")
+        return replace(checked, method="dense")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,15 +117,21 @@ class BootstrapOptions(FitOptions, SliceOptions):
                 'scheme="multinomial" or "bayesian" with strata=, or leave strata= out'
             )
         by = None if self.by is None else _checked_by(self.by)
-        own = replace(super().checked(battles), scheme=scheme, cluster=cluster, by=by)
-        if own.contextual and own.dtype != "float64":
-            raise ValueError(f"refits with features or a tie model are in double precision, got dtype={own.dtype!r}")
-        if own.by is None and (own.max_slices, own.min_slice_battles, own.missing) != (MOST_SLICES, 0, "error"):
+        checked = replace(super().checked(battles), scheme=scheme, cluster=cluster, by=by)
+        if checked.contextual and checked.dtype != "float64":
+            raise ValueError(
+                f"refits with features or a tie model are in double precision, got dtype={checked.dtype!r}"
+            )
+        if checked.by is None and (checked.max_slices, checked.min_slice_battles, checked.missing) != (
+            MOST_SLICES,
+            0,
+            "error",
+        ):
             raise ValueError(
                 "max_slices, min_slice_battles and missing are about the slices of by= (on the command line --by), and "
                 "there are none"
             )
-        return own
+        return checked
 
     def identity(self, features: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The options that decide the draws, covariates by name, and those that do not."""

@@ -74,8 +74,8 @@ class RankingBoard(FittedBoard):
     def score_variance(self) -> Float:
         """(M, M) variance of the sum of all scores if the model is right and rankings are independent."""
         times, shares, _ = self._sets()
-        own = times.T @ (self.cells.count * self.cells.weight)
-        matrix = np.diag(shares.T @ own) - (shares.T @ shares.multiply(own[:, None])).toarray()
+        expected = times.T @ (self.cells.count * self.cells.weight)
+        matrix = np.diag(shares.T @ expected) - (shares.T @ shares.multiply(expected[:, None])).toarray()
         m = len(self.board.theta)
         return np.asarray(matrix[:m, :m])
 
@@ -134,8 +134,8 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
     with double_precision(), one_blas_thread():
         terms = fit_terms(options.ridge)
         fit = fit_rankings(choices, count, standing, np.arange(size) < m, terms)
-        found, inverse, diagonal = jax.device_get(fit)
-    board = Board.at(found, models, cells, connectivity=connectivity, active=active, ridge=options.ridge)
+        solution, inverse, diagonal = jax.device_get(fit)
+    board = Board.at(solution, models, cells, connectivity=connectivity, active=active, ridge=options.ridge)
     theta: Any = pad(board.theta, (size,))
     main_weight = np.where(connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
     return RankingBoard(board, cells, choices, ItemBase(theta, inverse, diagonal), main_weight)
@@ -183,9 +183,9 @@ def make_choices(cells: RankingCells, size: int) -> Choices:
     """
     by_width: dict[int, list[tuple[Int, NDArray[np.intp], float]]] = defaultdict(list)
     for rankings, items, columns, share in _chosen_from(cells.places):
-        own = np.sort(items[:, columns], 1)
-        width = power_of_two(own.shape[1])
-        filled = np.pad(own, [(0, 0), (0, width - own.shape[1])], constant_values=size - 1)
+        members = np.sort(items[:, columns], 1)
+        width = power_of_two(members.shape[1])
+        filled = np.pad(members, [(0, 0), (0, width - members.shape[1])], constant_values=size - 1)
         by_width[width].append((filled, rankings, share))
     sets, numbers, of_cells, factors, n_before = [], [], [], [], 0
     width = 2
@@ -225,12 +225,12 @@ def _chosen_from(places: Places) -> Iterator[tuple[NDArray[np.intp], Int, list[i
     """
     length = places.length
     for size in np.unique(length):
-        own = np.flatnonzero(length == size)
-        place = places.start[own][:, None] + np.arange(size)
+        of_size = np.flatnonzero(length == size)
+        place = places.start[of_size][:, None] + np.arange(size)
         patterns, of_pattern = np.unique(places.level[place], axis=0, return_inverse=True)
         for p, pattern in enumerate(patterns):
             which = of_pattern.reshape(-1) == p
-            rankings, items = own[which], places.item[place[which]].astype(np.int64)
+            rankings, items = of_size[which], places.item[place[which]].astype(np.int64)
             for level in np.unique(pattern[pattern < REST]):
                 tied, rest = np.flatnonzero(pattern == level), np.flatnonzero(pattern > level).tolist()
                 for k in range(len(tied), 0, -1):
@@ -323,8 +323,8 @@ class PlackettLuceFit(BradleyTerryFit):
         rows, places = self._drawn.clusters, self._likelihood.cells.places
         if rows is None or len(rows.size) == 1:
             return self.ratings.index[:0]
-        found = places.of(rows.cell)
-        n_clusters = pd.Series(rows.cluster[found.ranking]).groupby(found.item).nunique()
+        placed = places.of(rows.cell)
+        n_clusters = pd.Series(rows.cluster[placed.ranking]).groupby(placed.item).nunique()
         one = n_clusters.reindex(range(len(self.ratings))).to_numpy() == 1
         return self.ratings.index[one & (self.n_battles.to_numpy() > 1) & self._board.active]
 

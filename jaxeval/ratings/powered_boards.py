@@ -71,7 +71,7 @@ class PoweredBoard(FittedBoard):
         slopes = strength_slopes(cells, len(self.board.theta))
         p = self.board.expected(slopes @ self.board.theta)
         count = cells.count * cells.used
-        n, n_others = (np.bincount(cells.pair, count * own, n_pairs) for own in (cells.labelled, ~cells.labelled))
+        n, n_others = (np.bincount(cells.pair, count * sample, n_pairs) for sample in (cells.labelled, ~cells.labelled))
         centre, ratio = np.asarray(self.tuning.judge_mean)[:n_pairs], n / np.maximum(n_others, 1)
         known = n_others > 0
         if self.form == Form.POOLED:
@@ -129,7 +129,7 @@ def fit_powered_board(
     n_pairs = padded_pairs(n_real + 1, size)
     sums = verdict_sums(cells, n_pairs)
     first, second = (pad(x, (n_pairs,)) for x in (cells.first, cells.second))
-    given = np.nan if lam is None else lam
+    fixed = np.nan if lam is None else lam
     now, probability, worth = _FIRST_LAM if lam is None else lam, np.full(n_pairs, 0.5), np.zeros(n_pairs)
     moves = np.zeros((size if difference is None else 1, size))
     judge_mean = _judge_mean(cells, sums, first, second, size)
@@ -154,7 +154,7 @@ def fit_powered_board(
         probability = board.expected(theta[first] - theta[second])
         worth = np.where(active[first] & active[second], ((moves[:, first] - moves[:, second]) ** 2).sum(0), 0.0)
         with double_precision():
-            best = _tuned(sums, form, tuning(), given)
+            best = _tuned(sums, form, tuning(), fixed)
         before, now = now, float(best.lam[0])
         if abs(now - before) < _SETTLED or board.status != Status.CONVERGED:
             break
@@ -192,8 +192,8 @@ def _judge_mean(cells: VerdictCells, sums: PairSums, first: NDArray[Any], second
 
 def _tuned(sums: PairSums, form: Form, tuning: Tuning, lam: float) -> Powered:
     """`Powered` as NumPy arrays (P', 1)."""
-    found: Powered = jax.device_get(tune(sums, form, tuning, as_leaf(lam, np.float64)))
-    return found
+    tuned: Powered = jax.device_get(tune(sums, form, tuning, as_leaf(lam, np.float64)))
+    return tuned
 
 
 def _fitted(
@@ -209,8 +209,10 @@ def _fitted(
     standing[m:] = Standing.INCOMPARABLE
     terms = fit_terms(options.ridge)
     judged = cells.by_people(m) > 0
-    end, found, inverse, diagonal = jax.device_get(fit_powered(*tables, standing, pad(judged, (size,)), terms))
-    standing = np.asarray(found)[:m]
+    end, standing_at_end, inverse, diagonal = jax.device_get(
+        fit_powered(*tables, standing, pad(judged, (size,)), terms)
+    )
+    standing = np.asarray(standing_at_end)[:m]
     active = judged & ((standing == Standing.IDENTIFIED) | (options.ridge > 0))
     board = Board.at(
         end, models, cells, n, points, connectivity=met._replace(standing=standing), active=active, ridge=options.ridge

@@ -268,20 +268,20 @@ def prediction_powered(
         >>> print(f"lam {board.lam:.2f}, worth {board.worth:.0f} human votes")
         lam 0.59, worth 246 human votes
     """
-    given = {**locals(), **options}
+    arguments = {**locals(), **options}
     human, judged, unlabelled = (as_battles(x) for x in (human, judged, unlabelled))
     weight = None if lam is None else _checked_lam(lam)
     check_choice("samples", samples, Samples)
     names = [by] if isinstance(by, str) else list(by or [])
     cluster = options.get("cluster")
     rows = verdict_rows(human, judged, unlabelled, [*names, *([] if cluster is None else [cluster])])
-    asked = BootstrapOptions.of(given).checked(rows)
+    checked = BootstrapOptions.of(arguments).checked(rows)
     # Every resample holds as many battles of each sample as the data; clusters may lie in both.
-    drawn = asked if asked.cluster is not None or asked.scheme == "poisson" else replace(asked, strata=SAMPLE)
+    drawn = checked if checked.cluster is not None or checked.scheme == "poisson" else replace(checked, strata=SAMPLE)
     slices = make_slices(rows, design(rows, (), True), drawn)
     pair = None if best_for is None else _checked_models(best_for, rows)
     how = {"samples": samples, "given_lam": weight, "best_for": pair}
-    return _Powered(slices, asked, rows.report, drawn, how).by_group(of_run(options))
+    return _Powered(slices, checked, rows.report, drawn, how).by_group(of_run(options))
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,10 +313,10 @@ class _Powered(SliceBoards[PredictionPoweredFit, PredictionPoweredBoard]):
 
     def result(self, fit: PredictionPoweredFit, refitted: Refitted | None) -> PredictionPoweredBoard:
         assert refitted is not None
-        found = bootstrap_result(PredictionPoweredBoard, fit, refitted, self.options)
+        board = bootstrap_result(PredictionPoweredBoard, fit, refitted, self.options)
         lam, gain = np.where(refitted.converged, refitted.parameters[:, -2:].T, np.nan)
-        settings = PredictionPoweredSettings.of(vars(found.settings) | self.how)
-        return replace(found, settings=settings, _judge=_Judge(lam, gain))
+        settings = PredictionPoweredSettings.of(vars(board.settings) | self.how)
+        return replace(board, settings=settings, _judge=_Judge(lam, gain))
 
 
 def _checked_lam(lam: Any) -> float:

@@ -60,10 +60,10 @@ def facet_design(
 
 
 def with_random_facets(
-    found: Bootstrap, battles: Battles, facets: Sequence[str], design: FacetDesign, levels: Mapping[str, int]
+    board: Bootstrap, battles: Battles, facets: Sequence[str], design: FacetDesign, levels: Mapping[str, int]
 ) -> Bootstrap:
     """Move the draws of a board by effects of facets, as far from the ratings as Satterthwaite's degrees ask for."""
-    settings, fit, cluster = found.settings, found.fit, found.settings.cluster
+    settings, fit, cluster = board.settings, board.fit, board.settings.cluster
     active, theta, m = fit._board.active, np.nan_to_num(fit.theta, posinf=0.0, neginf=0.0), len(fit.theta)
     a, b = battles.model_a, battles.model_b
     inverse = fit._inverse[:m, :m]
@@ -73,23 +73,23 @@ def with_random_facets(
     components = design.components(design.squares(influence))
     dof = design.error(np.diagonal(components, axis1=1, axis2=2).copy())[1]
     rng = np.random.default_rng([settings.seed, _STREAM])
-    noise = np.zeros(found.draws.shape)
+    noise = np.zeros(board.draws.shape)
     for k, effect in enumerate(design.effects):
         if effect.factors[0] not in (RESIDUAL, cluster):
             noise += fit.scale.unit * normal_effects(design.spread[k] * components[k], len(noise), rng)
     longer = np.where(dof > 0, student_quantile(_LEVEL, np.where(dof > 0, dof, 1.0)) / normal_quantile(_LEVEL), 1.0)
     ratings = fit.ratings.to_numpy()
     with np.errstate(invalid="ignore"):
-        away = (found.draws - ratings + noise) * longer
+        away = (board.draws - ratings + noise) * longer
         known = np.isfinite(away)
-        draws = np.where(known, ratings + away, found.draws)
-        logits = np.where(known, fit.theta + away / fit.scale.unit, found.draws_logit)
+        draws = np.where(known, ratings + away, board.draws)
+        logits = np.where(known, fit.theta + away / fit.scale.unit, board.draws_logit)
     interval = "percentile" if settings.interval == "auto" else settings.interval
     sampled = {name: levels[name] for name in facets} | {cluster or "battle": levels.get(cluster or "", len(a))}
     voters = fit.report._voters
     if voters is not None and voters.column in facets:  # whole voters are drawn already
         fit = replace(fit, report=replace(fit.report, _voters=None))
     return replace(
-        found, fit=fit, draws=draws, draws_logit=logits, settings=replace(settings, interval=interval),
+        board, fit=fit, draws=draws, draws_logit=logits, settings=replace(settings, interval=interval),
         _about=sentence_of(sampled), _facets=tuple(warnings_of(design, {name: levels[name] for name in facets})),
     )  # fmt: skip

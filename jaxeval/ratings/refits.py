@@ -250,11 +250,11 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
 
     def fits(self, block: Sequence[int]) -> dict[int, Fit]:
         """The full-data fits of the slices of a ``block``."""
-        found = {}
+        fitted = {}
         for s in block:
             with self.slices.naming(s):
-                found[s] = self.fit(s)
-        return found
+                fitted[s] = self.fit(s)
+        return fitted
 
     def problems(self, fits: dict[int, Fit]) -> Iterator[tuple[str, list[int], BoardRefits | None]]:
         """The refits of a block: name in a checkpoint, and slices, of each `Problem`."""
@@ -361,7 +361,7 @@ def dense_refits(
     start = np.stack([pad(board.theta, inverse.shape[-1:]) for board in boards])
     problems, form = pair_problems(boards, labels, drawn, options, (start, inverse, diagonal))
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
-    secure = np.array([is_secure_board(board, own.clusters) for board, own in zip(boards, drawn, strict=True)])
+    secure = np.array([is_secure_board(board, groups.clusters) for board, groups in zip(boards, drawn, strict=True)])
     takes = {Solver.CHORD: secure, Solver.NEWTON_CG: worth.max(-1) <= _WEAKLY_JOINED}
     ways = [
         Stage(

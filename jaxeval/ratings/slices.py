@@ -201,12 +201,12 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
         return cells.localise(battles.models), groups_of(rows, cell)
 
     of_slice = [members.rows(entries) for entries in battles.rows_by_group(codes, int(enough.sum()))]
-    found = in_threads(slice_of, of_slice)
+    parts = in_threads(slice_of, of_slice)
     n_grouped = n_battles_of(np.bincount(of_group, minlength=battles.n_rows) > 0, battles.count)
     return Slices(
         groups=list(groups[enough]),
-        boards=[board for board, _ in found],
-        drawn=[drawn for _, drawn in found],
+        boards=[board for board, _ in parts],
+        drawn=[drawn for _, drawn in parts],
         covariates=covariates,
         by=by,
         left_out=pd.Series(sizes[~enough], groups[~enough], name="battles"),

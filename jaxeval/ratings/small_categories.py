@@ -126,7 +126,8 @@ def borrowed_boards(
     of_whole = _squares(whole, whole.cells, whole_drawn)
     common = _factor(of_whole, (0.0, 0.0, 0.0))
     factors = [
-        _factor(_squares(whole, cells, own), of_whole) for cells, own in zip(categories, slices.drawn, strict=True)
+        _factor(_squares(whole, cells, groups), of_whole)
+        for cells, groups in zip(categories, slices.drawn, strict=True)
     ]
     size = padded_size(m)
     _, all_wins = whole.rated_tables()
@@ -134,16 +135,16 @@ def borrowed_boards(
     for first in range(0, len(categories), together):
         block = range(first, min(first + together, len(categories)))
         splits = [_split(whole, all_wins, categories[s], factors[s], common, size) for s in block]
-        found = _beliefs(splits, prior.spreads, pad(whole.theta, (size,)))
-        for s, belief in zip(block, found, strict=True):
+        beliefs = _beliefs(splits, prior.spreads, pad(whole.theta, (size,)))
+        for s, belief in zip(block, beliefs, strict=True):
             numbers = np.random.default_rng([seed, stream_number(slices.labels[s]), 5])
             normal = numbers.standard_normal((n_resamples, m + 1))  # resample r takes row r
             yield _mixed(whole, categories[s], factors[s], prior, belief, normal)
 
 
-def _on_all_models(models: pd.Index, own: pd.Index, cells: Cells) -> Cells:
-    """The cells of a slice whose models are ``own``, numbered as all ``models``."""
-    place = models.get_indexer(own).astype(np.int32)
+def _on_all_models(models: pd.Index, listed: pd.Index, cells: Cells) -> Cells:
+    """The cells of a slice whose models are ``listed``, numbered as all ``models``."""
+    place = models.get_indexer(listed).astype(np.int32)
     return replace(cells, first=place[cells.first], second=place[cells.second])
 
 
@@ -161,10 +162,10 @@ def _squares(whole: Board, cells: Cells, drawn: VoteGroups) -> tuple[float, floa
     return squares, expected, float(cells.battles[both].sum())
 
 
-def _factor(own: tuple[float, float, float], whole: tuple[float, float, float]) -> float:
+def _factor(category: tuple[float, float, float], whole: tuple[float, float, float]) -> float:
     """The variance factor of some battles, with `_BATTLES_ON_AVERAGE` average battles of the whole board added."""
     share = _BATTLES_ON_AVERAGE / max(whole[2], 1.0)
-    own_squares, own_expected = (0.0, 0.0) if np.isnan(own[0]) else own[:2]  # all in one cluster
+    own_squares, own_expected = (0.0, 0.0) if np.isnan(category[0]) else category[:2]  # all in one cluster
     squares, expected = own_squares + share * whole[0], own_expected + share * whole[1]
     factor = squares / expected if expected > 0 else np.nan
     return 1.0 if np.isnan(factor) else max(float(factor), _LEAST_FACTOR)
@@ -172,10 +173,10 @@ def _factor(own: tuple[float, float, float], whole: tuple[float, float, float]) 
 
 def _split(whole: Board, all_wins: Float, cells: Cells, factor: float, common: float, size: int) -> Split:
     """The battles of a category and the others, as the kernels take them; NumPy arrays."""
-    own = cells.tables(len(whole.theta))[1] * (whole.active[:, None] & whole.active)
-    others = np.maximum(all_wins - own, 0.0)
+    wins = cells.tables(len(whole.theta))[1] * (whole.active[:, None] & whole.active)
+    others = np.maximum(all_wins - wins, 0.0)
     return Split(
-        own=as_leaf(pad(own / factor, (size, size)), np.float64),
+        own=as_leaf(pad(wins / factor, (size, size)), np.float64),
         others=as_leaf(pad(others / common, (size, size)), np.float64),
         active=as_leaf(pad(whole.active, (size,)), np.bool_),
     )
@@ -187,8 +188,8 @@ def _beliefs(splits: list[Split], spreads: Float, start: Float) -> list[Belief]:
     all_splits = Split(*(stacked(list(x), n) for x in zip(*splits, strict=True)))
     terms = fit_terms(0.0)
     with double_precision(), one_blas_thread():
-        found = jax.device_get(category_beliefs(all_splits, spreads, start, terms))
-    return [Belief(*(x[s] for x in found)) for s in range(len(splits))]
+        beliefs = jax.device_get(category_beliefs(all_splits, spreads, start, terms))
+    return [Belief(*(x[s] for x in beliefs)) for s in range(len(splits))]
 
 
 def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Belief, normal: Float) -> BorrowedBoard:
@@ -213,7 +214,7 @@ def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Beli
     last = int(np.flatnonzero(for_draws)[-1])
     drawn = np.minimum(np.searchsorted(np.cumsum(for_draws), scipy.special.ndtr(normal[:, 0])), last)
     about = mean + theta - for_draws @ mean
-    found = BorrowedBoard(
+    mixed = BorrowedBoard(
         board=board,
         covariance=np.tensordot(for_draws, covariance, 1) + off.T @ off,
         borrowed=weight @ np.asarray(belief.borrowed)[:, :m],
@@ -222,12 +223,12 @@ def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Beli
         draws=_draws(about, covariance, drawn, np.flatnonzero(whole.active), normal[:, 1:]),
         spread_draws=spreads[drawn],
     )
-    if not found.borrowed_share >= ALL_BORROWED:
-        return found
+    if not mixed.borrowed_share >= ALL_BORROWED:
+        return mixed
     return replace(
-        found,
+        mixed,
         flags=(
-            f"all borrowed ({found.borrowed_share:.0%}): these ratings show how models do in the other battles, as "
+            f"all borrowed ({mixed.borrowed_share:.0%}): these ratings show how models do in the other battles, as "
             f"{counted(int(cells.count.sum()), 'battle says', 'battles say')} next to nothing about "
             f"{counted(m, 'model')}",
         ),
@@ -238,9 +239,9 @@ def _draws(mean: Float, covariance: Float, drawn: Int, active: Int, normal: Floa
     """(B, M) strengths of the ``active`` models at the spreads ``drawn`` (B,), from (B, M) ``normal`` numbers."""
     draws = np.zeros((len(normal), mean.shape[1]))
     for k in np.unique(drawn) if len(active) else ():
-        own = covariance[k][np.ix_(active, active)]
+        of_active = covariance[k][np.ix_(active, active)]
         # Some variance of the common shift, which no rating shows, makes it regular.
-        root = np.linalg.cholesky(own + (np.trace(own) / len(active) + 1e-12) / len(active))
+        root = np.linalg.cholesky(of_active + (np.trace(of_active) / len(active) + 1e-12) / len(active))
         rows = np.flatnonzero(drawn == k)
         # Not by BLAS, whose rounding of a row depends on how many rows there are.
         draws[np.ix_(rows, active)] = mean[k, active] + np.einsum("rj,ij->ri", normal[np.ix_(rows, active)], root)
@@ -283,8 +284,8 @@ class CategoryFit(BradleyTerryFit):
     @property
     def borrowed(self) -> pd.Series:
         """(M,) share of what is known of each model that comes from the other battles; 1 if it has no battle here."""
-        own = np.where(self._board.active, self._likelihood.borrowed, np.nan)
-        return pd.Series(own, self.ratings.index, name="borrowed")
+        share = np.where(self._board.active, self._likelihood.borrowed, np.nan)
+        return pd.Series(share, self.ratings.index, name="borrowed")
 
     @property
     def borrowed_share(self) -> float:
@@ -447,41 +448,42 @@ def small_categories(
         10  model-2   967.36      0.42
         11  model-4   949.61      0.42
     """
-    given = {**locals(), **options}
+    arguments = {**locals(), **options}
     battles = as_battles(battles)
     scale = checked_positive("prior_spread", prior_spread)
     if scale > _LARGEST_PRIOR:
         raise ValueError(f"prior_spread must be at most {_LARGEST_PRIOR:,} Elo, got {prior_spread!r}")
     if by is None:
         raise TypeError("by= takes the name of a column or a list of names, got None")
-    asked = replace(BootstrapOptions.of(given), method="dense").checked(battles)
+    checked = replace(BootstrapOptions.of(arguments), method="dense").checked(battles)
     no_covariates = design(battles, (), True)
-    slices = make_slices(battles, no_covariates, asked)
-    check_room(asked.n_resamples, RESULT_BYTES * battles.n_models * len(slices.boards))
-    cells, drawn = whole_board(battles, no_covariates, asked)
-    (whole,) = fit_boards([(battles.models, cells)], asked)
+    slices = make_slices(battles, no_covariates, checked)
+    check_room(checked.n_resamples, RESULT_BYTES * battles.n_models * len(slices.boards))
+    cells, drawn = whole_board(battles, no_covariates, checked)
+    (whole,) = fit_boards([(battles.models, cells)], checked)
     prior = Prior(scale / ELO_PER_LOGIT)
     with progress_bar(len(slices.boards), "categories", progress) as advance:
-        found = []
-        for board in borrowed_boards(whole, drawn, slices, prior, asked.n_resamples, asked.seed):
-            found.append(board)
+        borrowed = []
+        for board in borrowed_boards(whole, drawn, slices, prior, checked.n_resamples, checked.seed):
+            borrowed.append(board)
             advance(1)
     boards = [
-        _board(own, own_drawn, battles.report, asked, scale) for own, own_drawn in zip(found, slices.drawn, strict=True)
+        _board(category, own_drawn, battles.report, checked, scale)
+        for category, own_drawn in zip(borrowed, slices.drawn, strict=True)
     ]
     assert slices.groups is not None
-    return CategoryBoards(zip(slices.groups, boards, strict=True), slices, asked)
+    return CategoryBoards(zip(slices.groups, boards, strict=True), slices, checked)
 
 
 def _board(
-    found: BorrowedBoard, drawn: VoteGroups, report: DataReport, options: BootstrapOptions, prior_spread: float
+    borrowed: BorrowedBoard, drawn: VoteGroups, report: DataReport, options: BootstrapOptions, prior_spread: float
 ) -> CategoryBoard:
     """The result for one category."""
-    b, m = found.draws.shape
-    fit = fit_result(CategoryFit, found, drawn, report, options)
+    b, m = borrowed.draws.shape
+    fit = fit_result(CategoryFit, borrowed, drawn, report, options)
     refitted = Refitted(
-        parameters=found.draws,
-        status=np.full(b, found.board.status, np.int8),
+        parameters=borrowed.draws,
+        status=np.full(b, borrowed.board.status, np.int8),
         n_steps=np.zeros(b, np.int32),
         grad_norm=np.zeros(b),
         standing=np.zeros((b, m), np.int8),

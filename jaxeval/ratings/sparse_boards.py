@@ -104,8 +104,8 @@ def fit_sparse(
     begin = None if start is None else wide.numbered(start)
     with double_precision():
         sums = (pad(x, wide.graph.first.shape) for x in (n, wins))
-        found = sparse.fit_sparse(wide.graph, *sums, terms, begin, link)
-        theta, status, n_steps, grad_norm, standing = jax.device_get(found)
+        solution = sparse.fit_sparse(wide.graph, *sums, terms, begin, link)
+        theta, status, n_steps, grad_norm, standing = jax.device_get(solution)
     battles = per_model(cells.first, cells.second, n, n_models)
     connectivity = with_components(cells.first, cells.second, battles, standing[wide.number])
     theta = recentred(theta[wide.number], connectivity, float(terms.ridge))
@@ -180,9 +180,9 @@ def _merges(left: Index, n_rows: int) -> tuple[list[Index], Index]:
         merged = -(-left // SLOTS)
         first = np.cumsum(merged) - merged
         row = np.repeat(start - SLOTS * first, merged) + SLOTS * np.arange(merged.sum()) + np.arange(SLOTS)[:, None]
-        own = row < np.repeat(start + left, merged)
+        is_left = row < np.repeat(start + left, merged)
         merge = np.full((SLOTS, padded_models(int(merged.sum()) + 1)), n_rows - 1)
-        merge[:, : row.shape[1]] = np.where(own, row, n_rows - 1)
+        merge[:, : row.shape[1]] = np.where(is_left, row, n_rows - 1)
         merges.append(merge)
         where[models] = done + first  # of those that are added up further, overwritten
         done, n_rows, more = done + merge.shape[1], merge.shape[1], merged > 1

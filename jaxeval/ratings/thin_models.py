@@ -48,8 +48,8 @@ class Independent:
 
     def __call__(self, rows: NDArray[np.intp], level: float) -> tuple[Float, Float]:
         """(R, M) differences of the models ``rows`` to all others, and their standard errors."""
-        own, variance = self.ratings, self.variance
-        return own[rows, None] - own, np.sqrt(variance[rows, None] + variance)
+        ratings, variance = self.ratings, self.variance
+        return ratings[rows, None] - ratings, np.sqrt(variance[rows, None] + variance)
 
 
 def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
@@ -88,8 +88,8 @@ def inverse_and_leverage(n: Float, p: Float) -> tuple[Float, Float]:
     """
     v, m = n * p * (1 - p), len(n)
     inverse = np.linalg.inv(np.diag(v.sum(1)) - v + 1 / m) - 1 / m
-    own = np.diag(inverse)
-    return np.asarray(inverse), np.asarray(v * (own[:, None] + own - 2 * inverse))
+    variance = np.diag(inverse)
+    return np.asarray(inverse), np.asarray(v * (variance[:, None] + variance - 2 * inverse))
 
 
 def penalised_board(board: Board, main: Bool) -> Penalised | None:
@@ -103,13 +103,13 @@ def penalised_board(board: Board, main: Bool) -> Penalised | None:
         return None
     n, wins = np.zeros((2, m, m))
     board.cells.fill_tables(board.n, board.wins, n, wins)
-    own = np.ix_(members, members)
+    among = np.ix_(members, members)
     with one_blas_thread():
-        found = penalised(n[own], wins[own], board.theta[members])
-    if found is None:
+        fitted = penalised(n[among], wins[among], board.theta[members])
+    if fitted is None:
         return None
     theta, covariance = np.zeros(m), np.zeros((m, m))
-    theta[members], covariance[own] = found
+    theta[members], covariance[among] = fitted
     return Penalised(theta, covariance)
 
 
@@ -123,23 +123,23 @@ def dispersion(board: Board, theta: Float) -> float:
     return float(np.clip(1 - within / of_wins * n / (n + 3), 0.0, 1.0)) if of_wins > 0 else 1.0
 
 
-def too_vague(found: Penalised, few: Bool, active: Bool, unit: float) -> Bool:
+def too_vague(fitted: Penalised, few: Bool, active: Bool, unit: float) -> Bool:
     """(M,) models of ``few`` battles whose penalised rating has a standard error above `UNPLACED_ELO`.
 
-    ``found`` has the covariance with its dispersion; ``active`` models are rated; ``unit`` is Elo per unit of theta.
+    ``fitted`` has the covariance with its dispersion; ``active`` models are rated; ``unit`` is Elo per unit of theta.
     """
-    own, weights = np.diag(found.covariance), active / max(active.sum(), 1)
-    shift = found.covariance @ weights  # to the mean of the rated models, whatever the gauge
-    error = unit * np.sqrt(np.maximum(own - 2 * shift + weights @ shift, 0))
+    variance, weights = np.diag(fitted.covariance), active / max(active.sum(), 1)
+    shift = fitted.covariance @ weights  # to the mean of the rated models, whatever the gauge
+    error = unit * np.sqrt(np.maximum(variance - 2 * shift + weights @ shift, 0))
     return np.asarray(few & (error > UNPLACED_ELO))
 
 
 def apart_from_others(covariance: Float, active: Bool) -> Float:
     """(M,) variances of strengths with this (M, M) covariance, less the mean of all other ``active`` models."""
-    own, some = np.diag(covariance), active.astype(float)
+    variance, some = np.diag(covariance), active.astype(float)
     total, n = covariance @ some, np.maximum(some.sum() - some, 1)
-    others = (some @ total - 2 * some * total + some * own) / n**2
-    return np.asarray(np.maximum(own - 2 * (total - some * own) / n + others, 0))
+    others = (some @ total - 2 * some * total + some * variance) / n**2
+    return np.asarray(np.maximum(variance - 2 * (total - some * variance) / n + others, 0))
 
 
 def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | None:
@@ -165,7 +165,7 @@ def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | N
         p = 1 / (1 + np.exp(theta[second] - theta[first]))
         v = n * p * (1 - p)
         of_model = total(v, v)
-        added = np.minimum(sum(np.where(thin[own], v / of_model[own], 0.0) for own in (first, second)), 1.0)
+        added = np.minimum(sum(np.where(thin[side], v / of_model[side], 0.0) for side in (first, second)), 1.0)
         off = wins + added / 2 - (n + added) * p
         slope = total(v, v) + total(added * p * (1 - p), added * p * (1 - p))
         step = np.clip(np.where(thin, total(off, -off) / np.where(thin, slope, 1.0), 0.0), -1.0, 1.0)
@@ -177,9 +177,9 @@ def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | N
     v = (n + added) * (p := 1 / (1 + np.exp(theta[second] - theta[first]))) * (1 - p)
     of_model, spread = np.where(thin, total(v, v), 1.0), np.where(thin, 0.0, variance)
     for _ in range(_MOST_LOCAL_STEPS):
-        found = np.where(thin, (1 + total(v * spread[second], v * spread[first])) / of_model, spread)
-        done = (np.abs(found - spread) <= _LOCAL_TOLERANCE * found).all()
-        spread = found
+        updated = np.where(thin, (1 + total(v * spread[second], v * spread[first])) / of_model, spread)
+        done = (np.abs(updated - spread) <= _LOCAL_TOLERANCE * updated).all()
+        spread = updated
         if done:
             return theta, spread
     return None

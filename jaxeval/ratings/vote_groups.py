@@ -109,12 +109,12 @@ class GroupCodes(NamedTuple):
             return VoteGroups(clusters)
         if self.cluster is None:
             return VoteGroups(None, _stratum_rows(stratum, cell, count))
-        found, number = np.unique(self.cluster[rows], return_inverse=True)
-        by_cluster = stratum_of_groups(stratum, number, self.names[found], self.strata)
+        clusters_there, number = np.unique(self.cluster[rows], return_inverse=True)
+        by_cluster = stratum_of_groups(stratum, number, self.names[clusters_there], self.strata)
         times = np.ones(len(cell), np.int64) if count is None else count
-        alone = count_by(number, times, len(found))[number] == 1
-        own = _stratum_rows(stratum, cell, np.where(alone, times, 0))
-        return VoteGroups(clusters, own._replace(size=np.bincount(by_cluster), of_cluster=by_cluster))
+        alone = count_by(number, times, len(clusters_there))[number] == 1
+        rows_of_strata = _stratum_rows(stratum, cell, np.where(alone, times, 0))
+        return VoteGroups(clusters, rows_of_strata._replace(size=np.bincount(by_cluster), of_cluster=by_cluster))
 
 
 #: The groups of some rows of battles, from those rows and the cell of each.
