@@ -14,6 +14,7 @@ from jaxeval.show.shown import Result
 from jaxeval.wording import counted
 
 _PILOT = 10
+_MOST_SAID = 3  # sentences on arrays
 _MOST_LABELS = 10**9
 _THEN = 'the calibration is then one "by label" (sampling=): only Rogan-Gladen holds, and PPI++ does not'
 
@@ -28,7 +29,7 @@ class Allocation(Result):
     more1: int | Int  # items labelled right, beyond those of the pilot
 
     def _sentences(self) -> list[str]:
-        return [] if np.ndim(self.m0) else [str(self.advice)]
+        return [str(said) for said in np.ravel(self.advice)[:_MOST_SAID]]
 
     @property
     def advice(self) -> str | NDArray[np.object_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
@@ -13,13 +14,13 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_array
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
-from jaxeval.show.shown import Shown
+from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import counted
 
 
 @dataclass(frozen=True, repr=False)
-class PredictionPowered(Shown):
+class PredictionPowered(Result):
     """A mean label with its interval: scalars, or arrays of the broadcast leading shape of the arguments.
 
     ``status`` is one of these; `STATUSES` has a sentence for each.
@@ -41,6 +42,19 @@ class PredictionPowered(Shown):
     n_calibration: int
     n_test: int
     level: float
+
+    def _sentences(self) -> list[str]:
+        return in_words("mean label", self) or list(super()._sentences())
+
+
+def in_words(what: str, estimate: Any) -> list[str]:
+    """Return a sentence on a single estimate with its status; none on arrays."""
+    if np.ndim(estimate.estimate):
+        return []
+    if np.isnan(estimate.estimate):
+        return [f"no estimate: {estimate.status}"]
+    doubt = "" if estimate.status == "ok" else f"; {estimate.status}"
+    return [f"{what} {estimate.estimate:.3f} ({estimate.lower:.3f} to {estimate.upper:.3f}){doubt}"]
 
 
 def ppi_plus_plus(

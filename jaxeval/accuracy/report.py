@@ -214,7 +214,7 @@ class JudgeReport(Result):
         return self
 
     def __str__(self) -> str:
-        return self.text
+        return "\n".join([*self.answer.sentences, "", self.text])
 
     def to_markdown(self) -> str:
         """The report as Markdown."""

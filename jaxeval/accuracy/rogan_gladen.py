@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.accuracy.prediction_powered import in_words
 from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
@@ -25,7 +26,7 @@ from jaxeval.execution.elementwise import (
 )
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, Rates
-from jaxeval.show.shown import Result, Shown
+from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level, normal_quantile, wilson
 from jaxeval.wording import counted
 
@@ -33,7 +34,7 @@ _LARGEST_CONDITION = 1e12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClassShares(Shown):
+class ClassShares(Result):
     """Corrected shares of the K classes.
 
     ``table`` has a row per class: ``judged`` (the judge's raw share), ``estimate``, ``lower`` and ``upper`` (truncated
@@ -276,7 +277,7 @@ class RoganGladen(Result):
     level: float
 
     def _sentences(self) -> list[str]:
-        return _in_words("accuracy", self)
+        return in_words("accuracy", self) or list(super()._sentences())
 
 
 def rogan_gladen(
@@ -364,7 +365,7 @@ class YoudenJ(Result):
     level: float
 
     def _sentences(self) -> list[str]:
-        return _in_words("J is", self)
+        return in_words("J is", self) or list(super()._sentences())
 
 
 def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: float = 0.95) -> YoudenJ:
@@ -424,13 +425,3 @@ def crossover(q0: ArrayLike, q1: ArrayLike) -> Numbers:
     q0, q1 = shares(q0=q0, q1=q1).values()
     errors = 2 - q0 - q1
     return scalar_or_array(np.where(errors > 0, (1 - q0) / np.where(errors > 0, errors, 1.0), np.nan))
-
-
-def _in_words(what: str, estimate: RoganGladen | YoudenJ) -> list[str]:
-    """Return a sentence on a single estimate; none on arrays."""
-    if np.ndim(estimate.estimate):
-        return []
-    if np.isnan(estimate.estimate):
-        return [f"no estimate: {estimate.status}"]
-    doubt = "" if estimate.status == "ok" else f"; {estimate.status}"
-    return [f"{what} {estimate.estimate:.3f} ({estimate.lower:.3f} to {estimate.upper:.3f}){doubt}"]

@@ -94,7 +94,7 @@ class AnchoredElo(Result):
 
     def _sentences(self) -> list[str]:
         if np.ndim(self.rating):
-            return []
+            return list(super()._sentences())
         return [
             f"{self.rating:+.1f} Elo ({self.rating_lower:+.1f} to {self.rating_upper:+.1f}) above the reference; "
             f"probability {self.probability:.3f}"

@@ -54,7 +54,7 @@ class Icc3(Result):
 
     def _sentences(self) -> list[str]:
         if np.ndim(self.average):
-            return []
+            return list(super()._sentences())
         if self.status != "ok":
             return [f"the reliability is not known: {self.status}" if np.isnan(self.average) else str(self.status)]
         return [

@@ -47,9 +47,10 @@ from jaxeval.kernels.resample import DrawScheme
 from jaxeval.options.boards import MOST_SLICES
 from jaxeval.ratings.options import SCHEMES
 from jaxeval.resampling.rows import lanes_task
+from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.variance_components import facet_names
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted, named, visible_line
 
 OwnScheme = Literal["multinomial", "poisson", "bayesian"]
 
@@ -221,7 +222,12 @@ def loo_of(
         values = _checked_run(wrapped, traced, weighing, 0, lanes, "left-out", run, index)
     table = pd.DataFrame(values[1:], levels, index)
     table.attrs["estimate"] = dict(zip(index, values[0].tolist(), strict=True))
-    return table
+    off = np.abs(values[1:] - values[0])
+    if np.isfinite(off).any():
+        k, j = np.unravel_index(np.nanargmax(off), off.shape)
+        ends = f"from {values[0, j]:.4g} to {values[1 + k, j]:.4g}"
+        table.attrs["answer"] = f"leaving out {visible_line(levels[k])} moves {visible_line(index[j])} most: {ends}"
+    return Table.of(table, f"{counted(len(levels), 'group')} left out, each by itself")
 
 
 def _left_out(data: Any, groups: Any) -> tuple[DataRows, Int, pd.Index]:

@@ -94,7 +94,12 @@ def plan_votes(
     table = pd.DataFrame([{"asked": text, **answer()} for text, answer in questions])
     table = table.astype({"votes": "Int64", "votes_at_random": "Int64"})
     settings = {"goal": aim.name, "random": share, "level": level, "power": power}
-    table.attrs = {"settings": settings | competitor_settings(known.competitor), "warnings": []}
+    answer = [
+        f"{row['asked']}: {counted(row['votes'], 'vote')} of the plan tell a difference of {row['difference']:.1f} Elo"
+        for row in table.dropna().to_dict("records")
+    ]
+    made = settings | competitor_settings(known.competitor)
+    table.attrs = {"answer": "\n".join(answer), "settings": made, "warnings": []}
     return Table.of(table, f"Votes for {aimed.words}")
 
 

@@ -202,7 +202,18 @@ def compare_tie_models(
             "n_held_out": int((held * known).sum()),
             "n_skipped": int((held * ~known).sum()),
         }
-    return Table.of(pd.DataFrame.from_dict(rows, orient="index").rename_axis("ties"), "Ways of counting ties")
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("ties")
+    table.attrs["answer"] = "no model of ties predicts points of held-out battles better than ties as half a win"
+    gain = (table["held_out_score"] - table["held_out_score"]["half"]).fillna(0.0)
+    if gain.max() > 0:
+        best = gain.idxmax()
+        chance = "" if gain[best] > 2 * table["standard_error"][best] else ", no more than by chance"
+        error = f"standard error {table['standard_error'][best]:.2g}{chance}"
+        table.attrs["answer"] = (
+            f"{best} predicts points of held-out battles best: its log score is {gain[best]:.2g} ({error}) a battle "
+            "above that of ties as half a win"
+        )
+    return Table.of(table, "Ways of counting ties")
 
 
 def _folds(count: Int, n_folds: int, rng: np.random.Generator) -> Int:

@@ -71,7 +71,9 @@ def item_report(scores: ItemScores | Any, *, level: float = 0.95) -> pd.DataFram
         table = table.rename(columns={table.columns[0]: "item"})
     else:
         table = table.rename(columns=dict(zip(table.columns[:2], ("benchmark", "item"), strict=True)))
-    table.attrs = {"warnings": _counts(flag, n_models), "settings": {"level": float(level)}}
+    n_odd = int((flag != "").sum())
+    answer = f"{n_odd:,} of {counted(len(table), 'item')} tell models apart not at all, or the wrong way round"
+    table.attrs = {"answer": answer, "warnings": _counts(flag, n_models), "settings": {"level": float(level)}}
     return Table.of(table, f"{counted(len(table), 'item')} of {counted(len(given.models), 'model')}", _SHOWN_FIRST)
 
 

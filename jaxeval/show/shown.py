@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
-from jaxeval.show.cells import heading
+from jaxeval.show.cells import MISSING, as_numbers, cell_texts, find_intervals, heading, with_index
 from jaxeval.show.html import folded, html_table, text_table
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
 
@@ -173,8 +174,12 @@ class Result(Shown):
     """Base of results, which begin with their answer in words; data have none."""
 
     def _sentences(self) -> Sequence[str]:
-        """What the result says first. It must take no more than a moment, as `_shown` must."""
-        return ()
+        """What the result says first. It must take no more than a moment, as `_shown` must.
+
+        By default it is which row of the table has the largest estimate, or what the table is.
+        """
+        view = self._shown()
+        return [largest_of(view.table) or view.title] if view.table is not None else [view.title]
 
     def _in_full(self, view: Answer) -> Answer:
         """What `_shown` gives, with all that takes longer: notes, tables, figures, and how a screen lays them out."""
@@ -218,6 +223,22 @@ def rated(value: Any) -> Noun:
     if found is None and isinstance(value, Mapping) and value:
         return rated(list(value.values())[-1])
     return found if isinstance(found, Noun) else MODEL
+
+
+def largest_of(table: pd.DataFrame) -> str:
+    """Say which row has the largest of the first estimates with an interval; empty where there is none."""
+    rows, _ = with_index(table)
+    intervals = find_intervals(rows)
+    values = as_numbers(rows.iloc[:, intervals[0].estimate]) if intervals else np.array([])
+    if not np.isfinite(values).any():
+        return ""
+    own, best = intervals[0], int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
+    cells = [column[0] for column in cell_texts(rows.iloc[[best]])]
+    named_by = [cells[k] for k in range(own.estimate) if not is_numeric_dtype(rows.dtypes.iloc[k])]
+    which = f"{', '.join(named_by) or f'row {best + 1}'} has the largest" if len(rows) > 1 else ", ".join(named_by)
+    ends = "" if MISSING in (cells[own.lower], cells[own.upper]) else f" ({cells[own.lower]} to {cells[own.upper]})"
+    what = str(rows.columns[own.estimate]).replace("_", " ")
+    return f"{which} {what}, {cells[own.estimate]}{ends}".strip()
 
 
 def settings_line(settings: Any) -> str:

@@ -95,7 +95,7 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
         return view._replace(tables={"table": self})
 
     def _sentences(self) -> list[str]:
-        return str(self.attrs.get("answer", "")).splitlines()
+        return str(self.attrs.get("answer", "")).splitlines() or list(super()._sentences())
 
 
 for _name in (

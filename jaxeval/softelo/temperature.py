@@ -20,7 +20,7 @@ from jaxeval.kernels.solve import Status, Terms
 from jaxeval.show.shown import Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import cluster_factors, effective_clusters, few_clusters_text, numbered
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, visible_line
 
 
 class JudgedCells(NamedTuple):
@@ -245,6 +245,11 @@ def fit_temperatures(
     index = pd.Index(names, name="slice")
     table = pd.DataFrame([[getattr(fit, c) for c in columns] for fit in fits], index, columns)
     table.attrs = {"warnings": [f"{name}: {x}" for name, fit in zip(names, fits, strict=True) for x in fit.warnings]}
+    known, said = table["beta"].dropna(), "no slice has enough battles for a beta"
+    if len(known):
+        steepest = known.idxmax()
+        said = f"{visible_line(steepest)} has the largest beta of {counted(len(known), 'slice')}, {known[steepest]:.2f}"
+    table.attrs["answer"] = said
     return Table.of(table, "Temperatures")
 
 

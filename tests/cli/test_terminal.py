@@ -110,6 +110,7 @@ def test_only_one_module_prints():
         "execution/progress.py: Console",
         "execution/progress.py: print",
         "kernels/batch/programs.py: warnings.warn",
+        "show/former.py: warnings.warn",  # a name as repr writes it
         "show/shown.py: print",
     ]
 
@@ -121,7 +122,7 @@ def test_only_one_module_prints():
         ("x", [0.0001234567, 0.5], ["0.0001", "0.500"]),
         ("x", [123456.7, np.inf, np.nan], ["123,457", "inf", "-"]),
         ("rating", [1012.34, 998.76, np.inf], ["1012", "999", "unrated"]),
-        ("lower", [-np.inf, 98.765], ["-inf", "98.8"]),
+        ("rating_lower", [-np.inf, 98.765], ["-inf", "98.8"]),
         ("weight", [0.002493, 5.0, 12_345.6], ["0.002493", "5", "12,346"]),
         ("mae", [12.3456, -0.01], ["12.3", "0.0"]),
         ("p_value", [0.03456, 0.00012345, 1.0], ["0.035", "0.00012", "1"]),

@@ -117,7 +117,7 @@ class TestLmEval:
         for path in LM_EVAL.rglob("results_*.json"):
             stated = json.loads(path.read_text())
             scores = read_scores(path.parent, score="acc_norm").means.iloc[:, 0]
-            assert scores.index.tolist() == [stated["model"]]
+            assert scores.index.tolist() == [stated["model_name"]]
             both = [own["acc_norm,none"] for own in stated["results"].values()]
             assert scores.iloc[0] == pytest.approx(sum(both) / 2)
 

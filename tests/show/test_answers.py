@@ -19,20 +19,42 @@ WITHOUT = {
     "ConformalStudy", "Abstention", "RatingSystems", "ChoiceModel",
     "Judgments",
 }  # fmt: skip
-#: Arrays of estimates say nothing; a single one does.
-ARRAYS = {"RoganGladen", "Allocation"}
 
 
-@pytest.mark.parametrize("name", [name for name in RESULTS if name not in WITHOUT | ARRAYS])
+@pytest.mark.parametrize("name", [name for name in RESULTS if name not in WITHOUT])
 def test_print_begins_with_the_answer(name):
     result = RESULTS[name]()
     assert isinstance(result, Result)
     sentences = result.answer.sentences
     assert sentences
     assert all(sentence and not set(sentence) & set(OBEYED) and "\n" not in sentence for sentence in sentences)
-    if name not in ("Table", "JudgeReport"):  # a DataFrame, which prints as one, and a text
+    if name != "Table":  # a DataFrame, which prints as one
         assert " ".join(str(result).split()).startswith(" ".join(sentences[0].split())[:70])
     assert str(result.answer) == "\n".join(sentences)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: jaxeval.ppi_plus_plus([0, 1, 1, 0], [0, 1, 1, 1], [1, 0, 1]), "mean label 0.478 ("),
+        (lambda: jaxeval.rogan_gladen([0.7, 0.6], 0.8, 0.9, 100, 50, 50), "row 1 has the largest estimate, 0.714 ("),
+        (lambda: jaxeval.plan_votes(2, difference=20), "difference 20: 2,371 votes of the plan tell a difference of "),
+        (lambda: jaxeval.item_report(jaxeval.simulate_scores(40, 5, seed=1)), "10 of 40 items tell models apart not "),
+        (
+            lambda: jaxeval.fit_temperatures(
+                [2, 1, -1, 3, -2, 1, 1, 2, -2, -1, 3, -3], [1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0], [*"eeeeeeffffff"]
+            ),
+            "e has the largest beta of 2 slices, 1.28",
+        ),
+        (
+            lambda: jaxeval.loo_of(lambda w, x: (w * x).sum() / w.sum(), [1.0, 2.0, 9.0], [0, 0, 1], names=["mean"]),
+            "leaving out 1 moves mean most: from 4 to 1.5",
+        ),
+    ],
+    ids=["ppi", "arrays", "plan", "items", "temperatures", "loo"],
+)
+def test_tables_and_arrays_say_theirs(made, said):
+    assert made().answer.sentences[0].startswith(said)
 
 
 @pytest.mark.parametrize("name", sorted(WITHOUT))
