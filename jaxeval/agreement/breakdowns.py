@@ -126,7 +126,6 @@ def answer_of(common: Float, chance: float, kappa: tuple[float, float], of_peopl
 #: Of people's ratings, and of the judge's: with it every model has one.
 RIDGE = 0.01
 _UNLIKE = 0.05  # shares of ties that differ by less are not worth a word
-_MANY_FLIPS = 0.1
 
 
 def _fitted(battles: Battles, ridge: float) -> BradleyTerryFit:

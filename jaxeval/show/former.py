@@ -24,7 +24,12 @@ def present_name(name: Hashable, columns: pd.Index) -> Hashable:
 
 
 def with_present_names(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table, perhaps from a file of an earlier version, with the names of today."""
+    """Return a table, perhaps from a file of an earlier version, with the names of today.
+
+    Those of an earlier version have ``model_name``; in others, as of `anchored_scores`, several quantities have ends.
+    """
+    if "model_name" not in table.columns:
+        return table
     known = {"model_name": "model", **{f"{x}_{end}": end for x in _QUANTITIES for end in ("lower", "upper")}}
     new = {old: name for old, name in known.items() if old in table.columns and name not in table.columns}
     return table.rename(columns=new) if len(set(new.values())) == len(new) else table

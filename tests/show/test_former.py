@@ -60,6 +60,8 @@ def test_what_earlier_versions_wrote_is_read(table):
     old = {"model": "model_name", "lower": "rating_lower", "upper": "rating_upper"}
     written = pd.DataFrame(table.rename(columns=old))
     pd.testing.assert_frame_equal(former.with_present_names(written), pd.DataFrame(table))
+    beside = table.rename(columns={"lower": "rating_lower", "upper": "rating_upper"})
+    assert former.with_present_names(beside) is beside  # as anchored_scores, which have two quantities
     both = written.assign(model="x")
     assert next(iter(former.with_present_names(both))) == "model_name"
     history = written.assign(date="2026-01-01", board="", scale="", rank=1, vote_count=3)
