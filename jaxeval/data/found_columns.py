@@ -20,7 +20,7 @@ from jaxeval.wording import named
 #: Where the words of a column's name part: home_team, player1, HomeTeam.
 _WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 #: Names of two sides differ by these, at one place.
-_MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
+MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
           ("white", "black"), ("red", "blue"))  # fmt: skip
 RESULTS = tuple(folded(name) for name in ROLES["winner"].also)
 #: Words in the names of columns of the scores of both sides.
@@ -204,7 +204,7 @@ def _unsure(battles: Battles, sides: tuple[str, str], result: str | None) -> Ite
 
 def differs(x: str, y: str) -> bool:
     """Whether two names differ by the marks of two sides."""
-    return any(differ(x, y, *marks) for marks in _MARKS)
+    return any(differ(x, y, *marks) for marks in MARKS)
 
 
 def fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:

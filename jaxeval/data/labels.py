@@ -36,9 +36,10 @@ STANDARD = {
     "model_a": _A, "model_b": _B, "tie": _TIE,
     "tie (bothbad)": _BOTH_BAD, "tie_bothbad": _BOTH_BAD, "both_bad": _BOTH_BAD,
 }  # fmt: skip
-_CODINGS = {"a_wins_1": {1.0: _A, 0.0: _B, 0.5: _TIE}, "a_wins_0": {0.0: _A, 1.0: _B, 0.5: _TIE}}
-
-_TIES = {
+#: What numbers mean, by the name of their coding.
+CODINGS = {"a_wins_1": {1.0: _A, 0.0: _B, 0.5: _TIE}, "a_wins_0": {0.0: _A, 1.0: _B, 0.5: _TIE}}
+#: Words for ties.
+TIES = {
     **{label: result for label, result in STANDARD.items() if result.target == 0.5},
     **dict.fromkeys(["tied", "draw", "drawn", "equal", "both", "gleich", "unentschieden", "empate"], _TIE),
     **dict.fromkeys(["no preference", "both equal", "both are equal", "equally good", "same", "both good"], _TIE),
@@ -51,17 +52,17 @@ _GRADES = {
     "a<<b": Graded(0.0, STRONG), "a<b": _B, "b<a": _A, "b<<a": Graded(1.0, STRONG),
 }  # fmt: skip
 #: Families of words for the sides in the files of others; each takes any of the words above for ties.
-_FAMILIES: dict[str, dict[str, Graded]] = {
-    "the sides model_a and model_b": STANDARD | _TIES,
-    "the sides A and B": {"a": _A, "b": _B, **_TIES},
-    "the sides left and right": {"left": _A, "right": _B, "l": _A, "r": _B, **_TIES},
-    "the sides first and second": {"first": _A, "second": _B, **_TIES},
+FAMILIES: dict[str, dict[str, Graded]] = {
+    "the sides model_a and model_b": STANDARD | TIES,
+    "the sides A and B": {"a": _A, "b": _B, **TIES},
+    "the sides left and right": {"left": _A, "right": _B, "l": _A, "r": _B, **TIES},
+    "the sides first and second": {"first": _A, "second": _B, **TIES},
     "wins and losses of the first side": {
         **dict.fromkeys(["win", "won"], _A),
         **dict.fromkeys(["loss", "lose", "lost"], _B),
-        **_TIES,
+        **TIES,
     },
-    "home and away, the first side being at home": {"home": _A, "away": _B, "h": _A, "a": _B, "d": _TIE, **_TIES},
+    "home and away, the first side being at home": {"home": _A, "away": _B, "h": _A, "a": _B, "d": _TIE, **TIES},
     "results of chess games": {"1-0": _A, "0-1": _B, "1/2-1/2": _TIE, "½-½": _TIE, "0.5-0.5": _TIE},
     "grades from A>>B to B>>A": _GRADES,
 }
@@ -74,7 +75,7 @@ SPOKEN: dict[str, Graded] = {
         for letter, result in (("a", _A), ("b", _B), ("c", _TIE))
     },
     **{word: result for name in ("model_a and model_b", "A and B", "left and right", "first and second")
-       for word, result in _FAMILIES[f"the sides {name}"].items()},
+       for word, result in FAMILIES[f"the sides {name}"].items()},
     **_GRADES,
 }  # fmt: skip
 _LETTER = re.compile(r"^(.*?)\(([abc])\)$")
@@ -204,8 +205,8 @@ def read_labels(
         results = own.known([None if word is None else STANDARD[word] for word in words], f"{option}= maps {given}")
         told = [f"{str(value)!r} as {word}" for value, word in zip(own.distinct, words, strict=True)]
         return own.results(results, f"column {own.name!r}: read {', '.join(told[:_MOST_SHOWN])}")
-    if labels in _CODINGS and own.numeric:
-        coding = _CODINGS[labels]
+    if labels in CODINGS and own.numeric:
+        coding = CODINGS[labels]
         numbers = [coding.get(number) for number in own.numbers]
         return own.results(own.known(numbers, f"{option}={labels!r} knows 0, 0.5 and 1"), "")
     return _recognised(own, sides, option, advice)
@@ -267,12 +268,12 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
         results = [STANDARD.get(value) if isinstance(value, str) else None for value in own.distinct]
         if sides is not None:  # where some labels are names of winners, only the others are unknown
             named = _models_named(own, sides) >= 0
-            odd = [not name and _key(value) not in _TIES for name, value in zip(named, own.distinct, strict=True)]
+            odd = [not name and _key(value) not in TIES for name, value in zip(named, own.distinct, strict=True)]
             if named.any() and any(odd) and not any(value in STANDARD for value in np.array(own.distinct, object)[odd]):
                 results = [None if is_odd else _TIE for is_odd in odd]
         first = next(value for value, result in zip(own.distinct, results, strict=True) if result is None)
         example = f"{option}={{{str(first)!r}: 'model_a', ...}}, on the command line --labels '{first}=model_a,...'"
-        whole = f"whole columns of {'; '.join(_FAMILIES)}{_neither(own, sides)}"
+        whole = f"whole columns of {'; '.join(FAMILIES)}{_neither(own, sides)}"
         own.known(
             results,
             f"known are {', '.join(map(repr, STANDARD))}, and {whole}",
@@ -300,10 +301,10 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
 def _by_words(own: _Column, sides: Sides | None) -> list[_Reading]:
     """One reading by each family that has all the labels, and by the names of the sides' columns."""
     keys = [_key(value) for value in own.distinct]
-    families = dict(_FAMILIES)
+    families = dict(FAMILIES)
     a, b = ("", "") if sides is None else sides.columns
     if a and not {_key(a), _key(b)} & set(STANDARD):
-        families[f"the columns {a} and {b}"] = {_key(a): _A, _key(b): _B, **_TIES}
+        families[f"the columns {a} and {b}"] = {_key(a): _A, _key(b): _B, **TIES}
     return [
         _Reading(words, own.results([family[key] for key in keys], ""))
         for words, family in families.items()
@@ -315,7 +316,7 @@ def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
     """Readings of labels as names of the winners and words for ties; two if a word for ties is also a model's name."""
     keys = [_key(value) for value in own.distinct]
     of_label = _models_named(own, sides)
-    ties = np.array([key in _TIES for key in keys], bool)
+    ties = np.array([key in TIES for key in keys], bool)
     found = []
     for words, named in ((_NAMES, of_label), ("the same with words for ties", np.where(ties, -1, of_label))):
         winner = np.append(named, -1)[own.codes]
@@ -324,7 +325,7 @@ def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
         if (named >= 0).any() and (is_first | is_second | is_tie | missing).all():
             even = is_tie | (is_first & is_second)
             target = np.select([even, is_first, is_second], [0.5, 1.0, 0.0], np.nan)
-            bad = np.array([*(key in _TIES and _TIES[key].both_bad for key in keys), False])
+            bad = np.array([*(key in TIES and TIES[key].both_bad for key in keys), False])
             found.append(_Reading(words, LabelledResults(target, bad[own.codes] & is_tie, None)))
     return found
 
@@ -343,7 +344,7 @@ def _neither(own: _Column, sides: Sides | None) -> str:
     if sides is None:
         return ""
     named = np.append(_models_named(own, sides), -1)[own.codes]
-    ties = np.array([*(_key(value) in _TIES for value in own.distinct), True])[own.codes]
+    ties = np.array([*(_key(value) in TIES for value in own.distinct), True])[own.codes]
     neither = ~ties & (named != sides.first) & (named != sides.second)
     if not (named >= 0).any():
         return "; or of the winners' names"

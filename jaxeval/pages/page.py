@@ -172,14 +172,14 @@ def write_blank(path: str | Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    from jaxeval.data.found_columns import _MARKS, RESULTS
-    from jaxeval.data.labels import _CODINGS, _FAMILIES, _TIES
+    from jaxeval.data.found_columns import MARKS, RESULTS
+    from jaxeval.data.labels import CODINGS, FAMILIES, TIES
 
     def outcomes(words: Mapping[Any, Any]) -> dict[str, int]:
         return {f"{word:g}" if isinstance(word, float) else word: int(2 - 2 * own.target)
                 for word, own in words.items() if own.weight == 1}  # fmt: skip
 
-    families = [outcomes(words) for words in _FAMILIES.values()]
+    families = [outcomes(words) for words in FAMILIES.values()]
     data: dict[str, Any] = {
         "panels": [*PANELS, "about"], "title": "Rate your votes",
         "answer": "Drop a file of votes: this page rates the models, says how sure the ranks are, and sends nothing.",
@@ -188,8 +188,8 @@ def write_blank(path: str | Path) -> None:
         "competitor": {**MODEL._asdict(), "a_one": MODEL.a_one, "head": MODEL.head, "heads": MODEL.heads},
         "level": 0.95, "settings": {}, "about": [], "warnings": [], "columns": [], "models": [], "boards": [],
         "results": [],
-        "blank": {"results": list(RESULTS), "marks": _MARKS, "families": families, "ties": outcomes(_TIES),
-                  "codes": [outcomes(_CODINGS["a_wins_1"])]},
+        "blank": {"results": list(RESULTS), "marks": MARKS, "families": families, "ties": outcomes(TIES),
+                  "codes": [outcomes(CODINGS["a_wins_1"])]},
     }  # fmt: skip
     write_document(document("results.html.jinja", {**data, "digest": None}, reads=True), path)
 

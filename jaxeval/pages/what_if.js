@@ -267,12 +267,17 @@ function saidOfMoves(rows, data) {
 	return `${most}; ${count(places)} changed places.`;
 }
 
-function placesCell({ places }) {
+function placesCell(row) {
+	const { places } = row;
 	if (!Number.isFinite(places)) return "";
 	const said = places > 0 ? `up ${places}` : places < 0 ? `down ${-places}` : "same place";
 	return element(
 		"span",
-		{ class: places > 0 ? "up" : places < 0 ? "down" : "same", "aria-label": said, role: "img" },
+		{
+			class: !hasMoved(row) ? "same" : places > 0 ? "up" : places < 0 ? "down" : "same",
+			"aria-label": said,
+			role: "img",
+		},
 		arrow(places),
 	);
 }
