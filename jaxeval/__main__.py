@@ -1,5 +1,12 @@
-"""``python -m jaxeval``."""
+"""``python -m jaxeval``, and the command ``jaxeval``."""
 
-from jaxeval.cli.main import run
+import gc
 
-run()
+# Nearly all objects that imports and tracing make stay alive. To look for garbage among them after every 700 new ones,
+# as Python does, takes a seventh of a small board's time.
+gc.set_threshold(100_000)
+
+from jaxeval.cli.main import run  # noqa: E402
+
+if __name__ == "__main__":
+    run()

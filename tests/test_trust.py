@@ -12,7 +12,7 @@ from scipy.stats import binom, binomtest
 
 import jaxeval
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES
-from jaxeval.scores.score_leaderboard import FEW_ITEMS
+from jaxeval.scores.estimates import FEW_ITEMS
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 
 ROOT = Path(__file__).parents[1]

@@ -94,7 +94,7 @@ def compare_scores(
             given = columns.read(files, random=asked.facets)
         else:
             given, a, b = columns.read_two(a, b)
-        read = "; ".join([what_was_read(given), *given.notes])
+        read = "; ".join([what_was_read(given), *(() if gate.gate else given.notes)])
         if columns.missing == "complete" and not asked.random:
             given = _complete(given)
     one = named_model(given.models, a)

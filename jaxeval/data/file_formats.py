@@ -10,7 +10,7 @@ import shutil
 import struct
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from enum import StrEnum
 from functools import cache
@@ -51,6 +51,8 @@ _ZEROS = {(1, 0, 1, 0): "utf-16-le", (0, 1, 0, 1): "utf-16-be", (1, 0, 0, 0): "u
 #: Files of archives that are read as such: Excel, logs of Inspect, draws.
 _EXCEL_MARK = "[Content_Types].xml"
 _ARCHIVES = {"header.json", "_journal/start.json", "about.npy"}
+#: Names of an archive that are no files of its owner: folders, and what systems add.
+_OF_NO_FILE = re.compile(r"/$|^__MACOSX|(^|/)\.")
 _HEAD_BYTES = 2**16
 _HEAD_LINES = 20  # among which the header of CSV is
 _PIECE_BYTES = 2**20
@@ -192,17 +194,28 @@ def folder_of_copies() -> Path:
 
 def archived(path: Path) -> list[str]:
     """Names of the files in a zip archive, but of Excel; empty for other files."""
+    names = list(entries_of(path))
+    return [] if _EXCEL_MARK in names else [name for name in names if not _OF_NO_FILE.search(name)]
+
+
+def entries_of(path: Path) -> Mapping[str, zipfile.ZipInfo]:
+    """What a zip archive says of its members, which is read once; nothing for other files, and for damaged ones."""
+    state = path.stat()
+    return _entries(path, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _entries(path: Path, size: int, mtime: int) -> Mapping[str, zipfile.ZipInfo]:
     with path.open("rb") as file:
         if _by_bytes(_BEGINNINGS, file.read(4)) != Kind.EXCEL:
-            return []
-    # Of damaged ones zipfile raises whatever their bytes lead to.
-    with (
-        suppress(zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error),
-        zipfile.ZipFile(path) as archive,
-    ):
-        names = [name for name in archive.namelist() if not re.search(r"/$|^__MACOSX|(^|/)\.", name)]
-        return [] if _EXCEL_MARK in names else names
-    return []
+            return {}
+        # Of damaged ones zipfile raises whatever their bytes lead to.
+        with (
+            suppress(zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error),
+            zipfile.ZipFile(file) as archive,
+        ):
+            return {entry.filename: entry for entry in archive.infolist()}
+    return {}
 
 
 def _encoding(head: bytes) -> str | None:

@@ -10,12 +10,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from jaxeval.data.file_formats import entries_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
@@ -37,8 +38,8 @@ def read_archive(path: Path) -> dict[str, Any]:
         DataError: the archive is no log, is damaged, or is too large.
     """
     try:
-        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-            entries = {entry.filename: entry for entry in archive.infolist()}
+        with path.open("rb") as file:
+            entries = entries_of(path)
             start = next((name for name in ("header.json", "_journal/start.json") if name in entries), None)
             if start is None:
                 raise DataError("the zip archive has no header.json, and so is no log of Inspect")
@@ -47,8 +48,8 @@ def read_archive(path: Path) -> dict[str, Any]:
             chosen = ["summaries.json"] if "summaries.json" in entries else journal or single
             if sum(entries[name].file_size for name in (start, *chosen)) > _MOST_BYTES:
                 raise DataError("the log is over 1 GiB: write its scores as a table (inspect_ai.analysis.samples_df)")
-            header = json.loads(_content(archive, file, entries[start]))
-            parts = [json.loads(_content(archive, file, entries[name])) for name in chosen]
+            header = json.loads(_content(file, entries[start]))
+            parts = [json.loads(_content(file, entries[name])) for name in chosen]
     except DataError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError) as error:
@@ -60,18 +61,20 @@ def read_archive(path: Path) -> dict[str, Any]:
     return {**header, "status": status, "samples": samples}
 
 
-def _content(archive: zipfile.ZipFile, file: Any, entry: zipfile.ZipInfo) -> bytes:
+def _content(file: Any, entry: zipfile.ZipInfo) -> bytes:
     """The bytes of a member, of the length and with the checksum that the archive states."""
-    if entry.compress_type != _ZSTANDARD:
-        return archive.read(entry)
     file.seek(entry.header_offset)
     header = file.read(30)
     if header[:4] != b"PK\x03\x04":
         raise ValueError(f"{entry.filename} is not where the archive says")
     name_length, extra_length = struct.unpack("<HH", header[26:30])
     file.seek(name_length + extra_length, 1)
-    with pa.CompressedInputStream(pa.BufferReader(file.read(entry.compress_size)), "zstd") as stream:
-        content = bytes(stream.read(entry.file_size + 1))  # no more than is stated, whatever the stream would give
+    content, most = file.read(entry.compress_size), entry.file_size + 1  # whatever the stream would give
+    if entry.compress_type == _ZSTANDARD:
+        with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
+            content = bytes(stream.read(most))
+    elif entry.compress_type == zipfile.ZIP_DEFLATED:
+        content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, most)
     if len(content) != entry.file_size or zlib.crc32(content) != entry.CRC:
         raise ValueError(f"{entry.filename} has another length or checksum than the archive says")
     return content
@@ -111,7 +114,7 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
         if not given:
             without.append("error" if sample.get("error") else "unscored")
     if not scorers:
-        raise DataError(
+        raise NoScoresError(
             f"the log has no scores of samples{_ended(log, samples)}: use a log of a finished and scored evaluation"
         )
     chosen = scorer or (next(iter(scorers)) if len(scorers) == 1 else None)
@@ -130,7 +133,86 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
     if log.get("invalidated"):
         notes.append("the log is marked as invalidated")
     about = f"{run.get('model')}, {run.get('task')}"
-    return frame.assign(model=run.get("model"), benchmark=run.get("task")), [f"{about}: {note}" for note in notes]
+    frame = frame.assign(model=run.get("model"), benchmark=run.get("task"))
+    frame.attrs["run"] = InspectRun(
+        str(run.get("model")), str(run.get("task")), run.get("task_id"), log.get("status", "success") == "success",
+        str(run.get("created")), {name: run.get(name) for name in _ARGUMENTS},
+        {"version": run.get("task_version", 0), "scorer": chosen,
+         "number of epochs": (run.get("config") or {}).get("epochs") or 1},
+    )  # fmt: skip
+    return frame, [f"{about}: {note}" for note in notes]
+
+
+class NoScoresError(DataError):
+    """A log has no scores of samples."""
+
+
+class InspectRun(NamedTuple):
+    """What a log of Inspect says of its evaluation."""
+
+    model: str
+    task: str
+    task_id: str | None  # the same in a log and in those that took its task up again
+    finished: bool
+    created: str
+    arguments: dict[str, Any]
+    compared: dict[str, Any]  # what should be alike in evaluations that are compared
+
+
+_ARGUMENTS = ("task_args", "model_args", "model_generate_config")
+
+
+def merge_runs(tables: Sequence[pd.DataFrame]) -> tuple[list[pd.DataFrame], list[str]]:
+    """Return tables of which several logs of Inspect on a model and a task are trials, and what is to be known of them.
+
+    Logs whose task a later one took up again are left out.
+
+    Raises:
+        DataError: logs of a model and a task have the same samples and other arguments.
+    """
+    groups: dict[Any, list[pd.DataFrame]] = {}
+    for number, table in enumerate(tables):
+        run = table.attrs.get("run")
+        groups.setdefault(number if run is None else (run.model, run.task), []).append(table)
+    notes: list[str] = []
+    return [table for own in groups.values() for table in (own if len(own) == 1 else _as_trials(own, notes))], notes
+
+
+def _as_trials(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[pd.DataFrame]:
+    """Number the epochs of logs on, of one model and one task."""
+    last: dict[Any, pd.DataFrame] = {}
+    in_order = sorted(tables, key=lambda table: (table.attrs["run"].finished, table.attrs["run"].created))
+    for number, table in enumerate(in_order):
+        last[table.attrs["run"].task_id or number] = table
+    found: list[pd.DataFrame] = []
+    about = ", ".join(in_order[0].attrs["run"][:2])
+    for table in last.values():
+        for other in found:
+            mine, theirs = (own.attrs["run"].arguments for own in (table, other))
+            unlike = [name for name in _ARGUMENTS if mine[name] != theirs[name]]
+            if unlike and set(table["item"]) & set(other["item"]):
+                raise DataError(f"logs of {about} have the same samples and other {named(unlike)}: name those of one")
+        found.append(table.assign(trial=table["trial"] + max((other["trial"].max() for other in found), default=0)))
+    if n := len(tables) - len(found):
+        notes.append(f"{about}: {counted(n, 'log')} left out, whose task another one took up again")
+    if len(found) > 1:
+        notes.append(f"{about}: {len(found):,} logs, whose epochs are trials of their samples")
+    return found
+
+
+def unlike_runs(runs: Sequence[InspectRun]) -> list[str]:
+    """Return what differs between evaluations of a task: its version, its scorer, its epochs."""
+    texts = []
+    for task in dict.fromkeys(run.task for run in runs):
+        for what in ("version", "scorer", "number of epochs"):
+            models: dict[Any, list[str]] = {}
+            for run in runs:
+                if run.task == task:
+                    models.setdefault(run.compared[what], []).append(run.model)
+            if len(models) > 1:
+                each = [f"{value} ({named(list(dict.fromkeys(own)))})" for value, own in models.items()]
+                texts.append(f"{task}: the {what} differs: {', '.join(each)}")
+    return texts
 
 
 def _have(n: int) -> str:

@@ -27,7 +27,15 @@ from jaxeval.data.formats import Source, json_document, whole_table
 from jaxeval.data.harness_formats import with_model
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.data.judged_answers import JudgedAnswers
-from jaxeval.data.lm_eval_files import named_by_results, newest, read_archive, stated_by_results
+from jaxeval.data.lm_eval_files import (
+    NoScoresError,
+    merge_runs,
+    named_by_results,
+    newest,
+    read_archive,
+    stated_by_results,
+    unlike_runs,
+)
 from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
@@ -249,6 +257,7 @@ def _of_table(
     frame: pd.DataFrame, label: str, notes: Sequence[str], keep: Sequence[str] = (), random: Sequence[str] = ()
 ) -> ItemScores:
     further = {role: role for role in _USUAL if role in frame}
+    notes = [*notes, *unlike_runs(frame.attrs.get("runs", ()))]
     with naming(label):
         return replace(ItemScores.from_pandas(frame, keep=keep, random=random, **further), notes=tuple(notes))
 
@@ -281,10 +290,14 @@ def read_two_models(
         labels = [label for _, label, *_ in sides]
         labels = labels if labels[0] != labels[1] else [str(a), str(b)]
         names = [f"{name} ({label})" for name, label in zip(names, labels, strict=True)]
-    tables = [frame.assign(model=name) for (frame, *_), name in zip(sides, names, strict=True)]
+    table = pd.concat(
+        [frame.assign(model=name) for (frame, *_), name in zip(sides, names, strict=True)], ignore_index=True
+    )
+    runs = [(run, name) for (frame, *_), name in zip(sides, names, strict=True) for run in frame.attrs["runs"]]
+    table.attrs["runs"] = [run._replace(model=name) for run, name in runs]
     notes = [note for _, _, own, _ in sides for note in own]
     label = f"{sides[0][1]} and {sides[1][1]}"
-    return _of_table(pd.concat(tables, ignore_index=True), label, notes, (), random), names[0], names[1]
+    return _of_table(table, label, notes, (), random), names[0], names[1]
 
 
 def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tuple[pd.DataFrame, str, list[str]]:
@@ -292,23 +305,32 @@ def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tup
     files, notes = newest(names_of(path))
     tables, samples, results = [], [], []
     for name in files:
-        with naming(name):
-            table = _table_of(whole_local_file(name), name, asked)
+        try:
+            with naming(name):
+                table = _table_of(whole_local_file(name), name, asked)
+        except NoScoresError as error:
+            if len(files) == 1:
+                raise
+            notes.append(f"left out: {error}")
+            continue
         if "results" in table.attrs:
             results.append((name, table.attrs["results"]))
             continue
         tables.append(table)
         if table.attrs.get("samples"):
             samples.append((name, table))
-    notes += [note for table in tables for note in table.attrs.get("notes", ())]
+    tables, merged = merge_runs(tables)
+    notes += [note for table in tables for note in table.attrs.get("notes", ())] + merged
     notes += named_by_results(samples, results)
     if not tables:
-        raise DataError(f"{base_name(files[0])} has no scores of items")
+        raise DataError("; ".join([f"{base_name(files[0])} has no scores of items", *notes]))
     reports = [table for table in tables if table.attrs.get("resolved")]
     tables = [table for table in tables if not table.attrs.get("resolved")]
     notes += _complete(reports)
     label = base_name(path) if isinstance(path, str | Path) else f"{base_name(files[0])} and others"
-    return pd.concat([*tables, *reports], ignore_index=True), label, notes
+    frame = pd.concat([*tables, *reports], ignore_index=True)
+    frame.attrs["runs"] = [table.attrs["run"] for table in tables if "run" in table.attrs]
+    return frame, label, notes
 
 
 def stated_means(path: FileName | Sequence[FileName]) -> pd.DataFrame | None:

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, item_shares
+from jaxeval.scores.estimates import (
+    FEW_ITEMS,
+    ScoreEstimates,
+    accuracy_of,
+    as_item_scores,
+    estimate_scores,
+    few_units_text,
+    item_shares,
+)
 from jaxeval.scores.facets import (
     FacetCells,
     cells_of,
@@ -28,9 +35,7 @@ from jaxeval.scores.facets import (
     widened,
     with_facets,
 )
-from jaxeval.scores.judged_board import judged_differences, judged_place
 from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, least_p, mcnemar, sign_flips, student_p
-from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores, few_units_text
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import design_effect, freedom_of, widening
@@ -39,6 +44,9 @@ from jaxeval.statistics.paired import p_above, root_between, score_interval
 from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, named, visible_line
+
+if TYPE_CHECKING:
+    from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 
 POINTS = 3  # decimals of scores in words
 _NO_VARIANCE = "no observed variance of the difference"
@@ -187,23 +195,28 @@ def compare_scores(
     """
     _check_options(margin, alternative, level, seed)
     if facet_names(random):
-        given, cells = _with_cells(scores, random)
-        places = [place_of(given, model) for model in (a, b)]
+        faceted, cells = _with_cells(scores, random)
+        places = [place_of(faceted, model) for model in (a, b)]
         _reject_itself(places[0], places[1], a)
-        return _compare_under(given, cells, places, margin, alternative, level, seed)
-    if isinstance(scores, JudgeAccuracy):
-        first, second = (judged_place(scores, model) for model in (a, b))
-        _reject_itself(first, second, a)
-        (own,) = judged_differences(scores, [(first, second)], judge, estimator, margin, alternative)
-        return ScoreComparison(**own)
-    given = as_item_scores(scores)
+        return _compare_under(faceted, cells, places, margin, alternative, level, seed)
+    accuracy = accuracy_of(scores)
+    given: Any = as_item_scores(scores) if accuracy is None else accuracy
     places = [place_of(given, model) for model in (a, b)]
     _reject_itself(places[0], places[1], a)
-    return _compare(given, places, margin, alternative, level, seed, bounds)
+    if accuracy is None:
+        return _compare(given, places, margin, alternative, level, seed, bounds)
+    (own,) = _judged(accuracy, [(places[0], places[1])], judge, estimator, margin, alternative)
+    return own
+
+
+def _judged(accuracy: JudgeAccuracy, *asked: Any) -> list[ScoreComparison]:
+    from jaxeval.scores.judged_board import judged_differences
+
+    return [ScoreComparison(**own) for own in judged_differences(accuracy, *asked)]
 
 
 def _with_cells(scores: Any, random: str | Sequence[str]) -> tuple[ItemScores, FacetCells]:
-    if isinstance(scores, JudgeAccuracy):
+    if accuracy_of(scores) is not None:
         raise DataError(
             "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
         )
@@ -294,21 +307,20 @@ def compare_with_baseline(
         1     y        0.25  0.0625  0.0625
     """
     _check_options(margin, alternative, level, seed)
-    judged, cells = isinstance(scores, JudgeAccuracy), None
-    given: Any = scores if judged else None
+    given: Any
+    accuracy, cells = accuracy_of(scores), None
     if facet_names(random):
         given, cells = _with_cells(scores, random)
-    elif not judged:
-        given = as_item_scores(scores)
-    beside = judged_place(given, baseline) if judged else place_of(given, baseline)
+    else:
+        given = as_item_scores(scores) if accuracy is None else accuracy
+    beside = place_of(given, baseline)
     if len(given.models) < 2:
         raise DataError(f"{plain(baseline)!r} is the only model: there is no other to compare it with")
     others = [m for m in range(len(given.models)) if m != beside]
-    if judged:
-        level, seed = given.settings.level, given.settings.seed
+    if accuracy is not None:
+        level, seed = accuracy.settings.level, accuracy.settings.seed
         pairs = [(m, beside) for m in others]
-        fields = judged_differences(given, pairs, judge, estimator, margin, alternative)
-        found = [ScoreComparison(**own) for own in fields]
+        found = _judged(accuracy, pairs, judge, estimator, margin, alternative)
     elif cells is not None:
         found = [_compare_under(given, cells, [m, beside], margin, alternative, level, seed) for m in others]
     else:
@@ -324,7 +336,7 @@ def compare_with_baseline(
         rows |= {name: [getattr(x, name) for x in found] for name in ("p_non_inferior", "p_equivalent")}
     rows |= {"only_model": [x.only_a for x in found], "only_baseline": [x.only_b for x in found]}
     rows |= {"n_items": [x.n_items for x in found]}
-    flags = [x.status[0] if judged or x.settings.get("lone") else _NO_VARIANCE for x in found]
+    flags = [x.status[0] if accuracy is not None or x.settings.get("lone") else _NO_VARIANCE for x in found]
     rows |= {"flags": [text if np.isnan(x.standard_error) else "" for x, text in zip(found, flags, strict=True)]}
     table = pd.DataFrame(rows).sort_values("difference", ascending=False, ignore_index=True, kind="stable")
     settings = {"baseline": plain(baseline), "alternative": alternative, "level": float(level), "seed": seed}
@@ -350,7 +362,7 @@ def _check_options(margin: float | None, alternative: str, level: float, seed: i
         raise ValueError(f"margin must be a finite number above 0, got {margin!r}")
 
 
-def place_of(scores: ItemScores, model: Any) -> int:
+def place_of(scores: ItemScores | JudgeAccuracy, model: Any) -> int:
     """The position of a model.
 
     Raises:
@@ -462,11 +474,17 @@ def _of_margin(margin: float, p_beyond: _Beyond, anytime: _Anytime) -> dict[str,
 def _right(differences: ItemScores, shared: Bool, level: float) -> tuple[float, float, _Beyond]:
     """Tango's interval of right and wrong answers, and his test.
 
-    Weighted items, benchmarks and clusters hold as much as their effective number of items.
+    Weighted items, benchmarks and clusters hold as much as their effective number of items. To what clusters show, one
+    is added that changes as a whole: where few answers differ, they would show too little. At a margin that models are
+    worse by, clusters of which half change as a whole passed in .44 of simulated data sets without it, with it in .09.
     """
     apart, share, residual = item_shares(differences, shared)
     cluster = None if differences.cluster is None else differences.cluster.number[shared]
-    effect = design_effect(residual, cluster) * widening(freedom_of(cluster), level) ** 2
+    freedom, effect = freedom_of(cluster), design_effect(residual, cluster)
+    if cluster is not None and freedom is not None:
+        seen, whole = residual @ residual, np.sum(np.bincount(cluster, share) ** 2)  # the share of an item's cluster
+        effect = max((effect * seen + whole**2) / (seen + whole * (share @ share)), 1.0)
+    effect *= widening(freedom, level) ** 2
     n = float(1 / (share @ share)) / effect
     only_a, only_b = n * float(share @ (apart > 0)), n * float(share @ (apart < 0))
     lower, upper = score_interval(only_a, only_b, n, level)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,12 +16,17 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores, Trials
-from jaxeval.errors import DataError
+from jaxeval.errors import ColumnError, DataError
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, effective_clusters
 from jaxeval.statistics.quantiles import exact_share, skewed_interval, skewness_of, student_quantile
 from jaxeval.wording import counted, did_you_mean, named
 
+if TYPE_CHECKING:
+    from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
+
 MissingScores = Literal["error", "complete", "available"]
+#: Intervals from fewer units than this depend on how scores are distributed.
+FEW_ITEMS = 30
 #: With fewer benchmarks "new benchmarks like these" is refused: Student's interval is then as wide as the scale.
 FEWEST_BENCHMARKS = 5
 #: Standard errors, relative to the largest score, that come from the rounding of equal scores.
@@ -166,6 +172,29 @@ class ScoreEstimates:
         return n * (student_quantile(level, np.inf) / student_quantile(level, dof)) ** 2
 
 
+def as_item_scores(scores: ItemScores | Any) -> ItemScores:
+    """`ItemScores` of one evaluator, or of a table with the standard columns.
+
+    Raises:
+        DataError: the table cannot be read; there are several evaluators; rows repeat a model and an item.
+    """
+    if not isinstance(scores, ItemScores):
+        named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
+        scores = ItemScores.from_pandas(scores, **named_so)
+    if len(scores.evaluators) > 1:
+        raise DataError(
+            f"scores of {counted(len(scores.evaluators), 'evaluator')}: {named(scores.evaluators)}; a board is of one: "
+            "choose the rows of one evaluator"
+        )
+    if scores.n_repeated:
+        raise ColumnError(
+            f"{counted(scores.n_repeated, 'row repeats', 'rows repeat')} a model and an item: name the column of "
+            "trials (trial=, --trial), of benchmarks whose items have the same names (benchmark=, --benchmark), or of "
+            "judges, prompts or seeds that another evaluation would draw anew (random=, --random), or drop the copies"
+        )
+    return scores
+
+
 def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[str]]:
     """(I,) items that take part, and sentences on those that do not.
 
@@ -286,6 +315,20 @@ def estimate_scores(
         dof=np.where(variance > 0, dof, np.nan), worth=_worth(size), **common,
         answers=s if binary and unit == "item" and len(by_stratum) == 1 else None, parts=parts,
     )  # fmt: skip
+
+
+def accuracy_of(scores: Any) -> JudgeAccuracy | None:
+    """``scores`` that `judge_accuracy` gave, whose module is then there; None for others, which need not import it."""
+    module = sys.modules.get("jaxeval.accuracy.judge_accuracy")
+    return scores if module is not None and isinstance(scores, module.JudgeAccuracy) else None
+
+
+def few_units_text(found: ScoreEstimates) -> str:
+    """How many units there are, and how many of equal size they are worth where that is fewer."""
+    if found.n_effective >= 0.9 * found.n_units:
+        return f"only {counted(found.n_units, found.unit)}"
+    worth = f"worth {max(round(found.n_effective), 1):,} equal ones"
+    return f"{counted(found.n_units, found.unit)} of such unequal size that they are {worth}"
 
 
 def _of_lone_units(parts: Float, size: Float, estimate: Float, bounded: bool) -> Float:

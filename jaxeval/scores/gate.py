@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.arrays import Float
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.scores.compare_scores import ScoreComparison, compare_scores, place_of
-from jaxeval.scores.estimates import of_items
+from jaxeval.scores.estimates import accuracy_of, as_item_scores, of_items
 from jaxeval.scores.facets import cells_of, facet_sentence, with_facets
-from jaxeval.scores.score_leaderboard import as_item_scores
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
+
+if TYPE_CHECKING:
+    from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 
 Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 #: What a process ends with.
@@ -113,8 +114,11 @@ class ScoreGate(Result):
         open_ones = table[table["verdict"] == "INCONCLUSIVE"]
         on = f"{len(open_ones):,} of {len(table):,} tasks: {named(open_ones['task'].tolist(), _NAMED)}"
         told = [f"INCONCLUSIVE: it is not shown that {not_worse} on {on}"]
-        most = open_ones["items_more"].astype(float).max(skipna=False)
-        return [*told, f"on each of them, {self._more(most)}"]
+        compared = open_ones[open_ones["p_pass"].notna()]
+        if len(compared):
+            which = "each of them" if len(compared) == len(open_ones) else "those that can be compared"
+            told.append(f"on {which}, {self._more(compared['items_more'].astype(float).max(skipna=False))}")
+        return told
 
     def _more(self, n: Any) -> str:
         if self.settings.get("random"):
@@ -187,24 +191,27 @@ def score_gate(
         FAIL: new is worse than old by more than 0.1 (p 8.8e-08)
     """
     options: dict[str, Any] = {"margin": margin, "bounds": bounds, "level": level, "seed": seed}
-    facets, about = facet_names(random), ""
+    facets, about, accuracy = facet_names(random), "", accuracy_of(scores)
+    tasks: list[tuple[Any, Any]]
+    warnings: list[str]
     if facets and (peek or bounds is not None):
         raise ValueError("peek and bounds do not go with random facets, which leave no p-value for all looks")
-    if facets and not isinstance(scores, JudgeAccuracy):
+    if facets and accuracy is None:
         scores = with_facets(scores, facets)
         options, about = options | {"random": facets}, facet_sentence(cells_of(scores))
-    if isinstance(scores, JudgeAccuracy):
+    if accuracy is not None:
         if facets:
             raise ValueError("random facets are of scores as they are, not of those that labels correct")
         if peek or bounds is not None:
             raise ValueError("peek and bounds are for scores as they are: corrected ones have no p-value for all looks")
         options = {"margin": margin, "judge": judge, "estimator": estimator}
-        tasks: list[tuple[Any, Any]] = [(None, scores)]
-        level, seed = scores.settings.level, scores.settings.seed
+        tasks, warnings = [(None, accuracy)], []
+        level, seed = accuracy.settings.level, accuracy.settings.seed
     else:
-        tasks = _tasks(as_item_scores(scores))
-    rows, warnings = [], []
-    places = None if isinstance(scores, JudgeAccuracy) else [place_of(tasks[0][1], model) for model in (a, b)]
+        scores = as_item_scores(scores)
+        tasks, warnings = _tasks(scores), [*scores.notes]
+    rows = []
+    places = None if accuracy is not None else [place_of(tasks[0][1], model) for model in (a, b)]
     for task, own in tasks:
         if places is not None and len(tasks) > 1 and (text := _lacks(own, places)):
             rows.append({"task": task, "flags": text})

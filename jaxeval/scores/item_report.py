@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.item_scores import ItemScores
-from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.scores.estimates import as_item_scores
 from jaxeval.show.table import Table
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import checked_level

@@ -29,7 +29,7 @@ from jaxeval.kernels.batch.items import Curves, ItemDraw, Parameters, Responses,
 from jaxeval.kernels.batch.items import fit_item_response as fit_item_response_lanes
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.resampling.units import make_singles, pad, stream_number
-from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
+from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws

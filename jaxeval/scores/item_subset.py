@@ -16,8 +16,7 @@ from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.scores.estimates import MissingScores, kept_items
-from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.scores.estimates import MissingScores, as_item_scores, kept_items
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.wording import counted

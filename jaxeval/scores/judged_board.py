@@ -14,7 +14,6 @@ from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import compare
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES
 from jaxeval.arrays import Float
-from jaxeval.errors import DataError
 from jaxeval.scores.paired_tests import Alternative, student_p
 from jaxeval.show.boards import score_answers
 from jaxeval.show.table import Table
@@ -129,20 +128,6 @@ def _difference(
         "only_a": int((own[shared, 0] > own[shared, 1]).sum()), "only_b": int((own[shared, 0] < own[shared, 1]).sum()),
         "n_items": int(shared.sum()), "n_left_out": 0, "status": tuple(status), "settings": settings,
     }  # fmt: skip
-
-
-def judged_place(accuracy: JudgeAccuracy, model: Hashable) -> int:
-    """The position of a model.
-
-    Raises:
-        DataError: there is no model of that name.
-    """
-    if model not in accuracy.models:
-        raise DataError(
-            f"no model is called {model!r}, of {counted(len(accuracy.models), 'model')}"
-            f"{did_you_mean(model, accuracy.models)}"
-        )
-    return int(accuracy.models.get_loc(model))
 
 
 def _checked(accuracy: JudgeAccuracy, judge: str | None, estimator: str | None) -> tuple[str, str]:

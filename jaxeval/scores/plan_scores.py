@@ -14,10 +14,9 @@ from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.compare_scores import POINTS, paired, place_of
-from jaxeval.scores.estimates import estimate_scores, item_shares, trial_variances
+from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores, estimate_scores, item_shares, trial_variances
 from jaxeval.scores.facets import with_facets
 from jaxeval.scores.plan_facets import FacetPlans
-from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.statistics.variance_components import facet_names

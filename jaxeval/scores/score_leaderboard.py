@@ -13,12 +13,21 @@ from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.item_scores import ItemScores, step_of_means
-from jaxeval.errors import ColumnError, DataError
+from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import stream_number
-from jaxeval.scores.estimates import DrawnAnew, MissingScores, ScoreEstimates, estimate_scores, kept_items
+from jaxeval.scores.estimates import (
+    FEW_ITEMS,
+    DrawnAnew,
+    MissingScores,
+    ScoreEstimates,
+    as_item_scores,
+    estimate_scores,
+    few_units_text,
+    kept_items,
+)
 from jaxeval.scores.facets import BoardFacets, widened, with_facets
 from jaxeval.scores.families import by_pairs, pairwise
 from jaxeval.scores.judged_board import judged_leaderboard
@@ -31,8 +40,6 @@ from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
 
-#: Intervals from fewer units than this depend on how scores are distributed.
-FEW_ITEMS = 30
 _NO_VARIANCE = "no observed variance"
 _NOTHING = "no interval, rank set or tier"
 _SHOWN_FIRST = ("category", "rank", "model", "score", "lower", "upper", "standard_error", "tier")
@@ -293,29 +300,6 @@ def _clusters_of(found: ScoreEstimates) -> dict[str, float]:
     return {"n_clusters": found.n_units, "n_effective_clusters": found.n_effective}
 
 
-def as_item_scores(scores: ItemScores | Any) -> ItemScores:
-    """`ItemScores` of one evaluator, or of a table with the standard columns.
-
-    Raises:
-        DataError: the table cannot be read; there are several evaluators; rows repeat a model and an item.
-    """
-    if not isinstance(scores, ItemScores):
-        named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
-        scores = ItemScores.from_pandas(scores, **named_so)
-    if len(scores.evaluators) > 1:
-        raise DataError(
-            f"scores of {counted(len(scores.evaluators), 'evaluator')}: {named(scores.evaluators)}; a board is of one: "
-            "choose the rows of one evaluator"
-        )
-    if scores.n_repeated:
-        raise ColumnError(
-            f"{counted(scores.n_repeated, 'row repeats', 'rows repeat')} a model and an item: name the column of "
-            "trials (trial=, --trial), of benchmarks whose items have the same names (benchmark=, --benchmark), or of "
-            "judges, prompts or seeds that another evaluation would draw anew (random=, --random), or drop the copies"
-        )
-    return scores
-
-
 def _slices(scores: ItemScores, by: str) -> dict[Any, Bool]:
     """(I,) items of each value of a kept column."""
     column = scores.column(by)
@@ -410,14 +394,6 @@ def _centred(influence: Float, stratum: Int) -> Float:
     centred = influence - mean[stratum]
     squares, own = (influence**2).sum(0), (centred**2).sum(0)
     return centred * np.sqrt(squares / np.where(own > 0, own, 1.0))
-
-
-def few_units_text(found: ScoreEstimates) -> str:
-    """How many units there are, and how many of equal size they are worth where that is fewer."""
-    if found.n_effective >= 0.9 * found.n_units:
-        return f"only {counted(found.n_units, found.unit)}"
-    worth = f"worth {max(round(found.n_effective), 1):,} equal ones"
-    return f"{counted(found.n_units, found.unit)} of such unequal size that they are {worth}"
 
 
 def _few_units(found: ScoreEstimates) -> list[str]:

@@ -11,8 +11,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.scores.estimates import estimate_scores, kept_items, trial_variances
-from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.scores.estimates import as_item_scores, estimate_scores, kept_items, trial_variances
 from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, named

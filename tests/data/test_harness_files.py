@@ -84,6 +84,34 @@ class TestInspect:
         with pytest.raises(DataError, match=r"no scores of samples \(status 'cancelled', 2 of 4 samples\)"):
             read_scores(path)
 
+    def test_logs_of_one_task(self, tmp_path):
+        """What a later log took up again is left out; other logs are trials; what is unlike is told."""
+
+        def write(name, model="m", value="C", status="success", n=2, **run):
+            samples = [{"id": k, "epoch": 1, "scores": {"match": {"value": value}}} for k in range(n)]
+            log = {"status": status, "eval": {"task": "t", "model": model, **run}, "samples": samples}
+            (tmp_path / f"{name}.json").write_text(json.dumps(log))
+
+        write("1", value="I", status="cancelled", task_id="x", created="2026-11-28T01:00")
+        write("2", task_id="x", created="2026-11-28T02:00")
+        write("3", value="I", task_id="y", created="2026-11-28T03:00")
+        write("4", "other", n=0, status="error")
+        write("5", "other", task_version=2)
+        found = read_scores(tmp_path)
+        assert means(found) == {"m": 0.5, "other": 1.0}
+        left = "left out: 4.json: the log has no scores of samples (status 'error', 0 samples): use a log of a finished"
+        assert found.notes[0].startswith(left)
+        assert found.notes[1:] == (
+            "m, t: 1 log left out, whose task another one took up again",
+            "m, t: 2 logs, whose epochs are trials of their samples",
+            "t: the version differs: 0 (m), 2 (other)",
+        )
+        gate = said("compare-scores", "m", "other", tmp_path, "--margin", 0.1, "--gate", code=2)
+        assert "warning: t: the version differs: 0 (m), 2 (other)" in gate
+        write("3", task_args={"shots": 1})
+        with pytest.raises(DataError, match="logs of m, t have the same samples and other task_args"):
+            read_scores(tmp_path)
+
     def test_a_run_that_was_stopped_has_a_journal(self, tmp_path):
         path = tmp_path / "log.eval"
         with zipfile.ZipFile(path, "w") as archive:

@@ -78,6 +78,34 @@ def test_errors_of_the_first_kind_stay_below_the_level(n):
             assert chance @ fails <= 0.05
 
 
+def test_a_failure_at_the_margin_is_as_rare():
+    """The score alone would fail .054 of these, of 500 items of which 7 % differ."""
+    a, b = (x.ravel() for x in np.mgrid[:24, 10:56])
+    chance = stats.multinomial.pmf(np.stack([a, b, 500 - a - b], 1), 500, [0.01, 0.06, 0.93])
+    assert chance.sum() > 0.9999
+    assert chance @ [p_above(*own, 500, 0.05) <= 0.05 for own in zip(b, a, strict=True)] <= 0.05
+
+
+def test_clusters_that_change_as_a_whole():
+    """Few seen changes do not show what a cluster more would cost; clusters without a sum are no division by zero."""
+    scores = answers(("t", 1000, 0, 8)).drop(columns="benchmark")
+    assert gate_of(scores, margin=0.03).verdict == "PASS"
+    assert gate_of(scores.assign(cluster=scores["item"] % 50), margin=0.03).verdict == "INCONCLUSIVE"
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(16):
+        whole, alone = rng.random(50) < 0.02, rng.random(1000) < 0.02
+        new = np.where(rng.random(50) < 0.5, 1, 0).repeat(20)
+        lost = np.where(new == 1, whole.repeat(20), alone)
+        table = {"item": range(1000), "cluster": np.arange(50).repeat(20), "new": 1 - lost, "old": 1}
+        wrong += (
+            gate_of(pd.DataFrame(table).melt(["item", "cluster"], ["new", "old"], "model", "score")).verdict == "PASS"
+        )
+    assert wrong == 0
+    both = answers(("t", 20, 1, 1)).drop(columns="benchmark")
+    assert 0 < gate_of(both.assign(cluster=both["item"] // 10)).table["p_pass"][0] < 1
+
+
 def test_graded_scores_fail_and_pass():
     rng = np.random.default_rng(0)
     old = rng.uniform(0, 0.8, 400)
@@ -112,6 +140,7 @@ def test_a_task_that_one_side_lacks_stays_open():
     found = gate_of(scores)
     assert found.verdict == "INCONCLUSIVE"
     assert "1 task cannot be compared: b (only old has it)" in found.warnings
+    assert len(found.answer.sentences) == 1  # more items would not help
 
 
 def test_as_many_items_more_decide():
