@@ -6,12 +6,16 @@ python tests/stubs.py    # writes them anew
 import inspect
 import re
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 LAZY_PACKAGES = ["jaxeval", "jaxeval.plots", "jaxeval.core"]
 #: Functions whose options are those of declared classes: a TypedDict has them, by the name of the function.
-WITH_OPTIONS = ["audit", "bootstrap", "compare_boards", "fit_bradley_terry", "fit_judge_panel", "kendall_tau",
-                "leaderboard", "prediction_powered", "separability", "small_categories", "style_effect"]  # fmt: skip
+WITH_OPTIONS = [
+    "Battles.from_pandas", "audit", "bootstrap", "compare_boards", "fit_bradley_terry", "fit_judge_panel",
+    "kendall_tau", "leaderboard", "prediction_powered", "separability", "small_categories", "style_effect",
+]  # fmt: skip
+NAMED = {"Battles.from_pandas": "BattleColumns"}
 OPTIONS = "jaxeval.options.arguments"
 
 
@@ -37,14 +41,14 @@ def options_text():
     """Return a TypedDict for each function, of the options that `spelled_out` named in its signature."""
     jaxeval, blocks = import_module("jaxeval"), []
     for name in WITH_OPTIONS:
-        function = getattr(jaxeval, name)
+        function = attrgetter(name)(jaxeval)
         listed = inspect.signature(function.__wrapped__).parameters
         named = {
             key: own.annotation for key, own in inspect.signature(function).parameters.items() if key not in listed
         }
         lines = [f"    {key}: {kind.__name__ if isinstance(kind, type) else kind}" for key, kind in named.items()]
-        title = "".join(word.capitalize() for word in name.split("_"))
-        blocks.append("\n".join([f"class {title}Arguments(typing.TypedDict, total=False):", *lines]))
+        title = NAMED.get(name) or "".join(word.capitalize() for word in name.split("_")) + "Arguments"
+        blocks.append("\n".join([f"class {title}(typing.TypedDict, total=False):", *lines]))
     text = "\n\n".join(blocks).replace("'", '"')
     modules = sorted({"typing", *(word.rpartition(".")[0] for word in re.findall(r"\b[a-z][\w.]*\.[A-Za-z]\w*", text))})
     own, others = ([f"import {x}" for x in modules if x.startswith("jaxeval") is here] for here in (True, False))

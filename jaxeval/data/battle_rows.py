@@ -110,28 +110,18 @@ _LEAST_PROPENSITY = 1e-50
 
 
 def read_battle_rows(
-    frame: pd.DataFrame,
-    asked: outcomes.ResultColumns,
-    rows: Rows | None,
-    *,
-    model_a: str,
-    model_b: str,
-    weight: str | None,
-    propensity: str | None,
-    cluster: str | None,
-    both_bad: BothBad,
-    missing: MissingResult,
-    where: str | None,
-    keep: Sequence[str] | None,
-    said: Noun | None,
+    frame: pd.DataFrame, asked: outcomes.BattleReading, rows: Rows | None, keep: Sequence[str] | None
 ) -> dict[str, Any]:
-    """The fields of `Battles` in a table, with the arguments and errors of `Battles.from_pandas`."""
-    target, count, competitor = asked.target, asked.count, said or MODEL
+    """The fields of `Battles` in a table, with the errors of `Battles.from_pandas`."""
+    (model_a, model_b), target, count, where = asked.sides, asked.target, asked.count, asked.where
+    weight, propensity, cluster, both_bad = asked.weight, asked.propensity, asked.cluster, asked.both_bad
+    said = competitor_word(asked.competitor, model_a, model_b)
+    competitor = said or MODEL
     check_choice("both_bad", both_bad, BothBad)
-    check_choice("missing", missing, MissingResult)
+    check_choice("missing", asked.missing, MissingResult)
     if len(frame) == 0:
         raise NoRowsError("the table has no rows: nothing to rate")
-    named = [c for c in (model_a, model_b, *asked.named, weight, propensity, cluster) if c is not None]
+    named = [model_a, model_b, *asked.named, *asked.further]
     renamed = renames([*named, *(outcomes.STANDARD_COLUMNS if asked.searched else ())], frame.columns)
     frame = with_fields(frame.rename(columns=renamed), [*named, *(keep or ())])
     results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
@@ -150,7 +140,7 @@ def read_battle_rows(
         if n_excluded == n_rows:
             raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {where!r}")
         frame, rows = _selected(frame, rows, met)
-    if missing == "drop":
+    if asked.missing == "drop":
         whole = outcomes.there(frame, [model_a, model_b], asked)
         n_missing = count_rows(~whole, rows)
         if not whole.any():

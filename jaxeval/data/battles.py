@@ -6,29 +6,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.battle_rows import competitor_word, effective_battles, n_battles_of, read_battle_rows
+from jaxeval.data.battle_rows import effective_battles, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_column
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
 from jaxeval.data.groups import Members, crossed, members_by
-from jaxeval.data.labels import Labels
 from jaxeval.data.nested_columns import within
-from jaxeval.data.outcomes import ResultColumns
-from jaxeval.data.report import BothBad, DataReport, MissingResult
+from jaxeval.data.outcomes import BattleReading
+from jaxeval.data.report import DataReport
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.execution.signatures import spelled_out
 from jaxeval.options.boards import MissingGroup
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import Noun, counted, did_you_mean, named
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import BattleColumns
 
 _MOST_TOLD = 5
 
@@ -84,30 +87,9 @@ class Battles(Shown):
         )
 
     @classmethod
+    @spelled_out(BattleReading, without="baseline")
     def from_pandas(
-        cls,
-        df: Any,
-        *,
-        model_a: str = "model_a",
-        model_b: str = "model_b",
-        winner: str | None = None,
-        target: str | None = None,
-        scores: tuple[str, str] | None = None,
-        counts: tuple[str, str, str] | None = None,
-        tie_within: float = 0.0,
-        winner_model: str | None = None,
-        loser_model: str | None = None,
-        labels: Labels | None = None,
-        weight: str | None = None,
-        propensity: str | None = None,
-        count: str | None = None,
-        cluster: str | None = None,
-        both_bad: BothBad = "half",
-        missing: MissingResult = "error",
-        where: str | None = None,
-        keep: Sequence[str] | None = None,
-        competitor: str | Sequence[str] | None = None,
-        rows: Rows | None = None,
+        cls, df: Any, *, keep: Sequence[str] | None = None, rows: Rows | None = None, **options: Unpack[BattleColumns]
     ) -> Battles:
         """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
@@ -119,8 +101,6 @@ class Battles(Shown):
                 wins, from ``scores``, or from ``winner_model`` and ``loser_model``. Or a table of counts with the
                 columns ``wins_a, ties, wins_b`` (or win_a, tie, win_b), or ``counts``: one row per pair, or per pair
                 and group.
-            model_a: column of the model on side A.
-            model_b: column of the model on side B.
             winner: column of labels; by default "winner" where there is one. Labels are model_a, model_b, tie, and
                 three spellings of both-bad. A whole column may use one of these instead: A and B, left and right, first
                 and second, win and loss (of side A), home and away, 1-0 and 0-1, grades from A>>B to B>>A (a strong one
@@ -128,11 +108,6 @@ class Battles(Shown):
                 case. The report says how labels were read. Numbers are never guessed: give ``labels``.
             target: column of soft targets; by default "target" where there is one. A column "winner" beside it is not
                 used: the report says so, and a warning of the fit says how often the two name opposite sides.
-            scores: columns of the scores (goals, points) of side A and of side B; the larger one wins.
-            counts: columns of the numbers of battles that side A won, of ties, and of battles that side B won.
-            tie_within: the largest difference of ``scores`` that is a tie.
-            winner_model: column of the model that won, in place of ``model_a``; there are no ties then.
-            loser_model: column of the model that lost, in place of ``model_b``.
             labels: what the labels of ``winner`` mean: a mapping such as ``{"1": "model_a", "2": "model_b"}``, or
                 "a_wins_1" (1 = A wins, 0 = B wins) or "a_wins_0" (0 = A wins, 1 = B wins), both with 0.5 = tie.
             weight: column of weights >= 0; none by default. A weight of 2 counts double in the fit, but stays one
@@ -141,8 +116,6 @@ class Battles(Shown):
                 gives it. Each battle then counts by the inverse of its propensity, times its weight if there is one.
                 The ratings are as those of pairs drawn at random. The report says what that costs: how many battles of
                 equal weight would say as much. Only ratios matter, unless a fit has a ridge or a penalty.
-            count: column of the number of equal battles that a row stands for; by default 1.
-            cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
             both_bad: "half" counts both-bad battles as ties, "drop" leaves them out (counted in the report).
             missing: "error" raises an error for rows without a model or a result, "drop" leaves them out (counted in
                 the report).
@@ -174,17 +147,7 @@ class Battles(Shown):
             3 rows: 2 battles between 3 models, 1 of them a tie
             1 battle of a model against itself left out
         """
-        asked = ResultColumns(
-            winner=winner, target=target, scores=scores, counts=counts, tie_within=tie_within,
-            winner_model=winner_model, loser_model=loser_model, labels=labels, count=count,
-        )  # fmt: skip
-        sides = winner_model or model_a, loser_model or model_b
-        said = competitor_word(competitor, *sides)
-        found = read_battle_rows(
-            as_frame(df), asked, rows, model_a=sides[0], model_b=sides[1], weight=weight, propensity=propensity,
-            cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep, said=said,
-        )  # fmt: skip
-        return cls(**found)
+        return cls(**read_battle_rows(as_frame(df), BattleReading(**options), rows, keep))
 
     @classmethod
     def concat(cls, batches: Sequence[Battles]) -> Battles:

@@ -14,14 +14,18 @@ import pandas as pd
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, frame_of, told_renames
 from jaxeval.data.equal_rows import with_codes
-from jaxeval.data.readers import BattleColumns, needed_for
+from jaxeval.data.outcomes import BattleReading
+from jaxeval.data.readers import needed_for
 from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.processes import gather, process_count
+from jaxeval.execution.signatures import spelled_out
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
     import pyarrow as pa
+
+    from jaxeval.options.arguments import BattleColumns
 
 
 def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battles:
@@ -92,6 +96,7 @@ def _check_labels(families: Sequence[tuple[str, ...]]) -> None:
 _TIMES = "times"
 
 
+@spelled_out(BattleReading, without="baseline")
 def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **columns: Unpack[BattleColumns]) -> Battles:
     """Battles of a table in DuckDB, Polars, Spark or Ibis, counted by that engine.
 
@@ -104,11 +109,8 @@ def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **col
         relation: a DuckDB relation, a Polars LazyFrame or DataFrame, a Spark DataFrame, or an Ibis table. To choose
             rows, use the engine's own filters.
         by: further columns to count by, for ``by=``, ``cluster=`` and the covariates of the estimators.
-        **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``counts``, ``tie_within``,
-            ``winner_model``, ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``,
-            ``cluster``, ``both_bad``,
-            ``missing`` and ``where``, as in `Battles.from_pandas`. Rows are also counted by the columns that ``where``
-            names.
+        **columns: further options of `Battles.from_pandas`, such as ``winner``, ``labels``, ``weight`` and ``where``.
+            Rows are also counted by the columns that ``where`` names.
 
     Raises:
         DataError: the engine fails, or its table is no table of battles.

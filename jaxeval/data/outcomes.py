@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import Rows, count_rows, factorized, numbers, reject_values, renames, whole_numbers
-from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
+from jaxeval.data.labels import STANDARD, LabelledResults, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import told_fields
 from jaxeval.errors import ColumnError, DataError
+from jaxeval.options.columns import VoteReading
+from jaxeval.options.field import again, option
+from jaxeval.options.resampling import DrawnTogether
 from jaxeval.wording import counted, did_you_mean
 
 
@@ -96,20 +99,11 @@ NAME_ANOTHER = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResultColumns:
-    """Where a table's results are, and how they are read: arguments of `Battles.from_pandas`."""
+class BattleReading(VoteReading):
+    """How a table of battles is read: arguments of `Battles.from_pandas`."""
 
-    winner: str | None = None
-    target: str | None = None
-    scores: tuple[str, str] | None = None
-    counts: tuple[str, str, str] | None = None
-    tie_within: float = 0.0
-    winner_model: str | None = None
-    loser_model: str | None = None
-    labels: Labels | None = None
-    count: str | None = None
-    named: tuple[str, ...] = field(init=False)  # the columns that the user named
-    searched: bool = field(init=False)  # whether the result is in a column with a standard name
+    cluster: str | None = again(DrawnTogether, "cluster")
+    competitor: str | Sequence[str] | None = option(None, "What competes, in a word.", flag="")
 
     def __post_init__(self) -> None:
         """Check what needs no table.
@@ -122,15 +116,13 @@ class ResultColumns:
                 "winner_model= and loser_model= go together: name both (on the command line --winner-model and "
                 "--loser-model), or winner= of labels"
             )
-        results = {"winner": self.winner, "target": self.target, "scores": self.scores, "counts": self.counts}
-        given = [f"{name}=" for name, column in results.items() if column is not None]
-        if self.always:
-            given.append("winner_model= and loser_model=")
-        if len(given) > 1:
-            raise ValueError(f"give the result once, got {' and '.join(given)}")
+        if len(self._results) > 1:
+            raise ValueError(f"give the result once, got {' and '.join(self._results)}")
         if self.labels is not None:
-            if given and self.winner is None:
-                raise ValueError(f"labels= belongs to a column of labels, winner=: leave out labels= or {given[0]}")
+            if self._results and self.winner is None:
+                raise ValueError(
+                    f"labels= belongs to a column of labels, winner=: leave out labels= or {self._results[0]}"
+                )
             check_labels(self.labels)
         if self.counts is not None and (isinstance(self.counts, str) or len(self.counts) != len(COUNT_COLUMNS)):
             raise ValueError(f"counts= must name three columns, ('wins_a', 'ties', 'wins_b'), got {self.counts!r}")
@@ -140,15 +132,39 @@ class ResultColumns:
             raise ValueError(f"tie_within must be a finite difference of scores >= 0, got {self.tie_within!r}")
         if self.tie_within and self.scores is None:
             raise ValueError("tie_within= needs scores=, which is not given")
-        more = (*(self.scores or ()), *(self.counts or ()), self.count)
-        named = [c for c in (self.winner, self.target, *more) if c is not None]
-        object.__setattr__(self, "named", tuple(named))
-        object.__setattr__(self, "searched", not given)
+
+    @property
+    def _results(self) -> list[str]:
+        """The results that the user named."""
+        names = ("winner", "target", "scores", "counts")
+        given = [f"{name}=" for name in names if getattr(self, name) is not None]
+        return [*given, *(["winner_model= and loser_model="] if self.always else [])]
 
     @property
     def always(self) -> bool:
         """Whether side A always wins: the columns of the models are those of winners and losers."""
         return self.winner_model is not None
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The columns of the models on side A and side B."""
+        return self.winner_model or self.model_a, self.loser_model or self.model_b
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns of results and counts that the user named."""
+        more = (*(self.scores or ()), *(self.counts or ()), self.count)
+        return tuple(c for c in (self.winner, self.target, *more) if c is not None)
+
+    @property
+    def searched(self) -> bool:
+        """Whether the result is in a column with a standard name."""
+        return not self._results
+
+    @property
+    def further(self) -> list[str]:
+        """The columns of weights and clusters."""
+        return [c for c in (self.weight, self.propensity, self.cluster) if c is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +180,7 @@ class Outcomes:
     families: tuple[str, ...] = ()  # of words, see `LabelledResults`
 
 
-def there(frame: pd.DataFrame, models: Sequence[str], asked: ResultColumns) -> Bool:
+def there(frame: pd.DataFrame, models: Sequence[str], asked: BattleReading) -> Bool:
     """(N,) whether a row has its models and its result."""
     results: Sequence[str] = [c for c in asked.named if c != asked.count]
     if asked.searched:
@@ -182,7 +198,7 @@ def there(frame: pd.DataFrame, models: Sequence[str], asked: ResultColumns) -> B
     return whole
 
 
-def read_outcomes(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Rows | None = None) -> Outcomes:
+def read_outcomes(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows: Rows | None = None) -> Outcomes:
     """The results in a table."""
     names = asked.counts or (COUNT_COLUMNS if asked.searched and has_counts(frame.columns) else None)
     if names is not None:
@@ -218,7 +234,7 @@ def reject_unnamed_count(columns: Container[Any]) -> None:
     )
 
 
-def _labelled(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Rows | None) -> LabelledResults:
+def _labelled(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows: Rows | None) -> LabelledResults:
     """The result of every row."""
     winner, target = asked.winner, asked.target
     if asked.always:

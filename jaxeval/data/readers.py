@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -19,51 +18,30 @@ from jaxeval.data.equal_rows import EqualRows
 from jaxeval.data.file_heads import read_head
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
-from jaxeval.data.labels import Labels
-from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, NeededColumns, ResultColumns
+from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, BattleReading, NeededColumns
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_files import fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, base_name
-from jaxeval.data.report import BothBad, MissingResult
 from jaxeval.data.roles import voter_columns
 from jaxeval.data.same_rows import reject_same
 from jaxeval.data.shared_votes import votes_once
 from jaxeval.data.table_files import head_columns, head_names, naming, pieces, told_of, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
+from jaxeval.execution.signatures import spelled_out
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import BattleColumns
 
 _RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
 _USUAL_SIDES = {"model_a": "model_a", "model_b": "model_b", "winner_model": None, "loser_model": None}
-_WEIGHTS_AND_CLUSTER = ("weight", "propensity", "cluster")
 _MEGABYTE = 1_000_000
 _TELL_APART = "; or name the column that tells votes apart (--id, id=), or one in which the files differ (keep=, --by)"
 #: In place of known files: the same rows may come again, as ids tell votes apart.
 _ANY: Mapping[str, str] = {}
 
 
-class BattleColumns(TypedDict, total=False):
-    """How a table of battles is read: see `Battles.from_pandas`."""
-
-    model_a: str
-    model_b: str
-    winner: str | None
-    target: str | None
-    scores: tuple[str, str] | None
-    counts: tuple[str, str, str] | None
-    tie_within: float
-    winner_model: str | None
-    loser_model: str | None
-    labels: Labels | None
-    weight: str | None
-    propensity: str | None
-    count: str | None
-    cluster: str | None
-    both_bad: BothBad
-    missing: MissingResult
-    where: str | None
-    competitor: str | Sequence[str] | None
-
-
+@spelled_out(BattleReading, without="baseline")
 def read_battles(
     path: FileName | Sequence[FileName],
     *,
@@ -98,10 +76,8 @@ def read_battles(
         progress: show a bar on standard error; by default only on a terminal, when reading takes over 0.7 s.
         known: names of files that count already, by what they hold, as in `Battles.files`; the battles then have those
             of these files.
-        **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``counts``, ``tie_within``,
-            ``winner_model``, ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``,
-            ``cluster``, ``both_bad``, ``missing``,
-            ``where`` and ``competitor``, as in `Battles.from_pandas`. The columns that ``where`` names are read, too.
+        **columns: further options of `Battles.from_pandas`, such as ``winner``, ``labels``, ``weight`` and ``where``.
+            The columns that ``where`` names are read, too.
 
     Raises:
         DataError: a file cannot be read as a table of battles, or files do not have the same columns.
@@ -204,21 +180,17 @@ def _further(path: FileName, battles: Battles, columns: BattleColumns, name: str
 
 def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColumns, tuple[str, ...]]:
     """The columns that are needed to read a table of battles, and those of them that hold names or labels."""
-    given = inspect.signature(Battles.from_pandas).bind(None, **columns)  # an error for other names
-    given.apply_defaults()
-    role = given.arguments
-    asked = ResultColumns(**{name.name: role[name.name] for name in fields(ResultColumns) if name.init})
-    sides = (role["winner_model"] or role["model_a"], role["loser_model"] or role["model_b"])
-    roles = [*sides, *asked.named, *(role[name] for name in _WEIGHTS_AND_CLUSTER if role[name]), *keep]
+    asked = BattleReading(**columns)
+    roles = [*asked.sides, *asked.named, *asked.further, *keep]
     known = {folded(name) for name in (*roles, *(_RESULTS if asked.searched else ()))}
-    of_condition = [name for name in columns_of(role["where"]) if folded(name) not in known] if role["where"] else []
+    of_condition = [name for name in columns_of(asked.where) if folded(name) not in known] if asked.where else []
     needed = NeededColumns(
         named=tuple(dict.fromkeys([*roles, *of_condition])),
         results=_RESULTS if asked.searched else (),
-        counted=role["count"] is not None,
-        beside=("winner",) if role["target"] not in (None, "winner") else (),
+        counted=asked.count is not None,
+        beside=("winner",) if asked.target not in (None, "winner") else (),
     )
-    return needed, (*sides, role["winner"] or "winner")
+    return needed, (*asked.sides, asked.winner or "winner")
 
 
 def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) -> None:
@@ -236,9 +208,8 @@ def _published(
     form: Format, files: Sequence[Path], label: str, baseline: str | None, keep: Sequence[str], columns: BattleColumns
 ) -> Battles:
     """Battles of files in a published format."""
-    said: dict[str, Any] = dict(columns)
-    further = [*keep, *(said[name] for name in _WEIGHTS_AND_CLUSTER if said.get(name))]
-    further += columns_of(said["where"]) if said.get("where") else []
+    asked = BattleReading(**columns)
+    further = [*keep, *asked.further, *(columns_of(asked.where) if asked.where else ())]
     source = Source(label if len(files) > 1 else files[0], tuple(files), baseline=baseline, keep=further)
     with naming(label):
         battles = Battles.from_pandas(form.read(source), keep=keep, **columns)

@@ -95,9 +95,10 @@ def _described(doc: str, names: list[str], kinds: tuple[type[Options], ...]) -> 
     end = doc.find("\n\n", start.end())
     head, args, tail = doc[: start.end()], doc[start.end() : end], doc[end:]
     described = {name for line in re.findall(r"^    (\w[\w, *]*): ", args, re.MULTILINE) for name in line.split(", ")}
+    of_rest = args[args.rfind("    **") :] if "    **" in args else ""
     texts = {name: option.text for kind in (*reversed(USUAL), *kinds) for name, _, _, option in declared_in(kind)}
     for name in names:
-        if name in texts and name not in described and f"``{name}``" not in args:
+        if name in texts and name not in described and f"``{name}``" not in of_rest:
             sentence = re.sub(r"--([a-z][a-z-]*)", lambda flag: f"``{flag[1].replace('-', '_')}``", texts[name])
             sentence = sentence[0].lower() + sentence[1:]
             args += "\n" + fill(f"{name}: {sentence}", 112, initial_indent="    ", subsequent_indent="        ")

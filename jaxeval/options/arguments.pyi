@@ -5,6 +5,26 @@ import typing
 
 import jaxeval.data.features
 
+class BattleColumns(typing.TypedDict, total=False):
+    model_a: str
+    model_b: str
+    winner: str | None
+    target: str | None
+    weight: str | None
+    propensity: str | None
+    count: str | None
+    labels: str | collections.abc.Mapping[typing.Any, str] | None
+    winner_model: str | None
+    loser_model: str | None
+    scores: tuple[str, str] | None
+    counts: tuple[str, str, str] | None
+    tie_within: float
+    both_bad: typing.Literal["half", "drop"]
+    missing: typing.Literal["error", "drop"]
+    where: str | None
+    cluster: str | None
+    competitor: str | collections.abc.Sequence[str] | None
+
 class AuditArguments(typing.TypedDict, total=False):
     voter: str | None
     time: str | None
