@@ -15,13 +15,23 @@ from jaxeval.cli.kinds import SIMULATED
 from jaxeval.cli.outputs import Outputs, check_outputs, keep_quiet
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
+from jaxeval.lazy_names import lazy_module
 from jaxeval.options.columns import File
 from jaxeval.options.field import SHOWN, Options, again, option
 from jaxeval.options.resampling import ResamplingOptions
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+
+    from jaxeval.data import simulated_votes as votes
+    from jaxeval.lab.simulate import judged, scores, verdicts
+else:
+    np, pd, votes = map(lazy_module, ("numpy", "pandas", "jaxeval.data.simulated_votes"))
+    judged, scores, verdicts = (
+        lazy_module(f"jaxeval.lab.simulate.{name}") for name in ("judged", "scores", "verdicts")
+    )
 
 Simulation: TypeAlias = Path
 
@@ -36,134 +46,53 @@ class Size(NamedTuple):
 
 
 def _votes(size: Size) -> pd.DataFrame:
-    from jaxeval.data import simulated_votes as votes
-
     return votes.simulate_votes(size.n, size.models, tie_rate=size.ties, details=True, seed=size.seed)
 
 
 def _verdicts(size: Size) -> pd.DataFrame:
     """A judge's verdicts on the battles of `_votes`, and on ten times as many that nobody voted on."""
-    import numpy as np
-    import pandas as pd
-
-    from jaxeval.data.simulated_votes import simulate_strengths, simulate_votes
-    from jaxeval.lab.simulate.verdicts import Judge
-
-    strengths = simulate_strengths(size.models, seed=size.seed)
-    own = _votes(size)
+    own, n = _votes(size), 10 * size.n
+    strengths = votes.simulate_strengths(size.models, seed=size.seed)
     # The models are the same, and the battles are drawn anew.
-    others = simulate_votes(10 * size.n, strengths=strengths, tie_rate=size.ties, details=True, seed=size.seed ^ 2**62)
+    others = votes.simulate_votes(n, strengths=strengths, tie_rate=size.ties, details=True, seed=size.seed ^ 2**62)
     battles = pd.concat([own, others.assign(prompt=others["prompt"] + own["prompt"].max() + 1)], ignore_index=True)
-    rng = np.random.default_rng([size.seed, 12])
-    verdicts = Judge().verdicts(battles, strengths, rng, size.ties)
-    return battles[["prompt", "model_a", "model_b", "language"]].assign(winner=verdicts)
+    winner = verdicts.Judge().verdicts(battles, strengths, np.random.default_rng([size.seed, 12]), size.ties)
+    return battles[["prompt", "model_a", "model_b", "language"]].assign(winner=winner)
 
 
 def _judges(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.verdicts import simulate_judges
-
-    table = simulate_judges(size.n, size.models, side_biases=(0.5, 0.0, 0.0), tie_rate=size.ties, seed=size.seed)
+    biases = (0.5, 0.0, 0.0)
+    table = verdicts.simulate_judges(size.n, size.models, side_biases=biases, tie_rate=size.ties, seed=size.seed)
     names = ["item", "model_a", "model_b", "language", "voter", "human", "expert"]
     return table[[*names, *table.filter(regex="^judge-").columns]]
 
 
 def _families(size: Size) -> pd.DataFrame:
     """Every third model is of one maker."""
-    import pandas as pd
-
-    from jaxeval.data.simulated_votes import simulate_strengths
-
-    names = simulate_strengths(size.models, seed=size.seed).index
+    names = votes.simulate_strengths(size.models, seed=size.seed).index
     return pd.DataFrame({"name": names, "family": [f"maker-{k % 3 + 1}" for k in range(len(names))]})
 
 
 def _calls(size: Size, new: bool) -> pd.DataFrame:
     """Scores of a judge, of the battles of the model in the middle, or of all others."""
-    from jaxeval.lab.simulate.judged import scored_calls, simulate_judged_battles
-
-    battles = simulate_judged_battles(size.n, size.models, tie_rate=size.ties, seed=size.seed)
-    calls = scored_calls(battles, size.seed)
+    battles = judged.simulate_judged_battles(size.n, size.models, tie_rate=size.ties, seed=size.seed)
+    calls = judged.scored_calls(battles, size.seed)
     middle = battles.models[(len(battles.models) - 1) // 2]
     own = calls[((calls["model_a"] == middle) | (calls["model_b"] == middle)) == new]
     return own.replace({middle: "new-model"}).drop(columns="human") if new else own
 
 
-def _replies(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.judged import simulate_judge_outputs
-
-    return simulate_judge_outputs(size.n, size.models, tie_rate=size.ties, seed=size.seed)
-
-
-def _panel(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.verdicts import simulate_panel
-
-    return simulate_panel(size.n, size.models, side_biases=(0.5, 0.0, 0.0), together=0.3, seed=size.seed)
-
-
 def _answers(size: Size, labelled: bool) -> pd.DataFrame:
     """The first fifth of the items with people's labels, or the others without."""
-    import numpy as np
-
-    from jaxeval.lab.simulate.judged import simulate_judged_answers
-
-    m = size.models
-    table = simulate_judged_answers(
-        np.linspace(0.75, 0.6, m),
-        q0=np.stack([np.full(m, 0.8), np.linspace(0.6, 0.8, m)], axis=1),
-        q1=[[0.9, 0.85]],
-        n_items=size.n,
-        seed=size.seed,
-    )
+    m, q1 = size.models, [[0.9, 0.85]]
+    q0 = np.column_stack([np.full(m, 0.8), np.linspace(0.6, 0.8, m)])
+    table = judged.simulate_judged_answers(np.linspace(0.75, 0.6, m), q0=q0, q1=q1, n_items=size.n, seed=size.seed)
     first = table["item"] < -(-size.n // 5)
     return table[first] if labelled else table[~first].drop(columns="human")
 
 
-def _anchored(size: Size) -> pd.DataFrame:
-    import numpy as np
-
-    from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
-
-    return simulate_anchored_verdicts(
-        np.linspace(1, -0.5, size.models).tolist(), size.n, 4, 3, run_sd=(0.2, 0.3, 0.3, 3.0), seed=size.seed
-    )
-
-
-def _evaluators(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.scores import simulate_evaluators
-
-    return simulate_evaluators(size.models, seed=size.seed)
-
-
-def _rankings(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulated_votes import simulate_rankings
-
-    return simulate_rankings(size.n, size.models, length=min(4, size.models), seed=size.seed)
-
-
-def _scores(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.scores import simulate_scores
-
-    return simulate_scores(
-        size.n, size.models, n_benchmarks=min(3, size.n), n_trials=2, items_per_passage=5, seed=size.seed
-    )
-
-
-def _facet_scores(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.scores import simulate_facet_scores
-
-    return simulate_facet_scores(size.models, size.n, {"judge": 5, "prompt": 4}, seed=size.seed).round({"score": 4})
-
-
-def _runs(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.scores import simulate_runs
-
-    return simulate_runs(size.models, size.n, max(size.n // 3, 1), 4, seed=size.seed)
-
-
 def _benchmarks(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.scores import simulate_benchmark_scores
-
-    table = simulate_benchmark_scores(max(size.models, 3), min(max(size.n, 2), 40), seed=size.seed)
+    table = scores.simulate_benchmark_scores(max(size.models, 3), min(max(size.n, 2), 40), seed=size.seed)
     names = sorted(table["model"].unique())  # the weakest first, and here the strongest
     return table.assign(model=table["model"].map(dict(zip(names, names[::-1], strict=True))))
 
@@ -185,8 +114,11 @@ KINDS = {
                      "a judge on these battles and ten times as many: leaderboard --judged"),
     "families": Made(_families, ".csv", 25_000, 55, "who made the models of the votes: audit --families"),
     "judges": Made(_judges, ".csv", 1_000, 8, "battles with labels of two people and three judges: agreement"),
-    "panel": Made(_panel, ".parquet", 1_000, 8, "verdicts of three judges where nobody voted: panel"),
-    "replies": Made(_replies, ".jsonl", 1_000, 8, "what three judges printed, and human labels: soft-elo, panel"),
+    "panel": Made(lambda s: verdicts.simulate_panel(
+                      s.n, s.models, side_biases=(0.5, 0.0, 0.0), together=0.3, seed=s.seed),
+                  ".parquet", 1_000, 8, "verdicts of three judges where nobody voted: panel"),
+    "replies": Made(lambda s: judged.simulate_judge_outputs(s.n, s.models, tie_rate=s.ties, seed=s.seed),
+                    ".jsonl", 1_000, 8, "what three judges printed, and human labels: soft-elo, panel"),
     "judged": Made(lambda size: _calls(size, False), ".csv", 3_000, 16, "scores of a judge and human labels: soft-elo"),
     "new": Made(lambda size: _calls(size, True), ".csv", 3_000, 16,
                 "its scores of a model without votes: soft-elo predict, merge"),
@@ -194,12 +126,21 @@ KINDS = {
                      "answers that people and two judges marked: judge --calibration"),
     "answers": Made(lambda size: _answers(size, False), ".csv", 1_000, 3,
                     "more answers, marked by these judges alone: judge --test"),
-    "anchored": Made(_anchored, ".csv", 80, 5, "verdicts of four judges against one reference: anchored"),
-    "evaluators": Made(_evaluators, ".csv", 1, 40, "scores of three evaluators beside people's ratings: meta"),
-    "rankings": Made(_rankings, ".csv", 3_000, 12, "rankings of four models each: rankings"),
-    "scores": Made(_scores, ".csv", 300, 8, "right and wrong answers on three benchmarks: scores, compare-scores"),
-    "facets": Made(_facet_scores, ".csv", 200, 4, "scores under five judges and four prompts: error-budget"),
-    "runs": Made(_runs, ".csv", 120, 4, "runs of agents on tasks of seconds to a day: horizons"),
+    "anchored": Made(lambda s: verdicts.simulate_anchored_verdicts(
+                         np.linspace(1, -0.5, s.models).tolist(), s.n, 4, 3, run_sd=(0.2, 0.3, 0.3, 3.0), seed=s.seed),
+                     ".csv", 80, 5, "verdicts of four judges against one reference: anchored"),
+    "evaluators": Made(lambda s: scores.simulate_evaluators(s.models, seed=s.seed),
+                       ".csv", 1, 40, "scores of three evaluators beside people's ratings: meta"),
+    "rankings": Made(lambda s: votes.simulate_rankings(s.n, s.models, length=min(4, s.models), seed=s.seed),
+                     ".csv", 3_000, 12, "rankings of four models each: rankings"),
+    "scores": Made(lambda s: scores.simulate_scores(
+                       s.n, s.models, n_benchmarks=min(3, s.n), n_trials=2, items_per_passage=5, seed=s.seed),
+                   ".csv", 300, 8, "right and wrong answers on three benchmarks: scores, compare-scores"),
+    "facets": Made(lambda s: scores.simulate_facet_scores(s.models, s.n, {"judge": 5, "prompt": 4}, seed=s.seed)
+                   .round({"score": 4}),
+                   ".csv", 200, 4, "scores under five judges and four prompts: error-budget"),
+    "runs": Made(lambda s: scores.simulate_runs(s.models, s.n, max(s.n // 3, 1), 4, seed=s.seed),
+                 ".csv", 120, 4, "runs of agents on tasks of seconds to a day: horizons"),
     "benchmarks": Made(_benchmarks, ".csv", 15, 40, "shares of right answers, half of them missing: index"),
 }  # fmt: skip
 
@@ -268,12 +209,10 @@ def simulate(kinds: Words, asked: Simulated) -> None:
 
 
 def _votes_on(pairs: FileName, size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulated_votes import simulate_strengths, votes_on
     from jaxeval.data.table_files import read_whole_table
 
-    return votes_on(
-        read_whole_table(pairs, ()).to_pandas(), simulate_strengths(size.models, seed=size.seed), size.ties, size.seed
-    )
+    strengths = votes.simulate_strengths(size.models, seed=size.seed)
+    return votes.votes_on(read_whole_table(pairs, ()).to_pandas(), strengths, size.ties, size.seed)
 
 
 def _write(table: pd.DataFrame, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,7 +33,7 @@ class Source:
     name: FileName
     paths: tuple[Path, ...] = ()
     names: Sequence[str] = ()  # of columns
-    document: Mapping[str, Any] | None = None
+    document: Mapping[str, Any] = field(default_factory=dict)
     table: pd.DataFrame | None = None  # in place of files
     baseline: str | None = None
     score: str | None = None

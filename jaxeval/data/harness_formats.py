@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,6 @@ def _lm_eval_choices(rows: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _inspect(source: Source) -> pd.DataFrame:
-    assert source.document is not None
     frame, notes = inspect_table(source.document, source.score)
     frame.attrs["notes"] = notes
     return frame
@@ -65,7 +65,6 @@ def _tau(source: Source) -> pd.DataFrame:
 
 
 def _tau2(source: Source) -> pd.DataFrame:
-    assert source.document is not None
     try:
         rows = [
             (run.get("task_id"), run.get("trial", 0), (run.get("reward_info") or {}).get("reward"))
@@ -83,7 +82,6 @@ def _tau2(source: Source) -> pd.DataFrame:
 
 def _hal(source: Source) -> pd.DataFrame:
     """A run of an agent on a benchmark: tasks are items, right or wrong, or parts of the cost of a run."""
-    assert source.document is not None
     config, results = source.document["config"], source.document["results"]
     lists = [results.get(name) if isinstance(results, Mapping) else None for name in _HAL_TASKS]
     parts = [part for part in lists if isinstance(part, list)]
@@ -104,7 +102,6 @@ def _hal(source: Source) -> pd.DataFrame:
 
 def _swe_bench(source: Source) -> pd.DataFrame:
     """The ids that a report names are its items; `score_files` adds the ids that it does not name."""
-    assert source.document is not None
     resolved = source.document.get("resolved_ids", source.document.get("resolved"))
     lists = [x for x in source.document.values() if isinstance(x, list) and all(isinstance(y, str) for y in x)]
     if not isinstance(resolved, list):
@@ -155,13 +152,11 @@ def _llm_bar(source: Source) -> pd.DataFrame:
 
 
 def _reward_bench(source: Source) -> pd.DataFrame:
-    assert source.document is not None
-    document = source.document
     try:
-        frame = pd.DataFrame({"item": document["id"], "benchmark": document["subset"], "score": document["results"]})
+        frame = pd.DataFrame({name: source.document[key] for name, key in _OF_REWARDS.items()})
     except ValueError as error:
         raise DataError(f"the lists of ids, subsets and results differ in their lengths: {error}") from error
-    return frame.assign(model=document["model"])
+    return frame.assign(model=source.document["model"])
 
 
 def _helm(source: Source) -> pd.DataFrame:
@@ -185,7 +180,6 @@ def _helm(source: Source) -> pd.DataFrame:
 
 def _promptfoo(source: Source) -> pd.DataFrame:
     """Providers are models, test cases items; runs that ended in an error have no score."""
-    assert source.document is not None
     try:
         rows = [
             (run["testIdx"], run["promptIdx"], run["provider"].get("label") or run["provider"]["id"],
@@ -237,114 +231,38 @@ _PROMPTFOO_ERROR = 2
 #: Lists of tasks in results of HAL: what succeeded, and what failed.
 _HAL_TASKS = ("successful_tasks", "failed_tasks")
 #: Metrics of HELM's scenarios, the one that is taken first.
-_HELM_METRICS = (
-    "exact_match",
-    "quasi_exact_match",
-    "final_number_exact_match",
-    "math_equiv_chain_of_thought",
-    "f1_score",
-)
-
-
+_HELM_METRICS = ("exact_match", "quasi_exact_match", "final_number_exact_match", "math_equiv_chain_of_thought",
+                 "f1_score")  # fmt: skip
+_OF_REWARDS = {"item": "id", "benchmark": "subset", "score": "results"}
+_table, _document = partial(Format, shape="answer"), partial(Format, shape="answer", is_document=True)
 #: The formats of evaluation harnesses, and of benchmarks that score answers.
 ANSWERS = (
-    Format(
-        "results of promptfoo",
-        ("evalId", "results", "config"),
-        _promptfoo,
-        shape="answer",
-        is_document=True,
-        about="providers are models, and several prompts of one are models of their own",
-    ),
-    Format(
-        "RewardBench 2's scores",
-        ("id", "subset", "results", "scores", "model"),
-        _reward_bench,
-        shape="answer",
-        is_document=True,
-        about="subsets are benchmarks",
-    ),
-    Format(
-        "HELM's statistics of instances",
-        ("instance_id", "stats"),
-        _helm,
-        shape="answer",
-        about="a run is a model and a benchmark",
-    ),
-    Format("WildBench's scores", ("session_id", "model_test", "score"), _wild_bench, shape="answer"),
-    Format(
-        "JudgeBench's judgments",
-        ("pair_id", "label", "judgments"),
-        _judge_bench,
-        shape="answer",
-        about="judges are models, and right where more of their decisions are than wrong",
-    ),
-    Format(
-        "LLMBar's results",
-        ("input", "output_1", "output_2", "label", "results"),
-        _llm_bar,
-        shape="answer",
-        about="judges are models; the score is the share of both orders in which they are right",
-    ),
-    Format(
-        "MLflow's traces",
-        ("trace_id", "assessments"),
-        _mlflow,
-        shape="answer",
-        about="requests are items",
-        hint="there are several assessments, and the first is taken",
-        asks=_mlflow_choices,
-    ),
-    Format(
-        "results of lm-evaluation-harness",
-        ("results", "configs", "versions", "n-shot"),
-        _lm_eval_results,
-        shape="answer",
-        is_document=True,
-        about="they name the models of samples, and tasks without samples are told",
-    ),
-    Format(
-        "a log of Inspect",
-        ("eval", "samples"),
-        _inspect,
-        shape="answer",
-        is_document=True,
-        about="epochs are trials, tasks benchmarks",
-        hint="there are several scorers, and the first is taken",
-        asks=lambda log: ("--score", found[0]) if len(found := scorers_of(log)) > 1 else (),
-    ),
-    Format(
-        "results of HAL",
-        ("config", "results", "raw_eval_results"),
-        _hal,
-        shape="answer",
-        is_document=True,
-        about="agents are models; the score cost is the part of a task in the cost of its run",
-    ),
-    Format("results of tau2-bench", ("simulations",), _tau2, shape="answer", is_document=True),
-    Format(
-        "a report of SWE-bench",
-        ("resolved_ids|resolved",),
-        _swe_bench,
-        shape="answer",
-        is_document=True,
-        about="a file, or the folder it is in, is a model",
-    ),
-    Format(
-        "samples of lm-evaluation-harness",
-        ("doc_id", "filtered_resps|resps"),
-        _lm_eval_samples,
-        shape="answer",
-        about="a folder is a model, a task a benchmark",
-        hint="there are several metrics or filters, and the first is taken",
-        asks=_lm_eval_choices,
-    ),
-    Format(
-        "Every Eval Ever",
-        ("evaluation_name", "sample_id", "model_id", "evaluation"),
-        _every_eval_ever,
-        shape="answer",
-        about="evaluations are benchmarks",
-    ),
-    Format("results of tau-bench", ("task_id", "reward"), _tau, shape="answer"),
-)
+    _document("results of promptfoo", ("evalId", "results", "config"), _promptfoo,
+              about="providers are models, and several prompts of one are models of their own"),
+    _document("RewardBench 2's scores", ("id", "subset", "results", "scores", "model"), _reward_bench,
+              about="subsets are benchmarks"),
+    _table("HELM's statistics of instances", ("instance_id", "stats"), _helm, about="a run is a model and a benchmark"),
+    _table("WildBench's scores", ("session_id", "model_test", "score"), _wild_bench),
+    _table("JudgeBench's judgments", ("pair_id", "label", "judgments"), _judge_bench,
+           about="judges are models, and right where more of their decisions are than wrong"),
+    _table("LLMBar's results", ("input", "output_1", "output_2", "label", "results"), _llm_bar,
+           about="judges are models; the score is the share of both orders in which they are right"),
+    _table("MLflow's traces", ("trace_id", "assessments"), _mlflow, about="requests are items",
+           hint="there are several assessments, and the first is taken", asks=_mlflow_choices),
+    _document("results of lm-evaluation-harness", ("results", "configs", "versions", "n-shot"), _lm_eval_results,
+              about="they name the models of samples, and tasks without samples are told"),
+    _document("a log of Inspect", ("eval", "samples"), _inspect, about="epochs are trials, tasks benchmarks",
+              hint="there are several scorers, and the first is taken",
+              asks=lambda log: ("--score", found[0]) if len(found := scorers_of(log)) > 1 else ()),
+    _document("results of HAL", ("config", "results", "raw_eval_results"), _hal,
+              about="agents are models; the score cost is the part of a task in the cost of its run"),
+    _document("results of tau2-bench", ("simulations",), _tau2),
+    _document("a report of SWE-bench", ("resolved_ids|resolved",), _swe_bench,
+              about="a file, or the folder it is in, is a model"),
+    _table("samples of lm-evaluation-harness", ("doc_id", "filtered_resps|resps"), _lm_eval_samples,
+           about="a folder is a model, a task a benchmark", asks=_lm_eval_choices,
+           hint="there are several metrics or filters, and the first is taken"),
+    _table("Every Eval Ever", ("evaluation_name", "sample_id", "model_id", "evaluation"), _every_eval_ever,
+           about="evaluations are benchmarks"),
+    _table("results of tau-bench", ("task_id", "reward"), _tau),
+)  # fmt: skip

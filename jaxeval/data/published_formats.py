@@ -165,6 +165,10 @@ def _comparia(source: Source) -> pd.DataFrame:
     return table.assign(winner=chosen.mask(equal, "tie")).drop(columns=["chosen_model_name", "both_equal"])
 
 
+def _comparia_choices(rows: pd.DataFrame) -> tuple[str, ...]:
+    return ("--missing", "drop") if (rows["chosen_model_name"].isna() & (rows["both_equal"] != 1)).any() else ()
+
+
 def _wild_bench(source: Source) -> pd.DataFrame:
     """Read rows of two models, in the keys of their outputs, and the name of the better one."""
     table = source.columns(("session_id", "model_outputs", "winner"))
@@ -218,62 +222,24 @@ def _with_judge(table: pd.DataFrame) -> pd.DataFrame:
 
 #: The published formats of battles.
 PAIRS = (
-    Format(
-        "MT-bench's judgments of pairs",
-        ("question_id", "model_1", "model_2", "g1_winner", "g2_winner"),
-        _mt_bench_pairs,
-        about="orders that disagree are a tie, and judgments that failed are missing",
-    ),
-    Format(
-        "MT-bench's scores of single answers",
-        ("question_id", "model", "score", "judge", "turn"),
-        _mt_bench_scores,
-        about=f"a battle for every pair of models on a question; scores within {_MT_BENCH_TIE} are a tie, and -1 is "
-        "missing",
-    ),
-    Format(
-        "AlpacaEval's annotations",
-        ("generator_1", "generator_2", "preference"),
-        _alpaca_eval,
-        about="the target is 2 minus the preference",
-        reference=lambda battles: battles["model_a"],
-    ),
-    Format(
-        "Arena-Hard's judgments",
-        ("model", "games"),
-        _arena_hard,
-        about="two battles per row, one in each order",
-        hint="BASELINE is the model that all others were compared with, which the file does not name",
-        asks=lambda rows: () if "baseline" in rows else ("--baseline", "BASELINE"),
-        reference=_baseline,
-    ),
-    Format(
-        "WildBench's judgments of pairs",
-        ("session_id", "model_outputs", "winner"),
-        _wild_bench,
-        about="how much better an answer is does not count",
-    ),
-    Format(
-        "PandaLM's labels",
-        ("cmp_key", "annotator1", "annotator2", "annotator3"),
-        _panda_lm,
-        about="each of three people is a judge",
-    ),
-    Format(
-        "ComparIA's votes",
-        ("model_a_name", "model_b_name", "chosen_model_name", "both_equal"),
-        _comparia,
-        about="models that are equal are a tie, and votes for neither are missing",
-        hint="votes for neither are left out",
-        asks=lambda rows: (
-            ("--missing", "drop") if (rows["chosen_model_name"].isna() & (rows["both_equal"] != 1)).any() else ()
-        ),
-    ),
-    Format(
-        "Arena-Hard's games",
-        ("model", "baseline", "game", "score"),
-        _arena_hard_games,
-        about="the baseline is A in the first game of a prompt, and B in the second",
-        reference=_baseline,
-    ),
-)
+    Format("MT-bench's judgments of pairs", ("question_id", "model_1", "model_2", "g1_winner", "g2_winner"),
+           _mt_bench_pairs, about="orders that disagree are a tie, and judgments that failed are missing"),
+    Format("MT-bench's scores of single answers", ("question_id", "model", "score", "judge", "turn"), _mt_bench_scores,
+           about=f"a battle for every pair of models on a question; scores within {_MT_BENCH_TIE} are a tie, and -1 is "
+           "missing"),
+    Format("AlpacaEval's annotations", ("generator_1", "generator_2", "preference"), _alpaca_eval,
+           about="the target is 2 minus the preference", reference=lambda battles: battles["model_a"]),
+    Format("Arena-Hard's judgments", ("model", "games"), _arena_hard, reference=_baseline,
+           about="two battles per row, one in each order",
+           hint="BASELINE is the model that all others were compared with, which the file does not name",
+           asks=lambda rows: () if "baseline" in rows else ("--baseline", "BASELINE")),
+    Format("WildBench's judgments of pairs", ("session_id", "model_outputs", "winner"), _wild_bench,
+           about="how much better an answer is does not count"),
+    Format("PandaLM's labels", ("cmp_key", "annotator1", "annotator2", "annotator3"), _panda_lm,
+           about="each of three people is a judge"),
+    Format("ComparIA's votes", ("model_a_name", "model_b_name", "chosen_model_name", "both_equal"), _comparia,
+           about="models that are equal are a tie, and votes for neither are missing",
+           hint="votes for neither are left out", asks=_comparia_choices),
+    Format("Arena-Hard's games", ("model", "baseline", "game", "score"), _arena_hard_games, reference=_baseline,
+           about="the baseline is A in the first game of a prompt, and B in the second"),
+)  # fmt: skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,13 @@ from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import MissingJudgment
 from jaxeval.data.table_files import head_names, naming, told_of
 from jaxeval.errors import DataError, NoRowsError
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.columns import ItemScoreColumns, VoteReading
+from jaxeval.options.field import again
 from jaxeval.wording import counted, did_you_mean, named
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import ReadScoresArguments
 
 #: What the values of ``missing`` are called in `JudgedAnswers.from_pandas`.
 _MISSING: dict[str, MissingJudgment] = {"error": "error", "complete": "complete", "available": "drop"}
@@ -152,20 +158,12 @@ _USUAL = ("trial", "cluster", "benchmark", "weight")
 _MOST_BYTES = 2**30  # of a JSON document that is read at once
 
 
-class ScoreColumns(NamedTuple):
-    """The columns that the user named, by what they hold."""
+@dataclass(frozen=True, kw_only=True)
+class ScoreColumns(ItemScoreColumns):
+    """How files of scores are read: arguments of `read_scores`."""
 
-    model: str | None = None
-    item: str | None = None
-    score: str | None = None
-    trial: str | None = None
-    cluster: str | None = None
-    benchmark: str | None = None
-    weight: str | None = None
+    where: str | None = again(VoteReading, "where")
     keep: Sequence[str] = ()
-    wide: bool = False
-    output_filter: str | None = None
-    where: str | None = None
 
     @property
     def of_condition(self) -> tuple[str, ...]:
@@ -189,21 +187,13 @@ class ScoreColumns(NamedTuple):
         return left
 
 
+@spelled_out(ScoreColumns)
 def read_scores(
     path: FileName | Sequence[FileName],
     *,
-    model: str | None = None,
-    item: str | None = None,
-    score: str | None = None,
-    trial: str | None = None,
-    cluster: str | None = None,
-    benchmark: str | None = None,
-    weight: str | None = None,
     keep: Sequence[str] = (),
-    wide: bool = False,
-    output_filter: str | None = None,
     random: Sequence[str] = (),
-    where: str | None = None,
+    **columns: Unpack[ReadScoresArguments],
 ) -> ItemScores:
     """Scores of models on items from files of evaluations, whose format is recognised by their content.
 
@@ -223,18 +213,9 @@ def read_scores(
 
     Args:
         path: a file, a folder, a glob or a list of those. Several files are read as one table.
-        model: column of models.
-        item: column of items.
-        score: column of scores; or the metric or scorer of a harness.
-        trial: column of trials; "trial" if it is there.
-        cluster: column of clusters of items; "cluster" if it is there.
-        benchmark: column of benchmarks; "benchmark" if it is there.
-        weight: column of weights of items; "weight" if it is there.
         keep: further columns of items, for slices.
-        wide: whether a table has a column of scores for each model.
-        output_filter: the filter of lm-evaluation-harness, such as "strict-match".
         random: columns of what was sampled besides items, such as judges, prompts or seeds; see `error_budget`.
-        where: condition in SQL that rows must meet, such as "metric = 'bleu'"; with the extra ``jaxeval[sql]``.
+        **columns: which column holds what, and how it is read.
 
     Raises:
         DataError: a file is in none of these forms, or its scores cannot be read; the error begins with its name.
@@ -248,9 +229,7 @@ def read_scores(
         >>> jaxeval.read_scores("scores.csv").means["score"].to_dict()
         {'x': 0.5, 'y': 1.0}
     """
-    kept = [*keep, *random]
-    asked = ScoreColumns(model, item, score, trial, cluster, benchmark, weight, kept, wide, output_filter, where)
-    return _of_table(*score_table(path, asked), keep, random)
+    return _of_table(*score_table(path, ScoreColumns(**columns, keep=[*keep, *random])), keep, random)
 
 
 def _of_table(
@@ -352,7 +331,7 @@ def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
     if form is not None:
         said = {option: getattr(asked, option) for option in ("score", "output_filter")}
         keep = [*asked.keep, *asked.of_condition]
-        return asked.chosen(form.read(Source(name, (path,), names, document, keep=keep, **said)))
+        return asked.chosen(form.read(Source(name, (path,), names, document or {}, keep=keep, **said)))
     if document is None:
         table = _plain_table(path, name, names, asked)
         table.attrs["notes"] = [*table.attrs.get("notes", ()), *told_of(path)]

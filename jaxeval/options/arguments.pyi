@@ -172,6 +172,18 @@ class PredictionPoweredArguments(typing.TypedDict, total=False):
     chunk_size: int | None
     progress: bool | None
 
+class ReadScoresArguments(typing.TypedDict, total=False):
+    model: str | None
+    item: str | None
+    score: str | None
+    trial: str | None
+    benchmark: str | None
+    weight: str | None
+    cluster: str | None
+    wide: bool
+    output_filter: str | None
+    where: str | None
+
 class SeparabilityArguments(typing.TypedDict, total=False):
     level: float
     n_resamples: int
