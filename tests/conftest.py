@@ -12,7 +12,7 @@ import pytest
 import quick_programs
 from xdist.scheduler import LoadFileScheduling
 
-from jaxeval.cli.compile_cache import OF_JAX, program_folder, settings
+from jaxeval.cli.compiling import OF_JAX, program_folder, settings
 
 # Files whose tests compile the same kernels for the same shapes: in one process, each is compiled once. The groups
 # that take longest start first, so that both processes end at about the same time.

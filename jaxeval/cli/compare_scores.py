@@ -1,22 +1,23 @@
-"""``jaxeval compare-scores`` and ``jaxeval plan-scores``: differences of benchmark scores, and what they need."""
+"""``jaxeval compare-scores``, ``plan-scores`` and ``error-budget``: differences of scores, and what makes them sure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
-from jaxeval.cli.declared import Files, FilesIfAny, command
+from jaxeval.cli.declared import Files, FilesIfAny, Plot, command
 from jaxeval.cli.gates import Gate, GateCommand
 from jaxeval.cli.judged_scores import Labels, warnings_of
 from jaxeval.cli.next_battles import GoalOptions, VotePlan
-from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.scores import ScoreReading, what_was_read
-from jaxeval.cli.terminal import named_model
-from jaxeval.options.columns import Bounds, Names, Pair, RandomFacets
-from jaxeval.options.field import again, option
+from jaxeval.cli.terminal import named_model, tell
+from jaxeval.options.columns import Bounds, ItemScoreColumns, Names, Pair, RandomFacets
+from jaxeval.options.field import Options, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from jaxeval.scores.compare_scores import ScoreComparison
     from jaxeval.scores.gate import ScoreGate
     from jaxeval.show.shown import Answer
+
 
 Alternative = Literal["two-sided", "greater", "less"]
 
@@ -214,3 +216,62 @@ def plan_scores(files: Files, columns: ScoreReading, asked: ScorePlan, outputs: 
     attrs = table.attrs
     title = "What these scores can tell"
     present(_answer(title, "plan", table, answer, notes, attrs["warnings"], attrs["settings"]), outputs)
+
+
+Prices: TypeAlias = Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budgeting(Options):
+    """What the decision study is about."""
+
+    pair: Pair | None = again(GoalOptions, "pair", more="[the two best models]")
+    target: float = option(
+        0.5, "Plan for so much of the present error of the difference.", "SHARE", flag="--shrink-to", least=0, most=1,
+        open=True,
+    )  # fmt: skip
+    price: Names | None = option(
+        None, "What a level of a facet, an item or a single score costs, such as judge=20,item=0.5,score=0.01. "
+        "[score=1]", "NAME=COST,...",
+    )  # fmt: skip
+    level: Share = again(ResamplingOptions, "level")
+
+    @property
+    def prices(self) -> Prices | None:
+        """Costs by name."""
+        if self.price is None:
+            return None
+        found = {}
+        for text in self.price:
+            name, _, cost = text.partition("=")
+            try:
+                found[name.strip()] = float(cost)
+            except ValueError:
+                raise click.UsageError(f"--price takes NAME=COST, such as judge=20, got {text!r}") from None
+        return found
+
+
+@command("error-budget")
+def error_budget(
+    files: Files, columns: ItemScoreColumns, facets: RandomFacets, asked: Budgeting, plot: Plot, outputs: Outputs
+) -> None:
+    """Which error is it: of items, judges, prompts or seeds.
+
+    FILES are read as by `jaxeval scores`, with a column for each facet that --random names. Also: what would make the
+    error smaller, and the cheapest way to it.
+    """
+    from jaxeval.data.score_files import read_scores
+    from jaxeval.plots.style import figures_of, save_figure
+    from jaxeval.scores.error_budget import error_budget as budgeted
+
+    if plot.plot is not None:
+        check_outputs({"--plot": plot.plot}, list(files))
+    given = read_scores(files if len(files) > 1 else files[0], random=facets.facets, **columns.arguments())
+    pair: Any = None if asked.pair is None else tuple(named_model(given.models, name) for name in asked.pair)
+    found = budgeted(given, facets.facets, pair=pair, target=asked.target, prices=asked.prices, level=asked.level)
+    if plot.plot is not None:
+        save_figure(next(iter(figures_of(found).values())), plot.plot, dpi=160)
+        tell(f"drew {plot.plot}")
+    answer = found.answer
+    notes = [what_was_read(given), f"{100 * asked.level:g}% intervals; components by Henderson's first method"]
+    present(answer._replace(notes=notes, figures=lambda: figures_of(found)), outputs)

@@ -1,22 +1,135 @@
-"""Commands that compile programs, and keep them for the next time."""
+"""Compiled programs of commands kept on disk for later runs, by JAX's persistent compilation cache.
+
+Only the command turns it on, by variables of the environment before it imports JAX; nothing writes to JAX's
+configuration. JAX's key of a program holds the versions, the kind of processor and all options, so that a program runs
+only where it was made for.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import stat
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from jaxeval.cli.commands import Command, Option
-from jaxeval.cli.compile_cache import OF_JAX, program_folder, remove_programs, settings
 from jaxeval.cli.terminal import tell
 from jaxeval.options.field import RUNS
+
+#: Names the folder in which JAX keeps programs.
+OF_JAX = "JAX_COMPILATION_CACHE_DIR"
+#: Names the folder, or is "off".
+_VARIABLE = "JAXEVAL_CACHE"
+#: Bytes that a cache may hold when a process starts to use it: programs not used for longest go. One takes 2 to 300 kB.
+_MOST_BYTES = 2**28
+#: What the names of files of programs end with: JAX's own, and those of `exported_programs`.
+_ENDINGS = ("-cache", "-export")
+
+
+def program_folder(folder: str | Path | None = None) -> Path | None:
+    """Make the folder in which programs are kept, if it is not there.
+
+    Where it holds more than 256 MiB, the programs that were not used for longest are removed.
+
+    Args:
+        folder: where; by default the environment variable ``JAXEVAL_CACHE`` says, where ``off`` means nowhere. Without
+            it, the folder is ``jaxeval`` in the user's folder of caches: ``$XDG_CACHE_HOME`` or ``~/.cache``,
+            ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows.
+
+    Returns:
+        The folder. None if ``JAXEVAL_CACHE`` is ``off``.
+
+    Raises:
+        OSError: the folder cannot be made; or it belongs to another user, or others may write to it. A compiled program
+            is code, which this process would run.
+    """
+    named = os.environ.get(_VARIABLE, "")
+    if folder is None and named.lower() == "off":
+        return None
+    own = _made(_with_home(Path(folder or named or _usual_folder() / "jaxeval")).absolute())
+    _remove_oldest(own)
+    return own
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """The variables of the environment by which JAX, when it is imported, learns to keep all programs in a folder."""
+    return {
+        OF_JAX: str(folder),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # many small programs add up
+        "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none",  # which are not bounded
+    }
+
+
+def remove_programs(folder: Path, name: str) -> None:
+    """Remove programs of a name, one of which is damaged: JAX would not replace it."""
+    for path in folder.glob(f"{name}-*"):
+        with suppress(OSError):
+            path.unlink()
+
+
+def _usual_folder() -> Path:
+    """The user's folder of caches."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return _home() / "Library" / "Caches"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return named if named.is_absolute() else _home() / ".cache"  # relative ones are to be ignored
+
+
+def _home() -> Path:
+    return _with_home(Path("~"))
+
+
+def _with_home(path: Path) -> Path:
+    """The path, in which a ``~`` that no shell has replaced is the user's home folder."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise OSError("this user has no home folder") from error
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is there now and in which nobody else can put programs."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(0o700)
+    found = folder.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(f"{folder} is no folder")
+    if sys.platform != "win32" and (found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        raise PermissionError(
+            f"{folder} belongs to user {found.st_uid} and has mode {stat.S_IMODE(found.st_mode):04o}, and programs are "
+            f"only kept in a folder of user {os.geteuid()} that nobody else may write to (chmod 700)"
+        )
+    return folder
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Remove the programs that were not used for longest, until the others take no more than `_MOST_BYTES`."""
+    programs = []
+    for path in folder.iterdir():
+        if not path.name.endswith(_ENDINGS):
+            continue
+        with suppress(OSError):  # removed by another process meanwhile
+            found = path.stat()
+            programs.append((max(found.st_atime, found.st_mtime), found.st_size, path))
+    excess = sum(size for _, size, _ in programs) - _MOST_BYTES
+    for _, size, path in sorted(programs):
+        if excess <= 0:
+            break
+        with suppress(OSError):  # open in another process, on Windows
+            path.unlink()
+        excess -= size
+
 
 #: What JAX warns of when it cannot read or write a program; it then compiles it.
 _CACHE_ERROR = "Error (reading|writing) persistent compilation cache entry for '(.*?)': (.*)"

@@ -1,17 +1,21 @@
-"""Leaderboards that rest on more than their votes: on verdicts of a judge, or on other categories."""
+"""Leaderboards that rest on more than their votes: on verdicts of a judge or a panel, or on other categories."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jaxeval.cli.board_options import boards_by
-from jaxeval.data.remote_names import FileName
+from jaxeval.cli.reading import Reading
+from jaxeval.cli.terminal import complain
+from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.options.boards import SliceOptions
 from jaxeval.options.columns import CallReading, File
 from jaxeval.options.field import GROUPS, Options, again, option
+from jaxeval.options.resampling import DrawnTogether
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -109,3 +113,114 @@ class Borrowing(Options):
             raise click.UsageError("--borrow needs --by: it is about groups of battles")
         further = {} if self.prior_spread is None else {"prior_spread": self.prior_spread}
         return boards_by(small_categories, [battles], "--borrow", asked, options, **further)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelReading(CallReading):
+    """What the options say: how files of verdicts are read, and how judges are modelled."""
+
+    judges: str | None = option(None, "Columns of verdicts, where each judge has its own. [a row each]", "A,B")
+    rows: bool = option(
+        False, "Resample verdicts one by one, as if judges erred independently; by default items.", section=""
+    )
+    side_bias: bool = option(True, "Whether judges may favour a side.", flag="--side-bias/--no-side-bias", section="")
+
+    def read(self, files: Sequence[FileName], reading: Reading, keep: Sequence[str]) -> Battles:
+        """The verdicts in files, each with its judge: rows, columns of verdicts, scores, or what judges printed.
+
+        Raises:
+            click.UsageError: options of another form of files.
+        """
+        from jaxeval.data.file_lists import files_of
+        from jaxeval.data.panel_verdicts import PanelColumns, panel_battles
+        from jaxeval.data.roles import ORDERS, SCORES
+        from jaxeval.data.table_files import head_names
+
+        paths = files_of(files)
+        names = head_names(paths[0])
+        given = {name: getattr(self, name) for name in _OF_CALLS if getattr(self, name) is not None}
+        is_table = self.judges is not None or reading.winner is not None or {"verdict", "winner"} & {*names}
+        if "output" in given or (not is_table and _there(names, "output")):
+            return panel_battles(*self._outputs(paths, reading, given))
+        if given:
+            odd = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise click.UsageError(f"{odd}: only for what judges printed, and these files are tables of verdicts")
+        if not is_table and set(SCORES) <= {*names}:
+            return panel_battles(self._scored(paths, reading), PanelColumns(item=self.item))
+        coding: Any = reading.labels
+        where = PanelColumns(
+            judge=self.judge, item=self.item, label_coding=coding, shown_first=self.shown_first,
+            judges=None if self.judges is None else [name.strip() for name in self.judges.split(",")],
+            model_a=reading.model_a, model_b=reading.model_b,
+        )  # fmt: skip
+        if self.judges is not None or self.shown_first is not None or set(ORDERS) <= {*names}:
+            return panel_battles(_table(paths, reading), where)
+        if reading.winner is None and "verdict" in names:
+            reading = replace(reading, winner="verdict")
+        kept = [name for name in (self.judge or _there(names, "judge"), self.item or _there(names, "item")) if name]
+        return panel_battles(reading.read(files, list(dict.fromkeys([*keep, *kept]))), where)
+
+    def _outputs(self, paths: Sequence[FileName], reading: Reading, given: dict[str, Any]) -> tuple[Any, Any]:
+        """What judges printed."""
+        from jaxeval.data.judge_outputs import JudgeOutputs
+        from jaxeval.data.panel_verdicts import PanelColumns
+
+        columns = {"item": self.item, "judge": self.judge, "shown_first": self.shown_first, "labels": reading.labels}
+        columns = {name: value for name, value in columns.items() if value is not None} | given
+        table = _table(paths, reading)
+        options: dict[str, Any] = {"human": False, "one_order": "keep", **columns}
+        found = JudgeOutputs.from_pandas(table, model_a=reading.model_a, model_b=reading.model_b, **options)
+        return found, PanelColumns()
+
+    def _scored(self, paths: Sequence[FileName], reading: Reading) -> dict[str, Any]:
+        """Tables of scores, by judge."""
+        from jaxeval.data.judge_outputs import read_judges
+
+        if len(paths) > 1:
+            raise click.UsageError("tables of scores are read one at a time: give one FILE")
+        sides: Any = {"model_a": reading.model_a, "model_b": reading.model_b, "label_coding": reading.labels}
+        (path,) = paths
+        return read_judges(path, judge=self.judge, item=self.item, **sides)
+
+    def panels(self, verdicts: Battles, asked: DrawnTogether, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The resampled boards, and the options of their table."""
+        from jaxeval.ratings.panel_ratings import fit_judge_panel
+
+        # What judges printed is read into columns of usual names.
+        judge, item = (name if name in verdicts.columns else None for name in (self.judge, self.item))
+        further = {"cluster": False if self.rows else asked.cluster, "side_bias": self.side_bias}
+        return boards_by(fit_judge_panel, [verdicts], "panel", asked, options, judge=judge, item=item, **further)
+
+
+#: What is about what judges printed alone.
+_OF_CALLS = tuple(own.name for own in fields(CallReading) if own.name not in ("item", "judge", "shown_first"))
+
+
+def _there(names: Sequence[str], role: str) -> str | None:
+    """The column of a role among those of a table."""
+    import pandas as pd
+
+    from jaxeval.data.roles import usual_column
+
+    return usual_column(pd.DataFrame(columns=[*dict.fromkeys(names)]), None, role)
+
+
+def _table(paths: Sequence[FileName], reading: Reading) -> Any:
+    """Whole files, one after the other."""
+    import pandas as pd
+
+    from jaxeval.data.columns import frame_of
+    from jaxeval.data.same_rows import reject_same_tables
+    from jaxeval.data.table_files import read_whole_table
+
+    for name in ("where", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target"):
+        if getattr(reading, name) is not None:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} is for files with a row for each verdict of a judge, as columns of a "
+                "judge and of a winner"
+            )
+    text = [reading.model_a, reading.model_b]
+    frames = [frame_of(read_whole_table(path, text)) for path in paths]
+    for sentence in reject_same_tables(frames, [base_name(path) for path in paths]):
+        complain(sentence)
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)

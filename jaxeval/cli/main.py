@@ -16,24 +16,21 @@ import click
 
 from jaxeval import plots
 from jaxeval._version import __version__
-from jaxeval.cli.agreement import agreement
+from jaxeval.cli.agreement import agreement, audit
 from jaxeval.cli.anchored import anchored
-from jaxeval.cli.audit import audit
 from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.commands import Commands
 from jaxeval.cli.compare_boards import TwoBoards, compare_boards
-from jaxeval.cli.compare_scores import compare_scores, plan_scores
+from jaxeval.cli.compare_scores import compare_scores, error_budget, plan_scores
 from jaxeval.cli.compiling import kept_programs
 from jaxeval.cli.declared import Figure, Files, FilesOrStream, Plot, Top, command
-from jaxeval.cli.error_budget import error_budget
 from jaxeval.cli.fronts import beside
 from jaxeval.cli.headline import horizons, index
 from jaxeval.cli.judge import judge
-from jaxeval.cli.judged_boards import Borrowing, Judged
+from jaxeval.cli.judged_boards import Borrowing, Judged, PanelReading
 from jaxeval.cli.meta import meta
 from jaxeval.cli.next_battles import next_battles
 from jaxeval.cli.outputs import Outputs, check_outputs, present
-from jaxeval.cli.panel_options import PanelReading
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import HtmlPage, Publishing, page
 from jaxeval.cli.reading import BoardReading, Competitor
@@ -122,7 +119,7 @@ class Published(Publishing, HtmlPage, Plot, Top):
     """What becomes of a leaderboard besides tables."""
 
 
-#: click's own completion, and the cache of `jaxeval.cli.compile_cache`.
+#: click's own completion, and the cache of `jaxeval.cli.compiling`.
 _EPILOG = """\b
 A FILE may also lie elsewhere; this needs the extra jaxeval[remote]:
   hf://datasets/OWNER/NAME/FILE    https://HOST/FILE    s3://BUCKET/FILE

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxeval.cli import compile_cache
-from jaxeval.cli.compile_cache import program_folder, remove_programs
+from jaxeval.cli import compiling
+from jaxeval.cli.compiling import program_folder, remove_programs
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ class TestTheFolder:
 
     def test_lies_where_the_system_keeps_caches(self, home, tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-        assert compile_cache._usual_folder() == tmp_path / ".cache"
+        assert compiling._usual_folder() == tmp_path / ".cache"
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-        assert compile_cache._usual_folder() == tmp_path / "x"
+        assert compiling._usual_folder() == tmp_path / "x"
         monkeypatch.setattr(sys, "platform", "darwin")
-        assert compile_cache._usual_folder() == tmp_path / "Library" / "Caches"
+        assert compiling._usual_folder() == tmp_path / "Library" / "Caches"
         monkeypatch.setattr(sys, "platform", "win32")
         monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-        assert compile_cache._usual_folder() == tmp_path / "local"
+        assert compiling._usual_folder() == tmp_path / "local"
 
     def test_may_be_named(self, home, tmp_path, monkeypatch):
         monkeypatch.setenv("JAXEVAL_CACHE", str(tmp_path / "a" / "named"))
@@ -83,7 +83,7 @@ class TestTheFolder:
 
 class TestThePrograms:
     def test_not_used_for_longest_go_first(self, home, tmp_path, monkeypatch):
-        monkeypatch.setattr(compile_cache, "_MOST_BYTES", 250)
+        monkeypatch.setattr(compiling, "_MOST_BYTES", 250)
         for k, (read, written) in enumerate([(1, 1), (9, 2), (3, 3), (4, 4)]):
             path = tmp_path / (f"jit_{k}-cache" if k < 3 else f"{k}-export")
             path.write_bytes(b"x" * 100)

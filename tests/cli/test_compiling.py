@@ -6,8 +6,7 @@ import jax
 import pytest
 from click.testing import CliRunner
 
-from jaxeval.cli.compile_cache import OF_JAX, settings
-from jaxeval.cli.compiling import CompilingCommand, kept_programs
+from jaxeval.cli.compiling import OF_JAX, CompilingCommand, kept_programs, settings
 from jaxeval.cli.main import main
 
 #: A command that compiles a program, and says how often one was taken from the cache.
