@@ -56,6 +56,8 @@ _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
 _METRICS = ("metric", "metric_name", "scorer", "criterion")
+#: Questions of votes.
+_RATINGS, _BELIEVED = "Ratings, with intervals and ranks", "Can the leaderboard be believed?"
 _MOST_LABELS = 4  # of a column of results
 _FEW = 20  # judges that a panel may have, groups that a board may be cut into
 
@@ -140,7 +142,7 @@ def _known_formats(head: Head) -> Iterator[Use]:
         what = f"{form.name}, told by {quoted(seen)}" if seen and not is_document else form.name
         if shape == "pair":
             yield Use("Ratings of the models", ("leaderboard", "{}", *asks), what, hint)
-            yield Use("Can the leaderboard be believed?", ("audit", "{}", *asks), what)
+            yield Use(_BELIEVED, ("audit", "{}", *asks), what)
         elif is_document:
             hint = hint or "add the files of other models to the line, to compare them"
             yield Use("The score of a model, with an interval", ("scores", "{}", *asks), what, hint)
@@ -156,6 +158,11 @@ def _with_option(option: str, names: Sequence[str]) -> list[str]:
     return [word for name in names for word in (option, name)]
 
 
+def _naming(roles: Mapping[str, Any]) -> list[str]:
+    """The options that name columns by role, where they are not called so."""
+    return [word for role, name in roles.items() if name not in (role, None) for word in (f"--{role}", str(name))]
+
+
 def _votes(frame: pd.DataFrame) -> Iterator[Use]:
     for sides in sides_of(frame):
         read = next(results_of(frame, *sides), None)
@@ -167,7 +174,7 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         # Votes of one person are alike: as if unrelated, they would make leaders of noise.
         units = [name for name in voters if 1 < n_values(frame, name) < len(frame)]
         by_units = (*options, *_with_option("--cluster", units))
-        yield Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *by_units), why, hint)
+        yield Use(_RATINGS, ("leaderboard", "{}", *by_units), why, hint)
         groups = [
             name for name in guessed_columns(frame, "group") if name not in sides and 1 < n_values(frame, name) <= _FEW
         ]
@@ -178,7 +185,7 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         about = [*_with_option("--voter", voters), *_with_option("--time", guessed_columns(frame, "time")[:1])]
         said = {"--voter": "who voted", "--time": "when"}
         known = "".join(f", {said[option]} in {name!r}" for option, name in zip(about[::2], about[1::2], strict=True))
-        yield Use("Can the leaderboard be believed?", ("audit", "{}", *options, *about), why + known)
+        yield Use(_BELIEVED, ("audit", "{}", *options, *about), why + known)
         yield Use("Which battles tell most?", ("next", "{}", *options, "--k", "100"), why)
         yield from _arena(frame, options)
         return
@@ -191,8 +198,8 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         for winner, loser in found[:1]:
             options = ("--winner-model", winner, "--loser-model", loser)
             why = f"who won in {winner!r}, who lost in {loser!r}"
-            yield Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options), why)
-            yield Use("Can the leaderboard be believed?", ("audit", "{}", *options), why)
+            yield Use(_RATINGS, ("leaderboard", "{}", *options), why)
+            yield Use(_BELIEVED, ("audit", "{}", *options), why)
             return
 
 
@@ -210,12 +217,12 @@ def with_blanks(frame: pd.DataFrame) -> Use | None:
                 return None
             labels = ",".join(f"{value}={spoken_label(value) or 'SIDE'}" for value in values)
             options = (*side_options(a, b), "--winner", words[0], "--labels", labels)
-            return Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options),
+            return Use(_RATINGS, ("leaderboard", "{}", *options),
                        f"{why}, results in {words[0]!r}",
                        f"say for {'SIDE' if 'SIDE' in labels else 'each'}: model_a, model_b or tie")  # fmt: skip
         if not words and len(numbers) == len(rest) == 2:
             options = (*side_options(a, b), "--scores", ":".join(numbers))
-            return Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options),
+            return Use(_RATINGS, ("leaderboard", "{}", *options),
                        f"{why}, numbers of each in {quoted(numbers)}",
                        f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
     return None
@@ -325,9 +332,8 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     """Judged answers, right or wrong, with labels of people."""
     if sides_of(frame):
         return
-    label = next(
-        (x for x in columns_of(frame, (*DEFAULT_LABEL, "gold", "truth", "correct")) if frame[x].notna().any()), None
-    )
+    labels = columns_of(frame, (*DEFAULT_LABEL, "gold", "truth", "correct"))
+    label = next((x for x in labels if frame[x].notna().any()), None)
     output = usual_column(frame, None, "output")
     judgments = columns_of(frame, ROLES["judgment"].names)[:1] or ([output] if output else [])
     known = {label, *(name for role in ("model", "item", "judge", "run") for name in guessed_columns(frame, role))}
@@ -343,11 +349,8 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
                   "LABELLED_FILE has answers with the same columns, and human labels in human")  # fmt: skip
     if label is None or not judgments or not is_binary(frame[label]) or roles is None:
         return
-    own = (
-        []
-        if judgments[0] in (*ROLES["judgment"].names, *ROLES["output"].names)
-        else _with_option("--judgment", judgments)
-    )
+    usual = judgments[0] in (*ROLES["judgment"].names, *ROLES["output"].names)
+    own = [] if usual else _with_option("--judgment", judgments)
     own += [] if label in DEFAULT_LABEL else ["--human", label]
     if len(frame[label].dropna()) < len(frame) and guessed_column(frame, "model") and guessed_column(frame, "item"):
         yield Use("Which model is best, the judge's errors corrected by the labels that there are?",
@@ -425,22 +428,16 @@ def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
     from jaxeval.data.rankings import Rankings
 
     rank = usual_column(frame, None, "rank")
-    pairs = [
-        (item, ids)
-        for item in guessed_columns(frame, "ranked")
-        for ids in guessed_columns(frame, "ranking")
-        if item != ids
-    ]
-    for item, ids in pairs if rank is not None else []:
+    items, rankings = guessed_columns(frame, "ranked"), guessed_columns(frame, "ranking")
+    for item, ids in [(x, y) for x in items for y in rankings if x != y] if rank is not None else []:
         roles = {"item": item, "rank": rank, "ranking": ids}
         if n_values(frame, ids) < len(frame) and fits(Rankings.from_pandas, frame, **roles):
-            options = [word for role, name in roles.items() if name != role for word in (f"--{role}", str(name))]
             why = f"items in {item!r}, their ranks in {rank!r}, of the rankings in {ids!r}"
-            yield Use("Ratings of the items", ("rankings", "{}", *options), why)
+            yield Use("Ratings of the items", ("rankings", "{}", *_naming(roles)), why)
             return
     lists = [name for name in map(str, frame) if folded(name) == "ranking" or _is_list_of_ranks(frame[name])]
     for name in lists[:1]:
-        options = [] if name == "ranking" else ["--ranking", name]
+        options = _naming({"ranking": name})
         try:
             levels = Rankings.from_pandas(frame, ranking=name).to_lists()
         except DataError:
@@ -469,8 +466,7 @@ def _sampled_scores(frame: pd.DataFrame, roles: Mapping[str, Any]) -> Iterator[U
     known = [str(name) for name in (roles["model"], roles["item"]) if name is not None]
     if len(known) < 2 or not facets or sides_of(frame) or frame.duplicated([*known, *facets]).any():
         return
-    options = [word for role, name in roles.items() if name != role for word in (f"--{role}", str(name))]
-    random = ("--random", ",".join(facets), *options)
+    random = ("--random", ",".join(facets), *_naming(roles))
     why = f"models in {known[0]!r}, items in {known[1]!r}, under several values of {named(facets)}"
     yield Use("Which error is it: of items, or of what else was sampled?", ("error-budget", "{}", *random), why)
     yield Use("A leaderboard of scores, with intervals that count all of them", ("scores", "{}", *random), why)
@@ -488,23 +484,16 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         yield from _sampled_scores(frame, roles)
         for name in columns_of(frame, _METRICS)[:1]:
             if not frame.duplicated([*keys, name]).any():
-                options = [
-                    word for role, own in roles.items() if own not in (role, None) for word in (f"--{role}", own)
-                ]
                 metrics = [str(value) for value in frame[name].dropna().unique()]
                 shown = metrics[0].replace("'", "''")
-                yield Use(
-                    "A leaderboard of scores, with intervals",
-                    ("scores", "{}", *options, "--where", f"{_in_sql(name)} = '{shown}'"),
-                    f"metrics in {name!r}: {quoted(metrics)}",
-                    f"it rates by the first metric alone; --benchmark {shlex.quote(name)} instead takes means over all",
-                )
+                yield Use("A leaderboard of scores, with intervals",
+                          ("scores", "{}", *_naming(roles), "--where", f"{_in_sql(name)} = '{shown}'"),
+                          f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; --benchmark "
+                          f"{shlex.quote(name)} instead takes means over all")  # fmt: skip
         return
     if item is not None and score is not None and not sides_of(frame):
         roles = {"model": model, "item": item, "score": score}
-        options = [
-            word for role, name in roles.items() if name not in (role, None) for word in (f"--{role}", str(name))
-        ]
+        options = _naming(roles)
         whose = "the file is one model" if model is None else f"models in {model!r}"
         why = f"{whose}, items in {item!r}, scores in {score!r}"
         whole = _is_whole(frame, [x for x in (model, item) if x])
@@ -521,7 +510,7 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
     others = [name for name in map(str, frame) if name not in (*numbers, item)]
     if item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:
-        options = [] if item == "item" else ["--item", item]
+        options = _naming({"item": item})
         gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
         yield Use("A leaderboard of scores, with intervals", ("scores", "{}", "--wide", *options, *gaps),
                   f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip
@@ -566,10 +555,8 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
         return
     if {"rank", "rating"} <= {*numbers}:  # a table that a leaderboard wrote
         return
-    gold = next(
-        (name for name in numbers if any(word in re.split(r"[\s_.-]+", name.casefold()) for word in _GOLD)), None
-    )
-    options = [] if folded(model) == "model" and model == "model" else ["--model", model]
+    gold = next((name for name in numbers if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD}), None)
+    options = _naming({"model": model})
     why = f"a row for each of {model!r}, scores in {quoted([name for name in numbers if name != (gold or numbers[0])])}"
     hint = f"{gold or numbers[0]!r} is taken as gold, what the others should agree with: say another by --gold"
     yield Use("Which evaluators rank models as the gold scores do?",

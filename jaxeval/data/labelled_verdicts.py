@@ -106,14 +106,35 @@ class LabelledVerdicts:
         return reader.read(human, [judges] if isinstance(judges, str) else judges, shown_first, lengths)
 
 
-class _LabelledTable:
-    """A table of verdicts, and how its battles are numbered."""
+class VerdictTable:
+    """A table of verdicts on pairs of models, and how its columns are read."""
+
+    def __init__(self, frame: pd.DataFrame, coding: Labels | None, sides: tuple[str, str]) -> None:
+        self.frame, self.coding, self.sides, self.notes = frame, coding, sides, list[str]()
+        self.models, self.first, self.second = encode_models(frame, *sides)
+
+    def targets(self, column: str) -> Float:
+        """(N,) targets that the first model wins; NaN where there is no verdict."""
+        require_column(self.frame, column)
+        sides = Sides(self.models, self.first, self.second)
+        read = read_labels(self.frame[column], self.coding, sides, may_miss=True, option="label_coding")
+        self.notes += [read.told] if read.told else []
+        return read.target
+
+    def b_first(self, shown_first: str | None) -> Bool:
+        """(N,) whether the second model was shown first."""
+        if shown_first in (None, self.sides[0]):
+            return np.zeros(len(self.frame), bool)
+        require_column(self.frame, str(shown_first))
+        return second_side_first(self.frame[shown_first], self.models, self.first, self.second)
+
+
+class _LabelledTable(VerdictTable):
+    """The same with labels of people, and how its battles are numbered."""
 
     def __init__(self, frame: pd.DataFrame, coding: Labels | None, sides: tuple[str, str], item: str | None) -> None:
-        self.frame, self.coding, self.item = frame, coding, item
-        self.models, self.first, self.second = encode_models(frame, *sides)
-        self.sides, self.notes = sides, list[str]()
-        self.told_apart = ""  # what a column that tells repeated rows apart may be
+        super().__init__(frame, coding, sides)
+        self.item, self.told_apart = item, ""  # what a column that tells repeated rows apart may be
 
     def read(
         self, human: Any, judges: Sequence[str] | None, shown_first: str | None, lengths: tuple[str, str] | None
@@ -168,7 +189,7 @@ class _LabelledTable:
     def _refuse_repeats(self, unit: NDArray[np.intp], judge: NDArray[np.intp], shown_first: str | None) -> None:
         cell = unit * (judge.max() + 1) + judge
         if shown_first in self.frame:  # a battle has two orders
-            cell = 2 * cell + self._b_first(str(shown_first))
+            cell = 2 * cell + self.b_first(shown_first)
         again = pd.Series(cell).duplicated().to_numpy()
         if again.any() and usual_column(self.frame, None, "run") is None:
             row = int(again.argmax())
@@ -192,7 +213,7 @@ class _LabelledTable:
         found = np.full((unit.max() + 1, n_judges, 4), np.nan)
         if judges is not None:
             for k, column in enumerate(judges):
-                found[:, k, 0] = self._labels(column)
+                found[:, k, 0] = self.targets(column)
                 found[:, k, 1:3] = self._in_order(found[:, k, 0], shown_first)
             return found
         if "verdict" not in self.frame:
@@ -201,8 +222,8 @@ class _LabelledTable:
                 "no column 'verdict' in the table: give the column of verdicts that name, or name a column of verdicts "
                 f"for each judge (judges=, --judges); the table's columns are {have}"
             )
-        verdict = self._labels("verdict")
-        pair = np.stack([self._labels(name) for name in ORDERS], axis=1) if ORDERS[0] in self.frame else None
+        verdict = self.targets("verdict")
+        pair = np.stack([self.targets(name) for name in ORDERS], axis=1) if ORDERS[0] in self.frame else None
         pair = self._in_order(verdict, shown_first) if pair is None else pair
         pair = np.where(flipped[:, None], 1 - pair[:, ::-1], pair)
         confidence = finite_or_nan(self.frame["confidence"], "confidence") if "confidence" in self.frame else None
@@ -217,25 +238,12 @@ class _LabelledTable:
             found[..., 3].reshape(-1)[means.index] = means  # a view
         return found
 
-    def _labels(self, column: str) -> Float:
-        require_column(self.frame, column)
-        sides = Sides(self.models, self.first, self.second)
-        read = read_labels(self.frame[column], self.coding, sides, may_miss=True, option="label_coding")
-        self.notes += [read.told] if read.told else []
-        return read.target
-
     def _in_order(self, verdict: Float, shown_first: str | None) -> Float:
         """(N, 2) verdicts by the order in which they were given; NaN in the other order, and if no order is known."""
         orders = np.full((len(verdict), 2), np.nan)
         if shown_first is not None:
-            orders[np.arange(len(verdict)), self._b_first(shown_first).astype(int)] = verdict
+            orders[np.arange(len(verdict)), self.b_first(shown_first).astype(int)] = verdict
         return orders
-
-    def _b_first(self, shown_first: str) -> Bool:
-        if shown_first == self.sides[0]:
-            return np.zeros(len(self.frame), bool)
-        require_column(self.frame, shown_first)
-        return second_side_first(self.frame[shown_first], self.models, self.first, self.second)
 
     def _longer(self, lengths: tuple[str, str] | None) -> Float:
         names = lengths or (_LENGTHS if set(_LENGTHS) <= set(self.frame.columns) else None)
@@ -259,7 +267,7 @@ class _LabelledTable:
             refuse_raters_twice(columns, verdicts)
             labels = np.full((n, len(columns)), np.nan)
             for k, column in enumerate(columns):
-                own = self._labels(column)
+                own = self.targets(column)
                 own = np.where(flipped, 1 - own, own)
                 known = ~np.isnan(own)
                 # Rows of several judges repeat the label of a battle.

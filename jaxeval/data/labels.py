@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
 from jaxeval.data.columns import Rows, count_rows, factorized, first_place, plain, reject_missing
 from jaxeval.errors import DataError
@@ -104,13 +104,15 @@ class Sides(NamedTuple):
 
 
 class LabelledResults(NamedTuple):
-    """Results of N rows."""
+    """N results, each of one battle or of several equal ones."""
 
     target: Float  # (N,) probability that side A wins; NaN where the label is missing
     both_bad: Bool  # (N,)
     weight: Float | None  # (N,) None: 1 each
     told: str = ""  # how labels were read that are not the standard ones, in words
     families: tuple[str, ...] = ()  # all families that fit the labels, and agree; none where the user said the meaning
+    row: NDArray[np.intp] | None = None  # (N,) row of the table that each is from; None: result n is from row n
+    count: Int | None = None  # (N,) number of battles in a row of the input, which may be 0; None: one each
 
 
 class _Reading(NamedTuple):

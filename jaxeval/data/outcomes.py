@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from jaxeval.arrays import Bool, Float, Int
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import Rows, count_rows, factorized, numbers, reject_values, renames, whole_numbers
 from jaxeval.data.labels import STANDARD, LabelledResults, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import told_fields
@@ -167,19 +166,6 @@ class BattleReading(VoteReading):
         return [c for c in (self.weight, self.propensity, self.cluster) if c is not None]
 
 
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """K results, each of one battle or of several equal ones; a table of counts has three per row."""
-
-    row: NDArray[np.intp] | None  # (K,) row of the table that each is from; None: result k is from row k
-    target: Float  # (K,) probability that side A wins
-    both_bad: Bool  # (K,) whether the label is both-bad
-    count: Int | None  # (K,) number of battles in a row of the input, which may be 0; None: one each
-    weight: Float | None = None  # (K,) of the label; None: 1 each
-    told: str = ""  # how labels were read that are not jaxeval's own, in words
-    families: tuple[str, ...] = ()  # of words, see `LabelledResults`
-
-
 def there(frame: pd.DataFrame, models: Sequence[str], asked: BattleReading) -> Bool:
     """(N,) whether a row has its models and its result."""
     results: Sequence[str] = [c for c in asked.named if c != asked.count]
@@ -198,8 +184,8 @@ def there(frame: pd.DataFrame, models: Sequence[str], asked: BattleReading) -> B
     return whole
 
 
-def read_outcomes(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows: Rows | None = None) -> Outcomes:
-    """The results in a table."""
+def read_outcomes(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows: Rows | None = None) -> LabelledResults:
+    """The results in a table; a table of counts has three per row."""
     names = asked.counts or (COUNT_COLUMNS if asked.searched and has_counts(frame.columns) else None)
     if names is not None:
         if asked.count is not None:
@@ -209,10 +195,9 @@ def read_outcomes(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows:
         counts = np.stack([whole_numbers(frame[c], c, rows) for c in names], 1)
         none = np.zeros(counts.size, bool)
         row = np.repeat(np.arange(len(frame)), len(names))
-        return Outcomes(row, np.tile([1.0, 0.5, 0.0], len(frame)), none, counts.reshape(-1))
+        return LabelledResults(np.tile([1.0, 0.5, 0.0], len(frame)), none, None, row=row, count=counts.reshape(-1))
     count = None if asked.count is None else whole_numbers(frame[asked.count], asked.count, rows)
-    found = _labelled(frame, asked, sides, rows)
-    return Outcomes(None, found.target, found.both_bad, count, found.weight, found.told, found.families)
+    return _labelled(frame, asked, sides, rows)._replace(count=count)
 
 
 def has_counts(columns: Container[Any]) -> bool:

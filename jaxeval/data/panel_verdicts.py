@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.data.columns import as_frame, encode_models, reject_missing, require_column, without_blanks
+from jaxeval.data.columns import as_frame, reject_missing, require_column, without_blanks
 from jaxeval.data.human_labels import targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.data.labels import Labels, Sides, read_labels
-from jaxeval.data.presentation_orders import second_side_first
+from jaxeval.data.labelled_verdicts import VerdictTable, refuse_columns_twice
+from jaxeval.data.labels import Labels
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
@@ -180,53 +180,27 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
             "columns of verdicts of one judge each: leave one out"
         )
     frame, stripped = without_blanks(frame, sides)
-    reader = _VerdictTable(frame, where)
-    reader.told += stripped
+    reader = VerdictTable(frame, where.label_coding, sides)
+    reader.notes += stripped
     if where.judges is not None:
         names = [where.judges] if isinstance(where.judges, str) else list(where.judges)
-        again = next((name for k, name in enumerate(names) if name in names[:k]), None)
-        if again is not None:
-            raise DataError(f"column {again!r} is named twice as a judge (judges=, --judges): name it once")
+        refuse_columns_twice(names, "judge", "judges=, --judges")
         if not names:
             raise DataError("judges= (--judges) names no column of verdicts: name at least one")
-        parts = [(name, reader.targets(name), reader.b_first) for name in names]
+        b_first = reader.b_first(where.shown_first)
+        parts = [(name, reader.targets(name), b_first) for name in names]
         judge = "judge"
         rest = frame.drop(columns=[name for name in (*names, judge) if name in frame]).assign(**{ROW: frame.index})
-        return _told(_rows_of(rest, sides, parts, judge), *reader.told)
+        return _told(_rows_of(rest, sides, parts, judge), *reader.notes)
     if set(ORDERS) <= set(frame.columns):
         n = len(frame)
         parts_of = [(None, reader.targets(name), np.full(n, k == 1)) for k, name in enumerate(ORDERS)]
-        return _told(_rows_of(frame, sides, parts_of, where.judge), *reader.told)
+        return _told(_rows_of(frame, sides, parts_of, where.judge), *reader.notes)
     column = usual_column(frame, None, (*usual_names("verdict"), "winner"))
     if column is None:  # one-hot columns, scores, counts
         return Battles.from_pandas(frame, model_a=sides[0], model_b=sides[1])
-    return _told(_rows_of(frame, sides, [(None, reader.targets(column), reader.b_first)], where.judge), *reader.told)
-
-
-class _VerdictTable:
-    """A table, and how its verdicts are read."""
-
-    def __init__(self, frame: pd.DataFrame, where: PanelColumns) -> None:
-        self.frame, self.where, self.told = frame, where, list[str]()
-        self.sides = Sides(*encode_models(frame, where.model_a, where.model_b))
-
-    @cached_property
-    def b_first(self) -> Bool:
-        """(N,) whether side B was shown first."""
-        column = self.where.shown_first
-        if column is None or column == self.where.model_a:
-            return np.zeros(len(self.frame), bool)
-        require_column(self.frame, column)
-        return second_side_first(self.frame[column], *self.sides[:3])
-
-    def targets(self, column: str) -> Float:
-        """(N,) targets that side A wins; NaN where there is no verdict."""
-        require_column(self.frame, column)
-        read = read_labels(
-            self.frame[column], self.where.label_coding, self.sides, may_miss=True, option="label_coding"
-        )
-        self.told += [read.told] if read.told else []
-        return read.target
+    part = None, reader.targets(column), reader.b_first(where.shown_first)
+    return _told(_rows_of(frame, sides, [part], where.judge), *reader.notes)
 
 
 #: A judge (None if the table names judges), targets that side A wins, and whether side B was shown first.
