@@ -12,11 +12,10 @@ from pathlib import Path
 LAZY_PACKAGES = ["jaxeval", "jaxeval.plots", "jaxeval.core"]
 #: Functions whose options are those of declared classes: a TypedDict has them, by the name of the function.
 WITH_OPTIONS = [
-    "Battles.from_pandas", "audit", "bootstrap", "compare_boards", "fit_bradley_terry", "fit_judge_panel",
-    "kendall_tau", "leaderboard", "prediction_powered", "read_scores", "separability", "small_categories",
-    "style_effect",
+    "AnchoredVerdicts.from_pandas", "Battles.from_pandas", "audit", "bootstrap", "compare_boards", "fit_bradley_terry",
+    "fit_judge_panel", "kendall_tau", "leaderboard", "prediction_powered", "read_scores", "separability",
+    "small_categories", "style_effect",
 ]  # fmt: skip
-NAMED = {"Battles.from_pandas": "BattleColumns"}
 OPTIONS = "jaxeval.options.arguments"
 
 
@@ -48,8 +47,9 @@ def options_text():
             key: own.annotation for key, own in inspect.signature(function).parameters.items() if key not in listed
         }
         lines = [f"    {key}: {kind.__name__ if isinstance(kind, type) else kind}" for key, kind in named.items()]
-        title = NAMED.get(name) or "".join(word.capitalize() for word in name.split("_")) + "Arguments"
-        blocks.append("\n".join([f"class {title}(typing.TypedDict, total=False):", *lines]))
+        words = name.removesuffix(".from_pandas").split("_")
+        title = "".join(word[:1].upper() + word[1:] for word in words)
+        blocks.append("\n".join([f"class {title}Arguments(typing.TypedDict, total=False):", *lines]))
     text = "\n\n".join(blocks).replace("'", '"')
     modules = sorted({"typing", *(word.rpartition(".")[0] for word in re.findall(r"\b[a-z][\w.]*\.[A-Za-z]\w*", text))})
     own, others = ([f"import {x}" for x in modules if x.startswith("jaxeval") is here] for here in (True, False))

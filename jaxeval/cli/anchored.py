@@ -12,8 +12,8 @@ from jaxeval import plots
 from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.options.boards import ResponseOptions
-from jaxeval.options.columns import CallReading, ItemScoreColumns, Labels, VoteReading
-from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
+from jaxeval.options.columns import AnchoredReading, VoteReading
+from jaxeval.options.field import Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
 
@@ -22,35 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxeval.anchored.screening import JudgeScreen
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdicts(Options):
-    """How files of verdicts against a reference are read: arguments of `AnchoredVerdicts.from_pandas`."""
-
-    section = COLUMNS
-
-    verdict: str | None = option(
-        None, "Column of a judge's verdicts. They are win, tie and loss of the model, or outcomes in [0, 1]; of "
-        "battles the better side. [verdict; of battles also judge_pref]", "COL",
-    )  # fmt: skip
-    model: str | None = again(ItemScoreColumns, "model")
-    judge: str | None = again(CallReading, "judge")
-    anchor: str | None = option(None, "Column of references. [anchor, if there]", "COL")
-    task: str | None = option(None, "Column of tasks. [task, if there; of runs also task_id]", "COL")
-    item: str | None = again(CallReading, "item")
-    run: str | None = again(CallReading, "run")
-    labels: Labels | None = again(VoteReading, "labels", more="Here: good=win,bad=loss,same=tie.")
-    missing: str = option(
-        "error", "What to do about gaps. error: refuse rows without a verdict. drop: leave them out.", section=ROWS,
-        choices=("error", "drop"),
-    )  # fmt: skip
-    reference: str | None = option(
-        None, "The side of the reference, where a column holds what judges printed. A: they saw it first, as in the "
-        "paper. Or a column of sides.", "A|B|COL",
-    )  # fmt: skip
-    confidence: str | None = again(CallReading, "confidence")
-    unparsed: str | None = again(CallReading, "unparsed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +48,7 @@ class Anchored(Options):
 
 @command("anchored", renamed={"--threshold": "--min-icc"})
 def anchored(
-    files: Files, verdict_columns: Verdicts, asked: Anchored, drawn: ResamplingOptions, outputs: Outputs
+    files: Files, verdict_columns: AnchoredReading, asked: Anchored, drawn: ResamplingOptions, outputs: Outputs
 ) -> None:
     """Rate models by wins, ties and losses against a fixed reference.
 
@@ -98,7 +69,6 @@ def anchored(
     from jaxeval.lab.anchored_tables import DIRECT, method_tables
 
     columns: dict[str, Any] = verdict_columns.arguments()
-    columns |= {"confidence": columns["confidence"] or "share", "unparsed": columns["unparsed"] or "error"}
     by_task, prior, link, threshold, strata = asked.by_task, asked.prior, asked.link, asked.threshold, asked.strata
     options: dict[str, Any] = {"level": drawn.level, **asked.arguments("prior", "pool_size", "link")}
     tables: dict[str, pd.DataFrame] = {}
@@ -118,7 +88,7 @@ def anchored(
         notes.append(counted(len(counts), "row of counts", "rows of counts"))
     else:
         with naming(file):
-            verdicts = AnchoredVerdicts.from_pandas(frame, **{**columns, "verdict": columns["verdict"] or "verdict"})
+            verdicts = AnchoredVerdicts.from_pandas(frame, **columns)
         verdicts = replace(verdicts, read_as=(*told, *verdicts.read_as))
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
         scores = anchored_scores(verdicts, by, **options)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.anchored import Verdicts
 from jaxeval.cli.declared import Figure, File, Plot, Top, command
 from jaxeval.cli.fronts import Costs, beside
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.terminal import tell
-from jaxeval.options.columns import ItemScoreColumns, Names, Pair, VoteReading
+from jaxeval.options.columns import AnchoredReading, ItemScoreColumns, Names, Pair, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 from jaxeval.wording import counted
@@ -37,7 +36,7 @@ class Horizons(Costs):
     section = COLUMNS
 
     agent: str | None = option(None, "Column of agents. [agent, alias, model]", "COL")
-    task: str | None = again(Verdicts, "task")
+    task: str | None = again(AnchoredReading, "task")
     family: str | None = option(None, "Column of families of tasks, which are resampled. [family, task_family]", "COL")
     minutes: str | None = option(None, "Column of the minutes that people take. [minutes, human_minutes]", "COL")
     success: str | None = option(None, "Column of successes, 0 or 1. [success, score_binarized]", "COL")

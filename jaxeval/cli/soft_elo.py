@@ -11,7 +11,6 @@ from urllib.parse import quote
 import click
 
 from jaxeval import plots
-from jaxeval.cli.anchored import Verdicts
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.declared import File, command
 from jaxeval.cli.judged_scores import Labels
@@ -20,8 +19,8 @@ from jaxeval.cli.reading import Lengths
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import GroupOption, ScaleOptions
+from jaxeval.options.columns import AnchoredReading, ReplyReading, SideColumns, VoteReading
 from jaxeval.options.columns import Labels as Coding
-from jaxeval.options.columns import ReplyReading, SideColumns, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, INTERVALS, SHOWN, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions, Share
 
@@ -68,7 +67,7 @@ class NewBattles(ReplyReading, SideColumns):
     scores_a_swapped: str | None = option(None, "Column of A's scores when shown second.", "COL")
     scores_b_swapped: str | None = option(None, "Column of B's scores when shown first.", "COL")
     score_difference: str | None = option(None, "Column of A's score minus B's, instead of scores.", "COL")
-    verdict: str | None = again(Verdicts, "verdict")
+    verdict: str | None = again(AnchoredReading, "verdict")
     verdict_swapped: str | None = option(None, "Column of its verdicts with B shown first.", "COL")
     hard_label: str | None = option(
         None, "What the hard label is. [scores if given in both orders, else verdict if there is one]",

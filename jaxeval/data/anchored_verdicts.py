@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import numpy as np
 import pandas as pd
@@ -28,15 +28,19 @@ from jaxeval.data.columns import (
     require_column,
     told_renames,
 )
-from jaxeval.data.judge_calls import Confidence, ReplyRules, Unparsed, replied_verdicts, usual_replies
+from jaxeval.data.judge_calls import Confidence, ReplyRules, replied_verdicts, usual_replies
 from jaxeval.data.labels import STANDARD, Labels, read_labels
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import naming
 from jaxeval.errors import DataError
-from jaxeval.execution.signatures import with_options_of
+from jaxeval.execution.signatures import spelled_out, with_options_of
+from jaxeval.options.columns import AnchoredReading
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import AnchoredVerdictsArguments
 
 Missing = Literal["error", "drop"]
 
@@ -82,58 +86,40 @@ class AnchoredVerdicts(Shown):
         return Answer(f"AnchoredVerdicts: {self}", table, n_rows=len(self.outcome))
 
     @classmethod
-    def from_pandas(
-        cls,
-        df: Any,
-        *,
-        verdict: str = "verdict",
-        model: str | None = None,
-        judge: str | None = None,
-        anchor: str | None = None,
-        task: str | None = None,
-        item: str | None = None,
-        run: str | None = None,
-        labels: Labels | None = None,
-        missing: Missing = "error",
-        reference: str | None = None,
-        confidence: Confidence = "share",
-        unparsed: Unparsed = "error",
-    ) -> AnchoredVerdicts:
+    @spelled_out(AnchoredReading)
+    def from_pandas(cls, df: Any, **options: Unpack[AnchoredVerdictsArguments]) -> AnchoredVerdicts:
         """Verdicts from a DataFrame, or any table with the Arrow interface, with one row per verdict.
 
         Args:
             df: the table.
             verdict: column of "win", "tie" and "loss" (or W, T, L) of the model against the reference; or of numbers in
                 [0, 1], the outcome for the model: 1, 0.5, 0 or a win probability (decimals and categories of numbers,
-                too). With ``reference`` it holds what the judge printed. If there is no column "verdict", "output" or
-                another usual name of replies is taken.
-            model: column of models; by default "model" if there. So are the columns below, each by its own name.
-            judge: column of judges.
-            anchor: column of the references.
-            task: column of tasks; the same item name in two tasks is two items.
-            item: column of prompts; without it, each row is a prompt.
+                too). With ``reference`` it holds what the judge printed. By default "verdict", or else "output" or
+                another usual name of replies.
+            item: column of prompts; without it, each row is a prompt. The same item name in two tasks is two items.
             run: column that numbers repeated runs; a judge judges an answer once in each run. It needs items.
             labels: what verdicts in other words mean: a mapping to "win", "tie" and "loss" of the model, or a coding of
                 numbers as in `Battles.from_pandas`, where the model is side A.
-            missing: what to do about missing verdicts: "error"; or "drop", which leaves them out and counts them.
             reference: the side of the reference in what the judge printed: "A" if the judge saw it first, as in the
                 paper; "B" if second; or a column of A and B. The outcome of an answer that was judged with the
                 reference on both sides is the mean of both.
-            confidence: how replies, or a column "confidence", state confidence: "share" in [0, 1], or "percent".
-            unparsed: what to do about replies that cannot be read: "error" or "drop".
+            **options: further columns, each by default the one of its name, and how they are read.
 
         Raises:
             DataError: a column is missing, verdicts cannot be read, a verdict is there twice, no verdict is left, or
                 there are runs without items.
         """
-        check_choice("missing", missing, Missing)
+        asked = AnchoredReading(**options)
+        verdict, labels, reference = asked.verdict or "verdict", asked.labels, asked.reference
+        unparsed, confidence = asked.unparsed or "error", cast(Confidence, asked.confidence or "share")
+        check_choice("missing", asked.missing, Missing)
         frame = as_frame(df).reset_index(drop=True)
         if len(frame) == 0:
             raise DataError("the table has no rows")
-        named = {"model": model, "judge": judge, "anchor": anchor, "task": task, "item": item, "run": run}
+        named = asked.arguments(*ROLES)
         renamed = renames([verdict, *(own or role for role, own in named.items())], frame.columns)
         frame = frame.rename(columns=renamed)
-        columns = {role: name or (role if role in frame.columns else None) for role, name in named.items()}
+        columns = {role: named[role] or (role if role in frame.columns else None) for role in ROLES}
         preferred = verdict == "verdict" and verdict not in frame.columns and _is_preference(frame)
         if preferred:
             verdict, replies = "preference", False
@@ -176,7 +162,7 @@ class AnchoredVerdicts(Shown):
         else:
             outcome = _outcomes(frame[verdict], verdict)
         absent = np.isnan(outcome)
-        if missing == "error":
+        if asked.missing == "error":
             advice = "leave them out with missing='drop', which counts them (on the command line --missing drop)"
             reject_missing(absent & ~unread, verdict, advice=advice)
         if absent.all():

@@ -31,7 +31,7 @@ from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import Noun, counted, did_you_mean, named
 
 if TYPE_CHECKING:
-    from jaxeval.options.arguments import BattleColumns
+    from jaxeval.options.arguments import BattlesArguments
 
 _MOST_TOLD = 5
 
@@ -89,7 +89,12 @@ class Battles(Shown):
     @classmethod
     @spelled_out(BattleReading, without="baseline")
     def from_pandas(
-        cls, df: Any, *, keep: Sequence[str] | None = None, rows: Rows | None = None, **options: Unpack[BattleColumns]
+        cls,
+        df: Any,
+        *,
+        keep: Sequence[str] | None = None,
+        rows: Rows | None = None,
+        **options: Unpack[BattlesArguments],
     ) -> Battles:
         """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 

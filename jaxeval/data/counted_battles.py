@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
     import pyarrow as pa
 
-    from jaxeval.options.arguments import BattleColumns
+    from jaxeval.options.arguments import BattlesArguments
 
 
 def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battles:
@@ -97,7 +97,9 @@ _TIMES = "times"
 
 
 @spelled_out(BattleReading, without="baseline")
-def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **columns: Unpack[BattleColumns]) -> Battles:
+def count_battles(
+    relation: Any, *, by: str | Sequence[str] | None = None, **columns: Unpack[BattlesArguments]
+) -> Battles:
     """Battles of a table in DuckDB, Polars, Spark or Ibis, counted by that engine.
 
     The engine counts the rows that are equal in all columns that are named; only the counts are transferred. Labels,

@@ -31,7 +31,7 @@ from jaxeval.execution.progress import Advance, progress_bar
 from jaxeval.execution.signatures import spelled_out
 
 if TYPE_CHECKING:
-    from jaxeval.options.arguments import BattleColumns
+    from jaxeval.options.arguments import BattlesArguments
 
 _RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
 _USUAL_SIDES = {"model_a": "model_a", "model_b": "model_b", "winner_model": None, "loser_model": None}
@@ -50,7 +50,7 @@ def read_battles(
     baseline: str | None = None,
     progress: bool | None = None,
     known: Mapping[str, str] | None = None,
-    **columns: Unpack[BattleColumns],
+    **columns: Unpack[BattlesArguments],
 ) -> Battles:
     """Battles from Parquet, Arrow, CSV, JSON and Excel files; the files may hold single votes or counts of votes.
 
@@ -165,7 +165,7 @@ def _format_of(file: Path) -> Format | None:
     return format_of_names(head_names(file), "pair", rows=lambda: read_head(file).rows)
 
 
-def _further(path: FileName, battles: Battles, columns: BattleColumns, name: str) -> pd.Series | None:
+def _further(path: FileName, battles: Battles, columns: BattlesArguments, name: str) -> pd.Series | None:
     """A column of the file of ``battles`` for all rows that were read; None where the file lacks it or has changed."""
     try:
         again = read_battles(path, keep=[name], progress=False, **columns)
@@ -178,7 +178,7 @@ def _further(path: FileName, battles: Battles, columns: BattleColumns, name: str
     return again.columns[name].set_axis(battles.columns.index) if alike and name in again.columns else None
 
 
-def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColumns, tuple[str, ...]]:
+def needed_for(columns: BattlesArguments, keep: Sequence[str]) -> tuple[NeededColumns, tuple[str, ...]]:
     """The columns that are needed to read a table of battles, and those of them that hold names or labels."""
     asked = BattleReading(**columns)
     roles = [*asked.sides, *asked.named, *asked.further, *keep]
@@ -205,7 +205,12 @@ def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) 
 
 
 def _published(
-    form: Format, files: Sequence[Path], label: str, baseline: str | None, keep: Sequence[str], columns: BattleColumns
+    form: Format,
+    files: Sequence[Path],
+    label: str,
+    baseline: str | None,
+    keep: Sequence[str],
+    columns: BattlesArguments,
 ) -> Battles:
     """Battles of files in a published format."""
     asked = BattleReading(**columns)

@@ -5,7 +5,21 @@ import typing
 
 import jaxeval.data.features
 
-class BattleColumns(typing.TypedDict, total=False):
+class AnchoredVerdictsArguments(typing.TypedDict, total=False):
+    verdict: str | None
+    model: str | None
+    judge: str | None
+    anchor: str | None
+    task: str | None
+    item: str | None
+    run: str | None
+    labels: str | collections.abc.Mapping[typing.Any, str] | None
+    missing: str
+    reference: str | None
+    confidence: str | None
+    unparsed: str | None
+
+class BattlesArguments(typing.TypedDict, total=False):
     model_a: str
     model_b: str
     winner: str | None

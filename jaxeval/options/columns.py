@@ -164,3 +164,32 @@ class ItemScoreColumns(Options):
     cluster: str | None = again(DrawnTogether, "cluster")
     wide: bool = option(False, "A row is an item, and each column of numbers a model.")
     output_filter: str | None = option(None, "Filter of lm-evaluation-harness.", "NAME", flag="--filter")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnchoredReading(Options):
+    """How files of verdicts against a reference are read: arguments of `AnchoredVerdicts.from_pandas`."""
+
+    section = COLUMNS
+
+    verdict: str | None = option(
+        None, "Column of a judge's verdicts. They are win, tie and loss of the model, or outcomes in [0, 1]; of "
+        "battles the better side. [verdict; of battles also judge_pref]", "COL",
+    )  # fmt: skip
+    model: str | None = again(ItemScoreColumns, "model")
+    judge: str | None = again(CallReading, "judge")
+    anchor: str | None = option(None, "Column of references. [anchor, if there]", "COL")
+    task: str | None = option(None, "Column of tasks. [task, if there; of runs also task_id]", "COL")
+    item: str | None = again(CallReading, "item")
+    run: str | None = again(CallReading, "run")
+    labels: Labels | None = again(VoteReading, "labels", more="Here: good=win,bad=loss,same=tie.")
+    missing: str = option(
+        "error", "What to do about gaps. error: refuse rows without a verdict. drop: leave them out.", section=ROWS,
+        choices=("error", "drop"),
+    )  # fmt: skip
+    reference: str | None = option(
+        None, "The side of the reference, where a column holds what judges printed. A: they saw it first, as in the "
+        "paper. Or a column of sides.", "A|B|COL",
+    )  # fmt: skip
+    confidence: str | None = again(CallReading, "confidence")
+    unparsed: str | None = again(CallReading, "unparsed")
