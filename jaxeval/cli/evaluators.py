@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from jaxeval import plots
 from jaxeval.cli.terminal import named_model
+from jaxeval.data.columns import frame_of, numeric_but_for_gaps, require_column
+from jaxeval.data.labels import Labels
+from jaxeval.data.readers import read_battles
 from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.data.table_files import column_names, naming, read_whole_table
+from jaxeval.errors import DataError
+from jaxeval.evaluators.comparison import compare_evaluators, evaluator_advice
+from jaxeval.evaluators.meaningful_gaps import AgreementFits, agreement_fits
+from jaxeval.evaluators.model_scores import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
+from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement, stratified_rank_change
+from jaxeval.lab.reference_study import reference_study
 from jaxeval.show.cells import estimate, pairs_cell, wide
 from jaxeval.show.shown import Answer, Part
 from jaxeval.wording import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from jaxeval.data.labels import Labels
-    from jaxeval.evaluators.meaningful_gaps import AgreementFits
 
 DELTAS = (1.0, 2.0, 5.0, 10.0, 20.0)
 _CURVES, _CURVE_POINTS = 8, 16
@@ -39,13 +47,6 @@ def study_evaluators(
     with_curves: bool,
 ) -> Answer:
     """Measure every evaluator of a file beside gold; ``with_curves`` of agreement for a figure."""
-    import numpy as np
-
-    from jaxeval.evaluators.comparison import compare_evaluators, evaluator_advice
-    from jaxeval.evaluators.meaningful_gaps import agreement_fits
-    from jaxeval.evaluators.model_scores import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
-    from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement, stratified_rank_change
-
     frame, warnings = _read_scores(file, gold, model, evaluators)
     few = 0 if few_pairs else FEW_PAIRS
     margins = sorted({*(deltas or DELTAS), np.inf})
@@ -122,13 +123,6 @@ def _read_scores(
     file: FileName, gold: str | None, model: str | None, evaluators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """The gold column and those of evaluators, by model; and what was left out."""
-    import pandas as pd
-    from pandas.api.types import is_numeric_dtype
-
-    from jaxeval.data.columns import frame_of, numeric_but_for_gaps, require_column
-    from jaxeval.data.table_files import column_names, naming, read_whole_table
-    from jaxeval.errors import DataError
-
     names = column_names(file)
     if gold is None:
         raise DataError(f"which column has the gold scores? Name it with --gold; there are {', '.join(names)}")
@@ -170,8 +164,6 @@ def _read_scores(
 
 
 def _first_text(column: pd.Series) -> str:
-    import pandas as pd
-
     values = column.dropna()
     text = values[pd.to_numeric(values.astype(str), errors="coerce").isna()]
     return f" (the first such value is {text.iloc[0]!r}; leave missing scores empty)" if len(text) else ""
@@ -179,9 +171,6 @@ def _first_text(column: pd.Series) -> str:
 
 def _curves(fits: AgreementFits) -> pd.DataFrame | None:
     """Agreement by gap for the first evaluators, up to the largest gap of each."""
-    import numpy as np
-    import pandas as pd
-
     known = pd.DataFrame(fits.scores.scores.T, columns=fits.scores.evaluators)
     largest = known.max() - known.min()
     largest = largest[largest > 0].iloc[:_CURVES]
@@ -197,11 +186,6 @@ def _curves(fits: AgreementFits) -> pd.DataFrame | None:
 
 def _ranking_rows(taus: pd.DataFrame, comparison: pd.DataFrame, few: int) -> pd.DataFrame:
     """Evaluators, the best first: the tau of each over all its models, and how much better the best is."""
-    import numpy as np
-    import pandas as pd
-
-    from jaxeval.evaluators.model_scores import hide_few_pairs
-
     own = hide_few_pairs(taus[np.isinf(taus["delta"])], "tau", few).set_index("evaluator")
     best = comparison["evaluator"].iloc[0]
     others = hide_few_pairs(comparison[comparison["evaluator"] == best], "difference", few).set_index("other")
@@ -257,10 +241,6 @@ def study_references(
     **options: Any,
 ) -> Answer:
     """Study references on the votes of a file; ``options`` are of `read_battles` and of `reference_study`."""
-    from jaxeval.data.readers import read_battles
-    from jaxeval.evaluators.model_scores import FEW_PAIRS, hide_few_pairs
-    from jaxeval.lab.reference_study import reference_study
-
     columns = {"labels": labels, **{name: options.pop(name) for name in ("model_a", "model_b", "winner", "both_bad")}}
     kept = [options[name] for name in ("item", "cluster", "strata") if options[name]]
     battles = read_battles(votes, keep=kept, **columns)
@@ -314,8 +294,6 @@ def study_references(
 
 def _reference_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
     """References, what fewer pairs than ``few`` stand behind left blank."""
-    from jaxeval.evaluators.model_scores import hide_few_pairs
-
     shown = table[["reference", "tier", "rank", "n_battles", "n_models", "n_pairs"]].copy()
     shown["n_battles"] = shown["n_battles"].map("{:,.6g}".format)  # weights need not be whole
     for name, form in (("tau", ".3f"), ("misordered", ".3f"), ("rank_change", ".1f")):
@@ -339,11 +317,6 @@ def _set_cell(row: pd.Series) -> str:
 
 def _budget_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
     """Single references by tier, and sets: the share of all pairs in the wrong order under every budget."""
-    import numpy as np
-    import pandas as pd
-
-    from jaxeval.evaluators.model_scores import hide_few_pairs
-
     rows = hide_few_pairs(table[np.isinf(table["delta"])], "misordered", few)
     single = rows[rows["n_references"] == 1].dropna(subset=["tier", "misordered"])
     means = single.groupby(["tier", "budget"], as_index=False)[["misordered", "n_pairs"]].mean()

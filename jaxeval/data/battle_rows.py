@@ -170,7 +170,7 @@ def read_battle_rows(
                 "would count it twice. Leave one out"
             )
         weights = (1.0 if weights is None else weights) / propensities
-    counts, targets, kept = found.count, found.target, found.row
+    counts, targets, kept = found.times, found.target, found.row
     if kept is not None:
         first, second, weights = first[kept], second[kept], None if weights is None else weights[kept]
     n_empty_rows = 0

@@ -112,7 +112,7 @@ class LabelledResults(NamedTuple):
     told: str = ""  # how labels were read that are not the standard ones, in words
     families: tuple[str, ...] = ()  # all families that fit the labels, and agree; none where the user said the meaning
     row: NDArray[np.intp] | None = None  # (N,) row of the table that each is from; None: result n is from row n
-    count: Int | None = None  # (N,) number of battles in a row of the input, which may be 0; None: one each
+    times: Int | None = None  # (N,) number of battles in a row of the input, which may be 0; None: one each
 
 
 class _Reading(NamedTuple):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import Rows, count_rows, factorized, numbers, reject_values, renames, whole_numbers
-from jaxeval.data.labels import STANDARD, LabelledResults, Sides, check_labels, read_labels
+from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import told_fields
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.options.columns import VoteReading
@@ -195,9 +195,9 @@ def read_outcomes(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows:
         counts = np.stack([whole_numbers(frame[c], c, rows) for c in names], 1)
         none = np.zeros(counts.size, bool)
         row = np.repeat(np.arange(len(frame)), len(names))
-        return LabelledResults(np.tile([1.0, 0.5, 0.0], len(frame)), none, None, row=row, count=counts.reshape(-1))
+        return LabelledResults(np.tile([1.0, 0.5, 0.0], len(frame)), none, None, row=row, times=counts.reshape(-1))
     count = None if asked.count is None else whole_numbers(frame[asked.count], asked.count, rows)
-    return _labelled(frame, asked, sides, rows)._replace(count=count)
+    return _labelled(frame, asked, sides, rows)._replace(times=count)
 
 
 def has_counts(columns: Container[Any]) -> bool:
@@ -248,7 +248,7 @@ def _labelled(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows: Row
         return _hard(values)
     return read_labels(
         frame[winner],
-        asked.labels,
+        cast(Labels, asked.labels),  # which is checked
         sides,
         rows,
         advice=", or name a column of probabilities that side A wins with target= (on the command line --target)",
