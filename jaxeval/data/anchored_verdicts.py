@@ -158,7 +158,7 @@ class AnchoredVerdicts(Shown):
             outcome = finite_or_nan(frame[verdict], verdict) - 1
             told = ("column 'preference': 2 is read as a win of the model, 1 as a win of the reference, 1.5 as a tie",)
         elif labels is not None:
-            outcome, told = _labelled(frame[verdict], labels)
+            outcome, told = _labelled(frame[verdict], cast(Labels, labels))
         else:
             outcome = _outcomes(frame[verdict], verdict)
         absent = np.isnan(outcome)

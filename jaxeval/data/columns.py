@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
@@ -16,10 +18,6 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, did_you_mean, named
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 #: Kinds of values that NumPy would turn into numbers: of nanoseconds, or without an imaginary part.
 _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
@@ -74,8 +72,6 @@ def as_frame(table: Any) -> pd.DataFrame:
     if hasattr(table, "roles") and isinstance(table.table, pd.DataFrame):
         return table.table
     if hasattr(table, "__arrow_c_stream__"):
-        import pyarrow as pa
-
         return frame_of(pa.table(table))
     files = "; read_battles reads files" if isinstance(table, str | Path) else ""
     raise TypeError(
@@ -88,9 +84,6 @@ def frame_of(table: pa.Table, nested: bool = False) -> pd.DataFrame:
 
     With ``nested``, columns of objects and lists stay columns of Arrow, which takes a thousandth of the time.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     table = table.replace_schema_metadata(None)
     for k, column in enumerate(table.columns):
         # Categories of polars have unsigned codes, which Arrow cannot turn into pandas.
@@ -109,8 +102,6 @@ def frame_of(table: pa.Table, nested: bool = False) -> pd.DataFrame:
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
     """A type of lists of strings, or of lists of such lists, as one that Arrow can turn into pandas."""
-    import pyarrow as pa
-
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(_without_views(kind.value_type))
     return pa.string() if pa.types.is_string_view(kind) else kind

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from jaxeval.arrays import Bool
 from jaxeval.data.columns import renames
@@ -17,7 +19,6 @@ from jaxeval.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 _ROW = "number of the row, for jaxeval"
 #: No file is read, and a condition that makes lists or text without end stops before it has taken all memory.
@@ -88,7 +89,6 @@ def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bo
     """
     parts = _parsed(condition)  # which says what to install where DuckDB is not there
     import duckdb
-    import pyarrow as pa
 
     columns: dict[str, Any] = {_ROW: np.arange(len(frame))}
     if counted and any(part["class"] == "WINDOW" for part in parts):
@@ -146,9 +146,6 @@ def _place(columns: dict[str, Any], names: Sequence[str], values: pd.Series) -> 
 
 def _arrow(name: str, values: Any) -> pa.Array:
     """A column, or the column whose fields ``values`` holds; errors call it ``name``."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(values, dict):
         fields = [_arrow(f"{name}.{field}", own) for field, own in values.items()]
         return pa.StructArray.from_arrays(fields, list(values))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, frame_of, told_renames
@@ -23,7 +24,6 @@ from jaxeval.execution.signatures import spelled_out
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
-    import pyarrow as pa
 
     from jaxeval.options.arguments import BattlesArguments
 
@@ -180,7 +180,6 @@ def _fields(frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
 def _counted(frame: nw.LazyFrame[Any], fields: Sequence[nw.Expr]) -> pa.Table:
     """The distinct values of ``fields``, in an order that does not depend on the engine's, and the rows of each."""
     import narwhals.stable.v2 as nw
-    import pyarrow as pa
 
     keys = [f"column_{k}" for k in range(len(fields))]  # engines read some names as paths, or fold their case
     groups = frame.select(*(field.alias(key) for field, key in zip(fields, keys, strict=True))).group_by(*keys)

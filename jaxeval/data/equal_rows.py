@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Int
@@ -15,9 +17,6 @@ from jaxeval.data.columns import frame_of
 from jaxeval.data.same_rows import Content, content_of, together
 from jaxeval.data.table_files import is_text
 from jaxeval.errors import DataError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def table_digest(table: pa.Table, text: str) -> str:
@@ -38,8 +37,6 @@ def table_digest(table: pa.Table, text: str) -> str:
 
 def _parts(values: pa.Array) -> Iterator[bytes]:
     """The content of a column."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(values.type):
         yield from _text_parts(values)
         return
@@ -59,8 +56,6 @@ def _parts(values: pa.Array) -> Iterator[bytes]:
 
 def _as_parquet(kind: pa.DataType) -> pa.DataType:
     """The type that a column of type ``kind`` is saved as."""
-    import pyarrow as pa
-
     if pa.types.is_timestamp(kind) and kind.unit == "s":
         return pa.timestamp("ms", kind.tz)
     return {pa.time32("s"): pa.time32("ms"), pa.date64(): pa.date32()}.get(kind, kind)
@@ -68,9 +63,6 @@ def _as_parquet(kind: pa.DataType) -> pa.DataType:
 
 def _text_parts(values: pa.DictionaryArray) -> Iterator[bytes]:
     """Codes in order of first appearance, the last code for missing values, and the texts in that order."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     n = len(values.dictionary)
     codes = values.indices.fill_null(n).to_numpy()
     first = np.full(n + 1, len(codes))
@@ -129,8 +121,6 @@ class EqualRows:
 
     def add_merged(self, merged: Merged, n_rows: int, source: str) -> None:
         """Add rows that are already merged, from ``n_rows`` rows."""
-        import pyarrow as pa
-
         table = with_codes(self._with_text_aside(merged.table))
         self._check_types(table, source)
         table = table.append_column(_TIMES, pa.array(merged.times))
@@ -141,8 +131,6 @@ class EqualRows:
 
     def add_all(self, other: EqualRows, columns: Sequence[str], source: str) -> None:
         """Add the ``columns`` of all rows of ``other``; errors call it ``source``. What it has merged stays merged."""
-        import pyarrow.compute as pc
-
         for tables, own in ((other._merged, self._merged), (other._waiting, self._waiting)):
             for table in tables:
                 part = table.select([name for name in table.column_names if name in columns])
@@ -163,8 +151,6 @@ class EqualRows:
 
     def content(self, columns: Sequence[str]) -> Content:
         """Return what the ``columns`` of all rows hold; those of lists and objects, which take long, do not count."""
-        import pyarrow as pa
-
         parts = []
         for table in (*self._merged, *self._waiting):
             names = [own.name for own in table.schema if own.name in columns and not pa.types.is_nested(own.type)]
@@ -183,8 +169,6 @@ class EqualRows:
 
     def _with_text_aside(self, table: pa.Table) -> pa.Table:
         """The columns aside as text, as nobody asked for them in a type; without those of lists or records."""
-        import pyarrow as pa
-
         for name in set(self._aside) & set(table.column_names):
             try:
                 text = table[name].cast(pa.string())
@@ -212,8 +196,6 @@ class EqualRows:
 
     def _check_types(self, table: pa.Table, source: str) -> None:
         """Check that a column has one type in all tables; types of numbers, and units of times, may differ."""
-        import pyarrow as pa
-
         for name, kind in zip(table.column_names, table.schema.types, strict=True):
             if pa.types.is_null(kind):
                 continue
@@ -228,8 +210,6 @@ class EqualRows:
 
 
 def _together(tables: list[pa.Table]) -> pa.Table:
-    import pyarrow as pa
-
     # Promotion unites types of numbers, units of times, and objects with different fields; no other types differ here.
     try:
         return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries().combine_chunks()
@@ -239,8 +219,6 @@ def _together(tables: list[pa.Table]) -> pa.Table:
 
 def _merge_rows(tables: list[pa.Table]) -> pa.Table:
     """The distinct rows of all tables, in the order in which they are first found."""
-    import pyarrow as pa
-
     rows = _together(tables)
     keys = [name for name in rows.column_names if name not in (_TIMES, _FIRST)]
     if any(pa.types.is_nested(rows.schema.field(name).type) for name in keys):
@@ -253,8 +231,6 @@ def _merge_rows(tables: list[pa.Table]) -> pa.Table:
 
 def _keys_of(table: pa.Table) -> tuple[Int, int]:
     """(N,) a number for each row, the same for equal rows and only for them; and a bound that all of them are below."""
-    import pyarrow as pa
-
     key, size = np.zeros(len(table), np.int64), 1
     for name, column in zip(table.column_names, table.columns, strict=True):
         # One piece, as all are combined; missing values get the number after the last.
@@ -291,8 +267,6 @@ def _distinct(key: Int, size: int, times: Int) -> tuple[NDArray[np.intp], Int]:
 
 def with_codes(table: pa.Table) -> pa.Table:
     """``table`` with strings as dictionaries of one type, and other dictionaries as the values that they hold."""
-    import pyarrow as pa
-
     text = pa.dictionary(pa.int32(), pa.string())
     for k, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
         if kind == text:
@@ -309,8 +283,6 @@ def with_codes(table: pa.Table) -> pa.Table:
 
 
 def _go_together(one: pa.DataType, other: pa.DataType) -> bool:
-    import pyarrow as pa
-
     if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
         return bool(one.tz == other.tz)
     if pa.types.is_nested(one) and pa.types.is_nested(other):
@@ -319,12 +291,8 @@ def _go_together(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _type_name(kind: pa.DataType) -> str:
-    import pyarrow as pa
-
     return "text" if pa.types.is_dictionary(kind) else f"values of type {kind}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
@@ -167,8 +168,6 @@ def arena_style_columns(names: Sequence[str]) -> list[str]:
 
 def style_counts(battles: Battles, name: str) -> pd.Series:
     """(R,) counts of a side; objects of several counts are added up."""
-    import pyarrow.compute as pc
-
     name = name if name in battles.columns else f"{_ARENA_OBJECT}.{name}"
     column = battles.column(name)
     if is_nested(column):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+import pyarrow as pa
 
 from jaxeval.data.columns import frame_of, numeric_but_for_gaps
 from jaxeval.data.file_formats import Kind, archived, format_of
@@ -94,7 +95,6 @@ def _first(path: Path, widened: dict[str, Any]) -> pd.DataFrame:
 
 
 def _first_parquet(path: Path) -> pd.DataFrame:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with undamaged(), pq.ParquetFile(path) as file:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool
@@ -15,9 +17,6 @@ from jaxeval.data.nested_columns import arrow_of, is_nested
 from jaxeval.errors import DataError
 from jaxeval.options.boards import MissingGroup
 from jaxeval.wording import counted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: What to do about battles without a value in the column that groups them.
 #: The group of battles without a value, if they get one.
@@ -119,9 +118,6 @@ def told_overlap(columns: Sequence[str], n_battles: int, n_counted: int) -> str:
 
 def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], pd.Series]:
     """(R,) which rows have no list or object; and for each entry (E,) its row and its category."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = arrow_of(column).combine_chunks()
     none = values.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_struct(values.type):
@@ -147,9 +143,6 @@ def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], p
 
 def _flags(values: pa.StructArray, path: str) -> Iterator[tuple[str, pa.Array]]:
     """The fields that are true or false, by the names that lead to them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for field in values.type:
         own = pc.struct_field(values, [field.name])
         if pa.types.is_struct(field.type):

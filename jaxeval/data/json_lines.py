@@ -7,18 +7,16 @@ from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from json import dumps, loads
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import json
 
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken, value_at
 from jaxeval.data.outcomes import NeededColumns
 from jaxeval.errors import DataError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 #: Bytes of a line, at most: 32 MiB.
 MOST_BYTES = 2**25
@@ -235,8 +233,6 @@ def _json_block(
 
     There are ``start`` lines before the first of these.
     """
-    import pyarrow as pa
-
     # Arrow adds the columns that its schema names, so only those that are there may be named.
     there = [name for name in text if b'"%b"' % name.encode() in block]
     try:
@@ -256,9 +252,6 @@ def _json_block(
 
 def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
     """A table of lines; columns of ``text`` hold strings, even if they look like dates."""
-    import pyarrow as pa
-    from pyarrow import json
-
     schema = pa.schema([(name, pa.string()) for name in text])
     parse = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     try:
@@ -270,8 +263,6 @@ def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
 
 
 def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[pa.Table, list[str], list[str]]:
-    import pyarrow as pa
-
     rows, numbers = [], []
     for number, line in enumerate(block.split(b"\n"), start=start + 1):
         if not line.strip():

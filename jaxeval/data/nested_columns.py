@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from jaxeval.data.columns import frame_of
 from jaxeval.errors import DataError
 from jaxeval.wording import did_you_mean, named
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _MOST_FIELDS = 12
 _NESTED = (Mapping, list, tuple, set, frozenset, np.ndarray)
@@ -21,8 +20,6 @@ _NESTED = (Mapping, list, tuple, set, frozenset, np.ndarray)
 
 def field_names(kind: Any) -> list[str]:
     """Paths of all fields within the columns of a schema, or within the fields of a struct."""
-    import pyarrow as pa
-
     structs = [field for field in kind if pa.types.is_struct(field.type)]
     return [f"{field.name}.{name}" for field in structs for name in _names(field.type)]
 
@@ -36,8 +33,6 @@ def keys_of(kind: Any, name: str) -> list[str]:
 
     A column or a field whose own name holds a dot comes before the path.
     """
-    import pyarrow as pa
-
     if name in [field.name for field in kind]:
         return [name]
     for field in kind:
@@ -50,9 +45,6 @@ def keys_of(kind: Any, name: str) -> list[str]:
 
 def taken(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Columns of a table, and fields within them, in that order."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if all(name in table.column_names for name in names):
         return table.select(names)
     columns = {}
@@ -98,8 +90,6 @@ def value_at(row: Mapping[str, Any], name: str) -> Any:
 
 def is_nested(column: pd.Series) -> bool:
     """Whether a column holds objects or lists."""
-    import pyarrow as pa
-
     if isinstance(column.dtype, pd.ArrowDtype):
         return bool(pa.types.is_nested(column.dtype.pyarrow_dtype))
     if column.dtype != object:
@@ -113,8 +103,6 @@ def arrow_of(column: pd.Series) -> pa.ChunkedArray:
     Raises:
         DataError: its values are of several types.
     """
-    import pyarrow as pa
-
     name = column.name
     try:
         if not isinstance(column.dtype, pd.ArrowDtype):
@@ -138,9 +126,6 @@ def within(frame: pd.DataFrame, name: str) -> pd.Series | None:
     Raises:
         DataError: the column has no such field.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     fields: list[str] = []
     for k, column in enumerate(frame.columns):
         if not (isinstance(column, str) and name.startswith(f"{column}.") and is_nested(frame.iloc[:, k])):

@@ -12,9 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from jaxeval.arrays import Int
 from jaxeval.data.columns import plain
@@ -26,9 +27,6 @@ from jaxeval.data.table_files import STATE_KEY, undamaged
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
 from jaxeval.wording import Noun, said_noun
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _FORMAT, _VERSION = "jaxeval battles", 1
 _SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_zero_weight", "n_empty_rows", "n_opposed",
@@ -153,7 +151,6 @@ def digest_of(path: Path) -> str:
 
 def is_saved(path: Path) -> bool:
     """Whether a local file holds battles that jaxeval saved."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
@@ -220,8 +217,6 @@ def arrow_table(columns: Mapping[str, Any], count: Int, count_name: str) -> pa.T
     Raises:
         DataError: a column, or a model's name, is of a type that cannot be saved.
     """
-    import pyarrow as pa
-
     arrays = {}
     for name, values in columns.items():
         models = isinstance(values, tuple)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import csv
 
 from jaxeval.data.columns import frame_of, numeric_but_for_gaps, renames
 from jaxeval.data.file_formats import FileFormat, Kind, archived, folder_of_copies, format_of, opened
@@ -30,9 +32,6 @@ from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyarrow import csv
-
     from jaxeval.execution.progress import Advance
 
 
@@ -58,8 +57,6 @@ def read_whole_table(name: FileName, text: Sequence[str]) -> pa.Table:
         DataError: the file cannot be read as a table.
         FileNotFoundError: there is no such file.
     """
-    import pyarrow as pa
-
     path = local_file(name)
 
     def whole(widened: dict[str, Any]) -> pa.Table:
@@ -164,7 +161,6 @@ def head_names(name: FileName) -> list[str]:
 
 def head_columns(name: FileName) -> tuple[list[str], list[str]]:
     """`head_names`, and the paths of the fields within those columns."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = local_file(name)
@@ -192,8 +188,6 @@ def head_columns(name: FileName) -> tuple[list[str], list[str]]:
 @contextmanager
 def undamaged(found: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iterator[None]:
     """Turn the errors of Arrow about damaged Parquet into one that says what to do."""
-    import pyarrow as pa
-
     try:
         yield
     except (DataError, FileNotFoundError):
@@ -205,8 +199,6 @@ def undamaged(found: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iter
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
     """Turn the errors of Arrow about a file into one that says what to do."""
-    import pyarrow as pa
-
     try:
         yield
     except FileNotFoundError:
@@ -229,7 +221,6 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.Table]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(path)
@@ -260,14 +251,10 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
 
 def _delimited(form: FileFormat) -> csv.ParseOptions:
     """How values are separated."""
-    from pyarrow import csv
-
     return csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
 
 
 def _arrow(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
     with pa.memory_map(str(path)) as source:
         file = pa.ipc.open_file(source)
         columns, size = needed.choose(file.schema.names, field_names(file.schema)), path.stat().st_size
@@ -281,8 +268,6 @@ def _arrow(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.T
 
 def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
     """The only sheet of a file."""
-    import pyarrow as pa
-
     dtype = dict.fromkeys(text, str)
     try:
         with pd.ExcelFile(path, engine="openpyxl") as book:
@@ -322,8 +307,6 @@ def _preflib(path: Path, form: FileFormat, needed: NeededColumns) -> pa.Table:
     Alternatives have names in lines as "# ALTERNATIVE NAME 1: a"; a line such as "3: 1,{2,4}" is of three rankings. In
     files of before, the lines are their number, "1,a" for each, the numbers of rankings, and "3,1,{2,4}".
     """
-    import pyarrow as pa
-
     with opened(path, form.compression)[0] as file:
         lines = [line.strip() for line in file.read().decode("utf-8-sig", "replace").splitlines() if line.strip()]
     names = {m[1]: m[2] for line in lines if (m := re.match(r"# ALTERNATIVE NAME (\d+):\s*(.*)", line))}
@@ -347,9 +330,6 @@ def _preflib(path: Path, form: FileFormat, needed: NeededColumns) -> pa.Table:
 def _csv(
     path: Path, form: FileFormat, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any]
 ) -> Iterator[tuple[pa.Table, int]]:
-    import pyarrow as pa
-    from pyarrow import csv
-
     names = _csv_names(path, form)
     padded = widened.get(_PADDED)
     if padded is not None:
@@ -393,9 +373,6 @@ def _csv(
 
 def _csv_names(path: Path, form: FileFormat) -> list[str]:
     """Names of the columns, also where rows end early."""
-    import pyarrow as pa
-    from pyarrow import csv
-
     skip = csv.ReadOptions(skip_rows=form.skipped)
     try:
         with opened(path, form.compression)[0] as file, csv.open_csv(file, skip, _delimited(form)) as reader:
@@ -450,16 +427,12 @@ def told_of(path: Path) -> list[str]:
 
 def _ladder() -> list[Any]:
     """Types of a CSV column in the order in which Arrow tries them."""
-    import pyarrow as pa
-
     times = pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns")
     return [pa.null(), pa.int64(), pa.bool_(), *times, pa.float64(), pa.string()]
 
 
 def _inexact(table: pa.Table) -> list[str]:
     """Columns with doubles that may stand for several whole numbers: IDs of people, for instance."""
-    import pyarrow as pa
-
     found = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if column.type == pa.float64():
@@ -491,6 +464,4 @@ def _json(
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of that type holds strings, plain ones."""
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
