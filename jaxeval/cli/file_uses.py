@@ -11,6 +11,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.capability.columns import USUAL
+from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded
 from jaxeval.data.file_heads import HEAD_ROWS, Head
@@ -36,7 +37,9 @@ from jaxeval.data.found_columns import (
 from jaxeval.data.judged_answers import DEFAULT_LABEL, JudgedAnswers
 from jaxeval.data.labels import spoken_label
 from jaxeval.data.outcomes import COUNT_COLUMNS
+from jaxeval.data.plain_labels import plain_labels
 from jaxeval.data.published_formats import format_of_names
+from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
     ROLES,
     SCORES,
@@ -383,8 +386,6 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
 
 def _labels(frame: pd.DataFrame) -> Iterator[Use]:
     """Labels of judges and people without pairs of models, found as the command finds them."""
-    from jaxeval.data.plain_labels import plain_labels
-
     if {"modela", "modelb"} <= {folded(name) for name in frame} or usual_column(frame, None, "output") is not None:
         return
     for options, coding in (((), None), (("--labels", ONE_TWO), ONE_TWO_LABELS)):
@@ -399,8 +400,6 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
 
 def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
     """Verdicts of models against a reference."""
-    from jaxeval.data.anchored_verdicts import AnchoredVerdicts
-
     if sides_of(frame) and _votes_there(frame):
         return
     if {"wins", "losses"} <= {*frame} and "verdict" not in frame:
@@ -425,8 +424,6 @@ def _votes_there(frame: pd.DataFrame) -> bool:
 
 
 def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
-    from jaxeval.data.rankings import Rankings
-
     rank = usual_column(frame, None, "rank")
     items, rankings = guessed_columns(frame, "ranked"), guessed_columns(frame, "ranking")
     for item, ids in [(x, y) for x in items for y in rankings if x != y] if rank is not None else []:
