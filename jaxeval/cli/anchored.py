@@ -11,6 +11,7 @@ import click
 from jaxeval import plots
 from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, present
+from jaxeval.errors import DataError
 from jaxeval.options.boards import ResponseOptions
 from jaxeval.options.columns import AnchoredReading, VoteReading
 from jaxeval.options.field import Options, again, option
@@ -145,8 +146,6 @@ def anchored(
 
 def _holds_counts(file: str, names: Sequence[str], verdict: str | None) -> bool:
     """Whether the file has counts; a column of verdicts beside them must be asked for."""
-    from jaxeval.errors import DataError
-
     counts = {"wins", "losses"} <= set(names)
     if counts and verdict is None and "verdict" in names:
         raise DataError(
@@ -162,7 +161,6 @@ def _read_counts(
     """A table of counts, its columns of roles under their own names."""
     from jaxeval.data.columns import require_column
     from jaxeval.data.table_files import naming
-    from jaxeval.errors import DataError
 
     named = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
     rows_only = [f"--{name}" for name in ("item", "run", "reference") if columns[name]]
@@ -193,8 +191,6 @@ def _figures(
     tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: JudgeScreen | None
 ) -> tuple[dict[str, Figure], list[str]]:
     """Figures by name, and sentences about those that cannot be drawn."""
-    from jaxeval.errors import DataError
-
     figures, warnings = {}, []
     if "model" in scores:
         figures["scores"] = plots.plot_anchored(scores, None if screen is None else screen.strong)

@@ -16,12 +16,14 @@ from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.reading import BoardReading, Reading
 from jaxeval.cli.terminal import tell
+from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName
+from jaxeval.errors import DataError
 from jaxeval.options.boards import Gauge, GroupOption, PairOptions, RankOptions, ResponseOptions, ScaleOptions
 from jaxeval.options.columns import Labels
 from jaxeval.options.field import COLUMNS, FIT, GROUPS, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
-from jaxeval.wording import common_noun
+from jaxeval.wording import common_noun, did_you_mean, named
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -86,7 +88,6 @@ def compare_boards(
     option says which: --by and --slices, --where-a and --where-b, --winner-b or --target-b, --features-b or --style-b.
     """
     from jaxeval.data.features import arena_style, arena_style_columns
-    from jaxeval.data.file_lists import files_of
     from jaxeval.data.shared_votes import columns_for_votes
     from jaxeval.data.table_files import head_names
     from jaxeval.ratings.compare_boards import compare_boards as compared
@@ -210,10 +211,8 @@ def _slices(battles: Battles, by: str, pair: tuple[str, str], missing: Any, aske
     """Two groups of ``by`` compared, with the draws that `leaderboard` has of them."""
     import numpy as np
 
-    from jaxeval.errors import DataError
     from jaxeval.ratings.bootstrap import bootstrap
     from jaxeval.ratings.compare_boards import compare_boards as compared
-    from jaxeval.wording import did_you_mean, named
 
     found = battles.members(by, missing)
     groups, values = list(map(str, found.groups)), found.groups

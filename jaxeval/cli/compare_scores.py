@@ -16,6 +16,7 @@ from jaxeval.cli.next_battles import GoalOptions, VotePlan
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model, tell
+from jaxeval.data.remote_names import is_remote
 from jaxeval.options.columns import Bounds, ItemScoreColumns, Names, Pair, RandomFacets
 from jaxeval.options.field import Options, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
@@ -135,8 +136,6 @@ def _row(found: ScoreComparison) -> pd.DataFrame:
 
 
 def _is_path(name: str) -> bool:
-    from jaxeval.data.remote_names import is_remote
-
     return is_remote(name) or Path(name).exists()
 
 

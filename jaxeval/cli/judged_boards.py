@@ -11,6 +11,7 @@ import click
 from jaxeval.cli.board_options import boards_by
 from jaxeval.cli.reading import Reading
 from jaxeval.cli.terminal import complain
+from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.options.boards import SliceOptions
 from jaxeval.options.columns import CallReading, File
@@ -131,7 +132,6 @@ class PanelReading(CallReading):
         Raises:
             click.UsageError: options of another form of files.
         """
-        from jaxeval.data.file_lists import files_of
         from jaxeval.data.panel_verdicts import PanelColumns, panel_battles
         from jaxeval.data.roles import ORDERS, SCORES
         from jaxeval.data.table_files import head_names

@@ -12,6 +12,7 @@ from jaxeval.cli.board_options import refuse_beside
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.columns import CallReading
 from jaxeval.options.field import COLUMNS, INTERVALS, Options, again, option
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,6 @@ class Labels(Options):
         """The corrected scores, and what was read."""
         from jaxeval.accuracy.judge_accuracy import judge_accuracy
         from jaxeval.data.score_files import read_judged_scores
-        from jaxeval.wording import counted
 
         assert self.human is not None
         answers = read_judged_scores(
@@ -128,7 +128,6 @@ def warnings_of(accuracy: JudgeAccuracy, estimator: str) -> list[str]:
     """What is to be said of scores by an estimator."""
     from jaxeval.accuracy.belief import SPOKEN, why_none
     from jaxeval.accuracy.cautions import model_cautions
-    from jaxeval.wording import counted
 
     texts = [own.text for own in model_cautions(accuracy) if own.kind in _TOLD]
     marked = accuracy.table["believe"] & (accuracy.table["estimator"] != estimator)

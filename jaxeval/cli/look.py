@@ -13,13 +13,14 @@ import click
 
 from jaxeval.cli.command_table import ROWS
 from jaxeval.cli.terminal import print_bytes
+from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import FileName, base_name, is_remote
+from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, did_you_mean, named, visible, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.cli.file_uses import Use
     from jaxeval.data.file_heads import Head
-    from jaxeval.errors import DataError
 
 _MOST = 12  # columns to name
 _PLACES = {"NEW_FILE", "OTHER_FILE", "LABELLED_FILE", "VOTES_FILE", "VERDICTS_FILE"}  # of further files in a line
@@ -76,7 +77,6 @@ def look(files: tuple[FileName, ...]) -> None:
     """Look at FILE and say which commands fit it, with the lines to type."""
     from jaxeval.cli.file_uses import nothing_in, uses_of
     from jaxeval.data.file_heads import read_head
-    from jaxeval.data.file_lists import names_of
     from jaxeval.data.lm_eval_files import telling_file
 
     read = names_of(files)
@@ -181,9 +181,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
     """
     from jaxeval.cli.file_uses import uses_of
     from jaxeval.data.file_heads import read_head
-    from jaxeval.data.file_lists import names_of
     from jaxeval.data.lm_eval_files import telling_file
-    from jaxeval.errors import ColumnError
 
     given = ctx.params.get("files") or [ctx.params.get("file")]
     files = [name for name in given if name is not None and str(name) != "-"]

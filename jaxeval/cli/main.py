@@ -38,6 +38,7 @@ from jaxeval.cli.scores import scores
 from jaxeval.cli.simulate import simulate
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
+from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_files import remove_copies
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import PairOptions, RankOptions, ScaleOptions, SliceOptions, VoteFitOptions
@@ -165,7 +166,6 @@ def leaderboard(
     """
     from jaxeval.cli.state import State as StateFile
     from jaxeval.data.features import arena_style, arena_style_columns
-    from jaxeval.data.file_lists import files_of
     from jaxeval.data.table_files import head_names
     from jaxeval.execution.processes import n_sharing
 

@@ -12,6 +12,7 @@ import click
 from jaxeval.cli.kinds import ENDINGS, STDOUT
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, tell
+from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.options.field import SHOWN, Options, option
@@ -81,8 +82,6 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[FileName]
 
     Inputs are files, folders and patterns; those on other machines cannot be written.
     """
-    from jaxeval.data.file_lists import names_of
-
     local = [name for name in inputs if not is_remote(name)]
     taken = {Path(path).resolve(): "to read" for path in names_of(local)} if local else {}
     for flag, path in outputs.items():

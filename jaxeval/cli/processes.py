@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.terminal import tell
+from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import FileName, base_name
 
 if TYPE_CHECKING:
@@ -150,7 +151,6 @@ def gather_files(paths: Sequence[FileName], read: Callable[[list[FileName]], Bat
     import jax
 
     from jaxeval.data.counted_battles import gather_battles
-    from jaxeval.data.file_lists import names_of
     from jaxeval.execution.processes import check_alike
 
     files = names_of(paths)

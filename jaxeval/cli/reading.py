@@ -12,6 +12,7 @@ import click
 
 from jaxeval.cli.fronts import Costs
 from jaxeval.cli.terminal import complain, named_model, tell
+from jaxeval.data.file_lists import local_file, names_of
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.options.boards import MissingGroup, SliceOptions
@@ -96,7 +97,6 @@ class Reading(Competitor, VoteReading):
             DataError: they do not say it, or not surely.
         """
         from jaxeval.data.columns import folded, without_blanks
-        from jaxeval.data.file_lists import names_of
         from jaxeval.data.published_formats import format_of_names
         from jaxeval.data.table_files import head_names, naming
 
@@ -105,7 +105,6 @@ class Reading(Competitor, VoteReading):
             return {}
         from jaxeval.cli.file_uses import with_blanks
         from jaxeval.data.file_heads import read_head
-        from jaxeval.data.file_lists import local_file
         from jaxeval.data.form_votes import about_questions, blind_questions
         from jaxeval.data.found_columns import arguments_of, found_votes
 

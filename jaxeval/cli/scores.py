@@ -20,6 +20,7 @@ from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions
 from jaxeval.options.field import again, option
 from jaxeval.options.resampling import ResamplingOptions
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -233,8 +234,6 @@ def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int |
 
 def what_was_read(given: ItemScores) -> str:
     """How much there is of everything, in words."""
-    from jaxeval.wording import counted
-
     parts = [counted(len(given.models), "model"), counted(len(given.items), "item")]
     if given.benchmark is not None:
         parts.append(counted(len(given.benchmark.names), "benchmark"))

@@ -15,6 +15,7 @@ from jaxeval.cli.kinds import SIMULATED
 from jaxeval.cli.outputs import Outputs, check_outputs, keep_quiet
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
+from jaxeval.execution.atomic_write import whole_file
 from jaxeval.lazy_names import lazy_module
 from jaxeval.options.columns import File
 from jaxeval.options.field import SHOWN, Options, again, option
@@ -216,7 +217,6 @@ def _votes_on(pairs: FileName, size: Size) -> pd.DataFrame:
 
 
 def _write(table: pd.DataFrame, path: Path) -> None:
-    from jaxeval.execution.atomic_write import whole_file
     from jaxeval.show.files import write_table
 
     if path.suffix.lower() != ".jsonl":
