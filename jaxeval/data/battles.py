@@ -343,7 +343,15 @@ class Battles(Shown):
 
     def head(self, n: int = 5) -> pd.DataFrame:
         """The first ``n`` rows of `to_pandas`."""
-        return self._first(n)
+        data: dict[str, Any] = {
+            "model_a": self.models[self.model_a[:n]],
+            "model_b": self.models[self.model_b[:n]],
+            "target": self.target[:n],
+        }
+        data |= {name: x[:n] for name in ("weight", "count") if (x := getattr(self, name)) is not None}
+        rest = self.columns[:n] if self.kept is None else self.columns.iloc[self.kept[:n]]
+        rest = rest.rename(columns={name: f"{name}_" for name in data if name in rest})  # of the input
+        return pd.concat([pd.DataFrame(data), rest.reset_index(drop=True)], axis=1)
 
     def __len__(self) -> int:
         return self.n_battles
@@ -374,19 +382,7 @@ class Battles(Shown):
         Where no equal battles are merged, there is one row per battle and no column ``count``. To read a table that has
         them, name these columns to `from_pandas` or `read_battles`: ``count="count"``, ``weight="weight"``.
         """
-        return self._first(self.n_rows)
-
-    def _first(self, n: int) -> pd.DataFrame:
-        """The first ``n`` rows."""
-        data: dict[str, Any] = {
-            "model_a": self.models[self.model_a[:n]],
-            "model_b": self.models[self.model_b[:n]],
-            "target": self.target[:n],
-        }
-        data |= {name: x[:n] for name in ("weight", "count") if (x := getattr(self, name)) is not None}
-        rest = self.columns[:n] if self.kept is None else self.columns.iloc[self.kept[:n]]
-        rest = rest.rename(columns={name: f"{name}_" for name in data if name in rest})  # of the input
-        return pd.concat([pd.DataFrame(data), rest.reset_index(drop=True)], axis=1)
+        return self.head(self.n_rows)
 
     def _meeting(self, where: str | Callable[[pd.DataFrame], Any] | NDArray[Any]) -> Bool:
         """(R,) which rows meet a condition."""

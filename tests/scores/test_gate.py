@@ -10,7 +10,7 @@ from command_line import run, said
 from scipy import stats
 
 import jaxeval
-from jaxeval.cli.gates import COULD_NOT_RUN
+from jaxeval.cli.compare_scores import COULD_NOT_RUN
 from jaxeval.errors import DataError
 from jaxeval.statistics.paired import p_above
 
