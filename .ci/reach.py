@@ -45,7 +45,7 @@ _IMPORT = re.compile(r"(?:^|[\n;]) *(?:from +(\w+) +import\b|import +([\w, ]+))"
 _BENCHMARKS = r"""["'/]benchmarks["'/]"""
 #: Words that name other files, and these files.
 _BESIDE = {
-    "docs|README|pages": ["docs/**/*.md", "docs/jobs/*", "README.md"],
+    "docs|README|pages": ["docs/**/*.md", "docs/jobs/*", "README.md", "examples/*"],
     _BENCHMARKS: ["benchmarks/*.py"],
     "notebooks": ["notebooks/*.ipynb"],
 }

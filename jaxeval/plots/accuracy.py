@@ -180,8 +180,8 @@ def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels:
     for axis, truth in zip(axes, theta, strict=True):
         ratio = variance_ratio(truth, q[:, None], q)
         image = axis.imshow(
-            np.log2(np.clip(ratio, 1 / 8, 8)), origin="lower", extent=(0.5, 1, 0.5, 1), cmap="PiYG_r", vmin=-3, vmax=3,
-            aspect="auto",
+            np.log2(np.clip(ratio, 1 / 8, 8)), origin="lower", extent=(0.5, 1, 0.5, 1), vmin=-3, vmax=3,
+            cmap=style.LESS_IS_BETTER, aspect="auto",
         )  # fmt: skip
         axis.contour(q, q, ratio, levels=[1.0], colors="black", linewidths=1)
         axis.set_title(f"accuracy {truth:g}", loc="left", fontsize=10)
@@ -192,6 +192,14 @@ def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels:
     bar.ax.set_yticklabels(["1/8", "1/2", "1", "2", "8"])
     bar.set_label("variance with judge / without", fontsize=8.5)
     return figure
+
+
+_WORDS = {
+    "theta": "accuracy of the model", "calibration_theta": "share of right answers in the calibration",
+    "delta_j": "J of the judge on model B less that on model A", "j_a": "J of the judge on model A",
+    "q0": "specificity q0", "q1": "sensitivity q1", "m": "labelled answers", "n": "answers",
+    "coverage": "share of intervals that hold the truth", "bias": "mean error of the estimate",
+}  # fmt: skip
 
 
 @figure_of("Simulated study", Takes("the table of a simulated study"))
@@ -207,7 +215,7 @@ def plot_study(
         axis.plot(rows[x], rows[y], "o-", markersize=3.5, color=colour, label=label)
     if level is not None:
         axis.axhline(level, color="black", linewidth=1, linestyle=":")
-    style.finish(axis, x=x.replace("_", " "), y=y.replace("_", " "), legend=True)
+    style.finish(axis, x=_WORDS.get(x, x.replace("_", " ")), y=_WORDS.get(y, y.replace("_", " ")), legend=True)
     return figure
 
 

@@ -14,6 +14,8 @@ from jaxeval.evaluators.resamples import with_evaluator
 from jaxeval.lab.reference_study import ReferenceStudy
 from jaxeval.plots.heat import HeatLook, heat_map
 from jaxeval.plots.style import (
+    ABOUT_A_MIDDLE,
+    AMOUNTS,
     COLOURS,
     GREY,
     FigureLabels,
@@ -85,7 +87,7 @@ def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[FigureLabels]) 
     table = study.by_tier_and_test_tier
     change = 100 * table.pivot_table(index="tier", columns="test_tier", values="relative_change", dropna=False)
     figure, axis = one_axis(1.9 + 1.15 * len(change.columns), 1.3 + 0.75 * len(change))
-    image = axis.imshow(change, cmap="YlOrRd", aspect="auto")
+    image = axis.imshow(change, cmap=AMOUNTS, aspect="auto")
     middle = (np.nanmax(change.to_numpy()) + np.nanmin(change.to_numpy())) / 2 if change.notna().any(axis=None) else 0
     for row in table.itertuples():
         if np.isnan(row.relative_change):
@@ -152,8 +154,8 @@ def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unp
     """
     shown = hide_few_pairs(taus, "tau", few_pairs)
     text = [_cell(row, "tau", f"{row.n_pairs:,} pairs", "+.2f") for row in shown.itertuples()]
-    heads = ["all pairs" if np.isinf(delta) else f"Δ < {delta:g}" for delta in dict.fromkeys(shown["delta"])]
-    return _heat(shown, "tau", heads, text, "RdBu", (-1.0, 1.0), "Kendall's tau-b with gold")
+    heads = ["all pairs" if np.isinf(delta) else f"gap under {delta:g}" for delta in dict.fromkeys(shown["delta"])]
+    return _heat(shown, "tau", heads, text, ABOUT_A_MIDDLE, (-1.0, 1.0), "Kendall's tau-b with gold")
 
 
 @figure_of(
@@ -176,7 +178,7 @@ def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels
     heads = [f"tier {t}\n{low}-{high} %" for t, high, low in zip(tiers, ends[:-1], ends[1:], strict=True)]
     most = shown["rank_change"].max()
     scale = (0.0, most if most > 0 else 1.0)  # NaN is not
-    return _heat(shown, "rank_change", heads, text, "YlOrBr", scale, "mean |rank - gold rank| (places)")
+    return _heat(shown, "rank_change", heads, text, AMOUNTS, scale, "mean |rank - gold rank| (places)")
 
 
 @figure_of(

@@ -16,8 +16,11 @@ from jaxeval.checks import check_choice
 from jaxeval.data.battles import Battles
 from jaxeval.plots.leaderboard import LEADERBOARD
 from jaxeval.plots.style import (
+    ABOUT_A_MIDDLE,
+    AMOUNTS,
     COLOURS,
     GREY,
+    LESS_IS_BETTER,
     FigureLabels,
     Takes,
     figure_of,
@@ -115,7 +118,9 @@ def plot_win_probability(
     shown = table.iloc[: top or None, : top or None].to_numpy(float, copy=True)
     np.fill_diagonal(shown, np.nan)
     names = [joint_name(name) for name in table.index[: len(shown)]]
-    look = HeatLook("RdBu", (0.0, 1.0), SQUARE, meaning, below=hidden_text(len(table), len(names)), upright=True)
+    far = max(0.1, float(np.nanmax(np.abs(shown - 0.5), initial=0.0)))  # the colours are those of the values
+    ends = (0.5 - far, 0.5 + far)
+    look = HeatLook(ABOUT_A_MIDDLE, ends, SQUARE, meaning, below=hidden_text(len(table), len(names)), upright=True)
     return heat_map(shown, _whole(100 * shown), names, names, look)
 
 
@@ -152,8 +157,9 @@ def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpa
     counts += counts.T
     met = np.where(counts > 0, counts, np.nan)
     names = [joint_name(name) for name in battles.models[shown]]
-    ends = (1.0, max(2.0, counts.max(initial=0)))
-    look = HeatLook("YlGnBu", ends, SQUARE, "battles", below=hidden_text(m, len(names)), upright=True, log=True)
+    least = float(np.nanmin(met, initial=np.inf)) if (counts > 0).any() else 1.0
+    ends = (least, max(least + 1.0, counts.max(initial=0)))
+    look = HeatLook(AMOUNTS, ends, SQUARE, "battles", below=hidden_text(m, len(names)), upright=True, log=True)
     text = _texts(met, lambda n: "" if np.isnan(n) else _short_count(n))
     return heat_map(met, text, names, names, look)
 
@@ -179,7 +185,7 @@ def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[
     names = [joint_name(name) for name in order[: len(rows)]]
     ranks = [str(k + 1) for k in range(rows.shape[1])]
     hidden = hidden_text(len(order), len(names))
-    look = HeatLook("Blues", (0.0, 1.0), SQUARE, "rank; % of the draws", below=hidden)
+    look = HeatLook(AMOUNTS, (0.0, 1.0), SQUARE, "rank; % of the draws", below=hidden)
     return heat_map(shown, _whole(100 * shown), names, ranks, look)
 
 
@@ -218,7 +224,7 @@ def plot_slices(
     mean = np.where(known.any(1), np.nansum(share, 1) / np.maximum(known.sum(1), 1), np.inf)
     order = np.argsort(mean, kind="stable")[: top or len(names)]
     look = HeatLook(
-        "RdYlGn_r", (0.0, 1.0), (max(0.55, 0.075 * max(map(len, map(joint_name, slices)))), 0.21),
+        LESS_IS_BETTER, (0.0, 1.0), (max(0.55, 0.075 * max(map(len, map(joint_name, slices)))), 0.21),
         f"{value}; coloured by the rank within the slice", below=hidden_text(len(names), len(order)),
     )  # fmt: skip
     text = _whole(np.where(known, ranking, np.nan)[order])
@@ -315,6 +321,6 @@ def plot_pair_residuals(pairs: pd.DataFrame, top: int | None = _MOST_PAIRS, **la
     end = max(3.0, float(np.nanmax(np.abs(z), initial=0.0)))
     names = [joint_name(name) for name in chosen]
     below = hidden_text(len(size), len(names))
-    look = HeatLook("RdBu", (-end, end), SQUARE, "standard errors above expectation", below=below, upright=True)
+    look = HeatLook(ABOUT_A_MIDDLE, (-end, end), SQUARE, "standard errors above expectation", below=below, upright=True)
     text = np.array([["" if np.isnan(x) else str(round(x)) for x in row] for row in z], object).reshape(z.shape)
     return heat_map(z, text, names, names, look)

@@ -32,7 +32,9 @@ _DRAWS = Takes("Draws, as results hand them out as joint", kinds=(Draws,))
 def plot_leaderboard(
     table: pd.DataFrame, top: int | None = 40, panels: int | None = 12, **labels: Unpack[FigureLabels]
 ) -> Figure:
-    """Draw ratings with their intervals, best on top, tiers shaded; one panel per category.
+    """Draw ratings with their intervals, best on top, tiers shaded.
+
+    Categories are panels with the same models in one order, that of the mean rank, and their ranks at the right.
 
     Args:
         table: as `leaderboard` returns it, or the table of a `MergedBoard`; models without a rank (no finite rating,
@@ -44,14 +46,21 @@ def plot_leaderboard(
     if "category" in table:
         groups = list(table.groupby("category", sort=False))
         votes = [block["vote_count"].sum() for _, block in groups]
-        shown = np.argsort(votes)[::-1][: panels or len(groups)]
-        left_out = len(groups) - len(shown)
-        groups = [groups[k] for k in np.sort(shown)]
-    blocks = [(name, block[block["rank"].notna()].head(top or len(block)), block) for name, block in groups]
+        most = np.argsort(votes)[::-1][: panels or len(groups)]
+        left_out = len(groups) - len(most)
+        groups = [groups[k] for k in np.sort(most)]
+    several = len(groups) > 1
+    ranked = pd.concat([block[block["rank"].notna()] for _, block in groups])
+    order = ranked.groupby("model", sort=False)["rank"].mean().sort_values(kind="stable").index[:top]
+    blocks = [
+        (name, _rows(block, order) if several else _rows(block).head(top or len(block)), block)
+        for name, block in groups
+    ]
     rows = max(max(len(shown) for _, shown, _ in blocks), 1)
     n_rows = -(-len(blocks) // _PANELS_A_ROW)
     n_columns = -(-len(blocks) // n_rows)
-    figure = Figure(figsize=(0.6 + 6.2 * n_columns, n_rows * (1.5 + 0.21 * rows)), layout="constrained")
+    width = 6.8 if n_columns == 1 else 3.0 + 2.8 * n_columns
+    figure = Figure(figsize=(width, n_rows * (1.5 + 0.21 * rows)), layout="constrained")
     if "category" in table and left_out:
         figure.suptitle(
             f"The {counted(len(groups), 'category', 'categories')} with the most votes; "
@@ -64,28 +73,48 @@ def plot_leaderboard(
     settings, (one, many) = table.attrs.get("settings", {}), rated(table)
     level = settings.get("level")
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
-        few = shown["preliminary"] | (shown["degenerate_share"] > 0)
-        names = [f"{rank}  {shown_name(name)}" for rank, name in zip(shown["rank"], shown["model"], strict=True)]
+        few = (shown["preliminary"] | (shown["degenerate_share"] > 0)).to_numpy(bool)
+        names = [shown_name(own) if several else f"{rank}  {shown_name(own)}" for rank, own in _ranks(shown)]
         columns = shown[["rating", "lower", "upper"]]
         colours = np.where(few, MUTED, COLOUR)
         if "rests_on" in shown:  # of a merged board
             colours = np.where(shown["rests_on"] == "judge", JUDGE_ALONE, colours)
-        draw_intervals(axis, names, columns, shown["tier"], colours, f"no {one} takes a rank")
+        tier = shown["tier"].mask(shown["tier"].notna()) if several else shown["tier"]
+        draw_intervals(axis, names, columns, tier, colours, f"no {one} takes a rank")
+        if several:
+            if not axis.get_subplotspec().is_first_col():
+                axis.set_yticklabels([])
+            for place, (rank, _) in enumerate(_ranks(shown)):
+                at = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
+                axis.annotate("" if pd.isna(rank) else str(rank), (1.09, place), fontsize=7, color=MUTED, **at)
         axis.set_title(
             "" if name is None else shown_name(name), loc="left", fontsize=11, weight="bold", parse_math=False
         )
         label = "Rating (Elo)" if level is None else f"Rating (Elo) with {100 * level:g}% interval"
-        notes = ["bands: tiers that the data separate"]
+        notes = ["at the right: ranks"] if several else ["bands: tiers that the data separate"]
         if "expected_score_rating" in table:
             notes.insert(0, "ratings of a tie model, whose scale is not that of expected scores")
         if (colours == MUTED).any():
             notes.append("grey: few votes")
         if (colours == JUDGE_ALONE).any():
             notes.append("red: from a judge's scores alone")
-        if len(shown) < len(block):
-            notes.append(f"{counted(len(block) - len(shown), f'more {one}', f'more {many}')} not shown")
-        axis.set_xlabel(f"{label}\n{'; '.join(notes)}", fontsize=8.5)
+        if (hidden := len(block) - int(shown["rank"].notna().sum())) > 0:
+            notes.append(f"{counted(hidden, f'more {one}', f'more {many}')} not shown")
+        axis.set_xlabel("\n".join([label, *notes] if several else [label, "; ".join(notes)]), fontsize=8.5)
     return figure
+
+
+def _rows(block: pd.DataFrame, order: pd.Index | None = None) -> pd.DataFrame:
+    """Return the ranked rows of a board, as they stand or in an order of models, where others are empty."""
+    ranked = block[block["rank"].notna()]
+    if order is None:
+        return ranked
+    flags = {"preliminary": False, "degenerate_share": 0.0}
+    return ranked.set_index("model").reindex(order).fillna(flags).reset_index()
+
+
+def _ranks(shown: pd.DataFrame) -> list[tuple[Any, Any]]:
+    return list(zip(shown["rank"], shown["model"], strict=True))
 
 
 def save_leaderboard(table: pd.DataFrame, path: str | Path, top: int | None = None) -> None:

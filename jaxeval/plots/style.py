@@ -25,6 +25,8 @@ from jaxeval.wording import counted, named, shortened, visible, visible_line
 GREY = "#8a8f98"
 #: Colours of lines that stand side by side.
 COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", GREY)
+#: Colour maps of all heat maps: of amounts, and of values about a middle, with blue for the better side.
+AMOUNTS, ABOUT_A_MIDDLE, LESS_IS_BETTER = "Blues", "RdBu", "RdBu_r"
 _LONGEST_NAME = 40
 _LONGEST_TITLE = 160
 F = TypeVar("F", bound=Callable[..., Figure])
