@@ -18,7 +18,8 @@ def words(figure):
 def test_taus_with_their_pairs(table):
     figure = plot_tau_delta(table)
     axis = figure.axes[0]
-    assert [t.get_text() for t in axis.get_xticklabels()] == ["gap under 1.5", "gap under 3", "gap under 6", "all pairs"]
+    labels = [t.get_text() for t in axis.get_xticklabels()]
+    assert labels == ["gap under 1.5", "gap under 3", "gap under 6", "all pairs"]
     assert [t.get_text() for t in axis.get_yticklabels()] == ["x", "y"]
     few = table["n_pairs"] < 15
     drawn = np.ma.getmaskarray(axis.images[0].get_array())
