@@ -104,7 +104,10 @@ def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bo
             chosen = duckdb.SQLExpression(condition).alias("meets"), duckdb.ColumnExpression(_ROW)
             found = connection.from_arrow(table).project(*chosen).fetchnumpy()
         except duckdb.Error as error:
-            raise DataError(f"condition {condition!r}: {str(error).splitlines()[0]}") from error
+            said = str(error).splitlines()[0]
+            if "GROUP BY" in said:
+                said = "it is about all rows together, as count(*) is: compare the columns of one row, or use OVER"
+            raise DataError(f"condition {condition!r}: {said}") from error
     values, rows = found["meets"], np.asarray(found[_ROW])
     if values.dtype != bool:
         raise DataError(

@@ -29,9 +29,15 @@ from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted, named
 
+#: With fewer verdicts a parameter, verdicts are `moderated`.
+ENOUGH_VERDICTS = 100
 # An eigenvalue of the design's correlations under this belongs to a direction about which verdicts say nothing.
 _UNSEEN = 1e-9
 
+FEW_VERDICTS = (
+    f"fewer than {ENOUGH_VERDICTS} verdicts a parameter: verdicts are moved towards a half, as if each parameter "
+    "brought one more, a half to either side"
+)
 NO_VERDICTS = "no verdicts between rated models"
 ONE_SIDE = "all verdicts for one side: no finite side bias; left out"
 ONE_CONTEST = "too few different pairs to tell discrimination from side bias; left out"
@@ -199,6 +205,8 @@ def fit_panel_board(
     m, k = len(models), len(judges)
     check_square(m + 2 * k, MOST_INVERTED, "the information of a panel", "the verdicts on the models that you compare")
     n, points = cells.pair_sums()
+    given, cells = cells, moderated(cells, m + k * (1 + side_bias) - 2) if options.ridge == 0 else cells
+    moderate = cells.pair_sums()[1]
     status = np.full(k, "", object)
     while True:
         kept = status == ""
@@ -223,13 +231,13 @@ def fit_panel_board(
             panel = Panel(np.zeros(m), np.zeros(k), np.zeros(k))
             end = Solution(*(as_leaf(x, np.float64) for x in (panel.theta, Status.CONVERGED, 0, 0)))
             break
-        end, panel = _fitted(cells, np.where(used, n, 0.0), np.where(used, points, 0.0), moves, m, options)
+        end, panel = _fitted(cells, np.where(used, n, 0.0), np.where(used, moderate, 0.0), moves, m, options)
         separated = [] if end.status == Status.CONVERGED else _separated(cells, used, n, points, panel, side_bias)
         if not separated or kept.sum() == 1:
             break
         status[separated] = SEPARATED
     end = end._replace(theta=as_leaf(panel.theta, np.float64))
-    board = Board.at(end, models, cells.pooled, connectivity=found, active=active, ridge=options.ridge)
+    board = Board.at(end, models, given.pooled, connectivity=found, active=active, ridge=options.ridge)
     fit = PanelBoard(
         board=board,
         cells=cells,
@@ -239,9 +247,23 @@ def fit_panel_board(
         used=used,
         status=list(status),
         confounded=bool(flags),
-        flags=tuple(flags),
+        flags=tuple(flags) + ((FEW_VERDICTS,) if moves.any() and cells is not given else ()),
     )
     return _in_gauge(fit) if moves.any() else fit
+
+
+def moderated(cells: PanelCells, n_parameters: int) -> PanelCells:
+    """The same verdicts, moved towards a half as if each parameter brought one more verdict, a half to either side.
+
+    Of a few dozen items one judge may follow the ratings without exception, in the data or in every other resample:
+    the maximum of the likelihood is then that judge's order alone, infinitely far apart. Half a verdict a parameter to
+    either side is what Firth's penalty adds in all (DOI 10.1093/biomet/80.1.27); here it is spread evenly. Nothing
+    changes from `ENOUGH_VERDICTS` a parameter on.
+    """
+    n = float(np.sum(cells.count * cells.weight))
+    if n >= ENOUGH_VERDICTS * n_parameters:
+        return cells
+    return replace(cells, target=0.5 + (cells.target - 0.5) * n / (n + n_parameters))
 
 
 def _in_gauge(fit: PanelBoard) -> PanelBoard:

@@ -18,6 +18,7 @@ from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Status
+from jaxeval.options.boards import BoardInterval
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
@@ -27,7 +28,7 @@ from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted, named, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.options.arguments import FitJudgePanelArguments
@@ -150,6 +151,17 @@ class JudgePanel(Bootstrap):
         """(M,) Elo: a difference d means odds of 10^(d / 400) with a judge of discrimination 1."""
         return self.fit.ratings
 
+    def first_sentence(
+        self, level: float = 0.95, *, kind: BoardInterval | None = None, min_battles: int | None = None
+    ) -> str:
+        """As in `Bootstrap`, and by which judges a difference of 400 means odds of 10 to 1."""
+        said = super().first_sentence(level, kind=kind, min_battles=min_battles)
+        if not np.isfinite(self.ratings).any() or not (self.fit.converged or self.ranked(min_battles).any()):
+            return said
+        judges = [visible_line(name) for name in self.fit.discriminations.dropna().index]
+        by = f"a typical judge of {named(judges)}" if len(judges) > 1 else judges[0]
+        return f"{said}; 400 more are odds of 10 to 1 by {by}"
+
     @cached_property
     def _in_gauge(self) -> Draws:
         return replace(super()._in_gauge, bias_corrected=True)
@@ -243,7 +255,9 @@ def fit_judge_panel(
     All are estimated together by maximum likelihood: the more a judge agrees with what the panel says, the more the
     judge counts. The scale: the root mean square of the discriminations of all judges, weighted by their verdicts, is
     1, and ratings are those by such a judge. Few verdicts spread ratings and sharpen judges beyond the truth, and draws
-    once more, so that percentiles of draws are bias-corrected (`Draws.bias_corrected`).
+    once more, so that percentiles of draws are bias-corrected (`Draws.bias_corrected`). With fewer than 100 verdicts a
+    parameter and no ridge, verdicts are moved towards a half, as if each parameter brought one more, a half to either
+    side: no judge who follows the ratings without exception sets a scale without end.
 
     Judges err together on an item, and so items are drawn whole if a column names them. In simulations with ten judges
     who share .7 of their noise, 95 % intervals held the truth in .95 of the cases if items were drawn, and in .68 if

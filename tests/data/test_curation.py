@@ -54,7 +54,7 @@ class TestConditions:
             ("1 = 1) FROM battles; DROP TABLE battles --", "is no condition in SQL"),
             ("turn + 1", "is neither true nor false, but int"),
             ("turn = 'one'", "Conversion Error"),
-            ("count(*) > 0", "Binder Error"),
+            ("count(*) > 0", "about all rows together"),
             ("unnest([true, false])", "does not give one answer for each row"),
             ("EXISTS (SELECT 1 FROM read_csv('/etc/passwd'))", "Permission Error"),
             ("(SELECT count(*) FROM votes) > 0", "Catalog Error"),

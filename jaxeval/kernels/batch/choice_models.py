@@ -17,12 +17,14 @@ from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import LaneForm, LaneProblem, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int8
 from jaxeval.kernels.platforms import by_platform, one_by_one
-from jaxeval.kernels.solve import Solution, Status, Terms, capped, iterate, solved
+from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, iterate, loop, solved
 
 #: Log-probabilities (K, C, R) by parameters (P, R).
 LogProbabilities: TypeAlias = Callable[[Array], Array]
 # Every parameter has at least this share of the mean information: it changes the steps and not the solution.
 _LEAST = 1e-10
+# Of the share of a step that is taken, after one that turned back.
+_GROWTH = 1.25
 
 
 class LaneDerivatives(NamedTuple):
@@ -64,7 +66,8 @@ def newton(
     """Steps by each lane's own expected information, in all parameters that ``moves``, at once.
 
     No step goes along the ``gauge``: vectors, at right angles to each other whatever moves, about which the data say
-    nothing.
+    nothing. Where the data are few, whole steps may go to and fro between two points for ever: a step that turns back
+    is halved, and those after it grow again.
     """
     fixed = _unit(gauge, moves)
     both = moves.T[:, :, None] & moves.T[:, None, :]
@@ -74,7 +77,8 @@ def newton(
         return x - jnp.einsum("rup,ruq->rpq", fixed, jnp.einsum("rup,rpq->ruq", fixed, x, precision="highest"),
                               precision="highest")  # fmt: skip
 
-    def step(phi: Array) -> tuple[Array, Array]:
+    def step(phi: Array, _: Array, memory: tuple[Array, Array]) -> SolveStep:
+        before, share = memory
         grad = jnp.where(moves, of_lanes.gradient(phi), 0.0)
         matrix = jnp.where(both, of_lanes.information(phi), 0.0)
         # The information has a scale, and the unit vectors of the gauge have none: they get its mean.
@@ -87,9 +91,12 @@ def newton(
         matrix += (jnp.where(moves.T, 0.0, 1.0)[..., None] + _LEAST * scale) * jnp.eye(len(phi))
         right = within(grad.T[..., None])[..., 0]
         change = within(solved(matrix, right)[..., None])[..., 0].T
-        return capped(jnp.where(moves, change, 0.0)), right.T
+        change = capped(jnp.where(moves, change, 0.0))
+        share = jnp.where(jnp.sum(change * before, 0) < 0, share / 2, jnp.minimum(share * _GROWTH, 1.0))
+        return SolveStep(change * share, right.T, (change, share))
 
-    return iterate(step, jnp.broadcast_to(start, moves.shape), terms.tolerance, terms.max_steps)
+    begun = jnp.zeros(moves.shape, start.dtype), jnp.ones(moves.shape[1:], start.dtype)
+    return loop(step, jnp.broadcast_to(start, moves.shape), begun, terms.tolerance, terms.max_steps)[0]
 
 
 def _unit(gauge: Float[Array, "U P"], moves: Bool[Array, "P R"]) -> Float[Array, "R U P"]:
