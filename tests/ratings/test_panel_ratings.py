@@ -280,7 +280,7 @@ class TestFewVerdicts:
         assert FEW_VERDICTS not in fitted(few, ridge=1.0).flags
 
     def test_a_judge_without_exception_keeps_a_finite_scale(self):
-        """In the data, and in every resample: whole steps went to and fro in half of them."""
+        """In the data, and in every resample: whole steps swung between two points in half of them."""
         frame = simulate_panel(60, M, discriminations=[1.5, 1.0, 0.6, 0.25], seed=3)
         found = fit_judge_panel(frame, B)
         assert found.converged.all()

@@ -66,7 +66,7 @@ def newton(
     """Steps by each lane's own expected information, in all parameters that ``moves``, at once.
 
     No step goes along the ``gauge``: vectors, at right angles to each other whatever moves, about which the data say
-    nothing. Where the data are few, whole steps may go to and fro between two points for ever: a step that turns back
+    nothing. Where the data are few, whole steps may swing between two points for ever: a step that turns back
     is halved, and those after it grow again.
     """
     fixed = _unit(gauge, moves)
