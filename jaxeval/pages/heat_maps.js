@@ -174,7 +174,7 @@ const heatMapsPanel = {
 	id: "pairs",
 	title: "Pairs",
 	available: (data) => (data.boards ?? []).some(({ pairs, law }) => pairs || law),
-	state: () => ({ ...filterState(), map: "win", top: USUAL_TOP }),
+	state: () => ({ ...filterState(), map: "win", top: window.matchMedia(WIDE).matches ? USUAL_TOP : TOPS[0] }),
 	render(root, store, data) {
 		const kind = element("select", { onchange: () => store.set({ map: kind.value }) });
 		const top = element(
@@ -338,8 +338,8 @@ function noteOf(map, board, there, shown, data) {
 /** The cell under a pointer, if any. */
 function cellUnder(canvas, event) {
 	const box = canvas.getBoundingClientRect();
-	const { cell, size } = canvas.layout ?? { cell: 1, size: 0 };
-	const column = Math.floor((event.clientX - box.left - LABEL_WIDTH) / cell);
+	const { cell, size, label } = canvas.layout ?? { cell: 1, size: 0, label: 0 };
+	const column = Math.floor((event.clientX - box.left - label) / cell);
 	const row = Math.floor((event.clientY - box.top - TOP_HEIGHT) / cell);
 	return row >= 0 && column >= 0 && row < size && column < size ? [row, column] : null;
 }
@@ -347,13 +347,14 @@ function cellUnder(canvas, event) {
 /** Draw a map and its legend. */
 function paintHeat(canvas, legend, { names, heat }, at, scale, room) {
 	const size = names.length;
-	const cell = Math.min(Math.max(Math.floor((room - LABEL_WIDTH) / size), SMALLEST_CELL), LARGEST_CELL);
-	const [width, height] = [LABEL_WIDTH + size * cell + 2, TOP_HEIGHT + size * cell + 2];
+	const label = Math.min(LABEL_WIDTH, Math.floor(room * 0.3));
+	const cell = Math.min(Math.max(Math.floor((room - label) / size), SMALLEST_CELL), LARGEST_CELL);
+	const [width, height] = [label + size * cell + 2, TOP_HEIGHT + size * cell + 2];
 	const dense = window.devicePixelRatio || 1;
 	[canvas.width, canvas.height] = [Math.round(width * dense), Math.round(height * dense)];
 	canvas.style.width = `${width}px`;
 	canvas.style.height = `${height}px`;
-	canvas.layout = { cell, size };
+	canvas.layout = { cell, size, label };
 	const ink = canvas.getContext("2d");
 	ink.scale(dense, dense);
 	const stops = heat.two ? scale.two : scale.one;
@@ -367,12 +368,12 @@ function paintHeat(canvas, legend, { names, heat }, at, scale, room) {
 		const centre = TOP_HEIGHT + (k + 0.5) * cell;
 		if (k % every === 0) {
 			ink.textAlign = "right";
-			ink.fillText(`${k + 1}`, LABEL_WIDTH - 4, centre);
-			ink.fillText(cutToWidth(ink, name, LABEL_WIDTH - 36), LABEL_WIDTH - 28, centre);
+			ink.fillText(`${k + 1}`, label - 4, centre);
+			ink.fillText(cutToWidth(ink, name, label - 36), label - 28, centre);
 		}
 		if (k % Math.ceil(22 / cell) === 0) {
 			ink.textAlign = "center";
-			ink.fillText(`${k + 1}`, LABEL_WIDTH + (k + 0.5) * cell, TOP_HEIGHT / 2);
+			ink.fillText(`${k + 1}`, label + (k + 0.5) * cell, TOP_HEIGHT / 2);
 		}
 	});
 
@@ -382,7 +383,7 @@ function paintHeat(canvas, legend, { names, heat }, at, scale, room) {
 	ink.font = `${cellFont}px system-ui, sans-serif`;
 	heat.values.forEach((row, i) =>
 		row.forEach((x, j) => {
-			const [left, above] = [LABEL_WIDTH + j * cell, TOP_HEIGHT + i * cell];
+			const [left, above] = [label + j * cell, TOP_HEIGHT + i * cell];
 			if (!Number.isFinite(x)) {
 				ink.fillStyle = scale.faint;
 				if (i === j) ink.fillRect(left + cell / 3, above + cell / 3, Math.max(cell / 3, 1), Math.max(cell / 3, 1));
@@ -400,7 +401,7 @@ function paintHeat(canvas, legend, { names, heat }, at, scale, room) {
 	if (at) {
 		ink.strokeStyle = scale.mark;
 		ink.lineWidth = 2;
-		ink.strokeRect(LABEL_WIDTH + at[1] * cell, TOP_HEIGHT + at[0] * cell, cell, cell);
+		ink.strokeRect(label + at[1] * cell, TOP_HEIGHT + at[0] * cell, cell, cell);
 	}
 
 	const bar = legend.getContext("2d");

@@ -236,8 +236,12 @@ function nodesOf(votes, p, factor) {
 
 /** Expected points and curvature of the votes of a pair at a difference of strengths. */
 function pairTerms(difference, n, nodes) {
+	if (!nodes) {
+		const p = 1 / (1 + Math.exp(-difference));
+		return [n * p, n * p * (1 - p)];
+	}
 	let [points, curvature] = [0, 0];
-	for (const [offset, weight] of nodes ?? [[0, n]]) {
+	for (const [offset, weight] of nodes) {
 		const p = 1 / (1 + Math.exp(-difference - offset));
 		points += weight * p;
 		curvature += weight * p * (1 - p);
@@ -508,6 +512,7 @@ function ratedBoard(fit, gauge) {
 /** The pseudo-inverse of the information up to a shift, its product with the squared scores, and the covariance's diagonal. */
 function sandwich(fit, members) {
 	const { votes, factor, nodes } = fit.spread;
+	const signs = nodes ? [-1, 1] : [0];
 	const m = members.length;
 	const place = new Int32Array(fit.theta.length).fill(-1);
 	members.forEach((model, k) => (place[model] = k));
@@ -523,10 +528,10 @@ function sandwich(fit, members) {
 		const [, curvature] = pairTerms(difference, weight, nodes?.[p]);
 		let square = 0;
 		for (const outcome of OUTCOMES)
-			for (const sign of [-1, 1]) {
+			for (const sign of signs) {
 				const offset = nodes ? votes.offsets[outcome][p] + sign * votes.offsets[3 + outcome][p] : 0;
 				const expected = 1 / (1 + Math.exp(-difference - offset));
-				square += (votes.square[outcome][p] * (WIN_POINTS[outcome] - expected) ** 2) / 2;
+				square += (votes.square[outcome][p] * (WIN_POINTS[outcome] - expected) ** 2) / signs.length;
 			}
 		for (const [matrix, x] of [
 			[information, curvature],
