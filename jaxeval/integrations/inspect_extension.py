@@ -1,13 +1,14 @@
 """Metrics and a hook of Inspect, which it finds by the entry point ``inspect_ai``: ``pip install jaxeval[inspect]``.
 
 In a task: ``@scorer(metrics=[mean(), interval(), stderr(cluster="passage")])``, imported from this module. With
-``JAXEVAL_BOARD=1`` in the environment, the end of an eval set writes a board of its models beside its logs.
+``JAXEVAL_BOARD=1`` in the environment, the end of an eval set writes a board of its models beside its logs; with
+``JAXEVAL_BOARD=link`` the metadata of each log says where it is, too.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from jaxeval.errors import DataError
 if TYPE_CHECKING:
     from jaxeval.scores.estimates import ScoreEstimates
 
-#: In the environment: write boards at the end of eval sets.
+#: In the environment: "1" writes boards at the end of eval sets, and "link" says in each log where they are, too.
 BOARD = "JAXEVAL_BOARD"
 
 
@@ -142,23 +143,28 @@ def corrected(calibration: str, label: str = "human", judgment: str = "judgment"
     description="Writes a board of an eval set's models beside its logs, where JAXEVAL_BOARD is set",
 )
 class BoardHooks(Hooks):
-    """Writes ``LOGS-board.md`` and ``.csv`` beside LOGS, the folder of an eval set, when it ends."""
+    """Writes ``LOGS-board.html``, ``.md`` and ``.csv`` beside LOGS, the folder of an eval set, when it ends."""
 
     def enabled(self) -> bool:
         """Whether the environment asks for it."""
         return os.environ.get(BOARD, "") not in ("", "0")
 
     async def on_eval_set_end(self, data: EvalSetEnd) -> None:
-        """Write the board."""
+        """Write the board, and link it where the environment asks for that."""
         folder = data.log_dir.removeprefix("file://")
         if "://" not in folder:
-            write_board(Path(folder))
+            boards = write_board(Path(folder))
+            if os.environ[BOARD] == "link":
+                link_board(Path(folder), boards)
 
 
-def write_board(folder: Path) -> None:
-    """Write the board of the logs in a folder, beside it: Markdown to read, and a table with all columns.
+def write_board(folder: Path) -> dict[Path, str]:
+    """Write the board of the logs in a folder, beside it: a page, Markdown, and a table with all columns.
 
     Logs of several scorers have a board of each, with the scorer's name.
+
+    Returns:
+        The pages, and the first sentence of each.
     """
     from inspect_ai.log import list_eval_logs, read_eval_log
 
@@ -168,9 +174,38 @@ def write_board(folder: Path) -> None:
 
     logs = [read_eval_log(log, header_only=True) for log in list_eval_logs(str(folder))]
     scorers = list(dict.fromkeys(own.name for log in logs if log.results for own in log.results.scores))
+    pages = {}
     for scorer in scorers:
         scores = read_scores(folder, score=scorer)
         table = score_leaderboard(scores, missing="available", progress=False)
         name = f"{folder.name}-board" + (f"-{scorer.replace('/', '-')}" if len(scorers) > 1 else "")
-        for ending in (".md", ".csv"):
-            write_table(table, folder.with_name(f"{name}{ending}"))
+        for ending in (".md", ".csv", ".html"):
+            write_table(table, page := folder.with_name(f"{name}{ending}"))
+        pages[page] = str(table.attrs["answer"]).partition("\n")[0]
+    return pages
+
+
+def link_board(folder: Path, boards: Mapping[Path, str]) -> None:
+    """Write where the ``boards`` are, and their first sentences, into the logs' metadata, which ``inspect view`` shows.
+
+    An edit by Inspect's own means: the log keeps what it was, and says that jaxeval added it. Samples stay as they are.
+
+    Raises:
+        DataError: this version of Inspect has no edits of logs.
+    """
+    from inspect_ai.log import list_eval_logs, read_eval_log, write_eval_log
+
+    try:
+        from inspect_ai.log import MetadataEdit, ProvenanceData, edit_eval_log
+    except ImportError as error:
+        raise DataError(
+            f"{BOARD}=link needs a version of inspect-ai that edits logs: pip install -U inspect-ai"
+        ) from error
+    values = {"jaxeval_board": [page.resolve().as_uri() for page in boards], "jaxeval_answer": [*boards.values()]}
+    told = MetadataEdit(metadata_set={name: "\n".join(texts) for name, texts in values.items()})
+    for info in list_eval_logs(str(folder)):
+        alone = info.name.endswith(".eval")  # only there can a header be written alone
+        log = read_eval_log(info, header_only=alone)
+        edited = edit_eval_log(log, [told], ProvenanceData(author="jaxeval", reason=f"{BOARD}=link"))
+        if edited is not log:
+            write_eval_log(edited, header_only=alone)

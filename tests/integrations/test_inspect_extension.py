@@ -63,7 +63,7 @@ def logs(tmp_path_factory):
 
     samples = [Sample(input=str(i), target="1", id=i, metadata={"passage": i // 4}) for i in range(N)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(own.BOARD, "1")
+        patch.setenv(own.BOARD, "link")
         done, found = eval_set(
             [Task(samples, solver=nothing(), scorer=[exact(), graded()], epochs=EPOCHS, name="task")],
             log_dir=str(folder), model=["mockllm/one", "mockllm/other"], display="none", retry_attempts=0,
@@ -106,6 +106,24 @@ def test_an_eval_set_ends_with_its_board(logs):
     assert folder.with_name("logs-board-graded.csv").exists()
     assert set(board["model"]) == {"mockllm/one", "mockllm/other"}
     assert "| mockllm/one |" in folder.with_name("logs-board-exact.md").read_text()
+
+
+def test_logs_say_where_the_board_is(logs):
+    from inspect_ai.log import list_eval_logs, read_eval_log
+
+    from jaxeval.integrations.inspect_extension import link_board, write_board
+
+    folder, _ = logs
+    page = folder.with_name("logs-board-exact.html")
+    assert "mockllm/one" in page.read_text()
+    for log in map(read_eval_log, list_eval_logs(str(folder))):
+        assert log.metadata["jaxeval_board"].splitlines()[0] == page.as_uri()
+        assert "mockllm/" in log.metadata["jaxeval_answer"]
+        assert [update.provenance.author for update in log.log_updates] == ["jaxeval"]
+        assert len(log.samples) == N * EPOCHS
+    before = {file: file.read_bytes() for file in folder.glob("*.eval")}
+    link_board(folder, write_board(folder))  # says nothing new
+    assert {file: file.read_bytes() for file in before} == before
 
 
 def test_the_command_reads_the_folder_of_an_eval_set(logs):
