@@ -442,3 +442,38 @@ class TestCompetitors:
         html = written(tmp_path, board_of(odd))
         assert '<th scope="col">&lt;b&gt;x&lt;/b&gt;</th>' in html
         assert html.count("</script>") == 2
+
+
+@pytest.mark.slow
+def test_three_hundred_models_in_thirty_categories_have_400_kb(tmp_path):
+    from jaxeval.pages.page import data_of_page, write_page
+
+    battles = jaxeval.simulate_battles(60_000, 300, seed=0)
+    past = dict.fromkeys(("metadata", "earlier", "history", "ends", "labels"))
+    fit = jaxeval.fit_bradley_terry(battles)
+    data = data_of_page(fit, battles=battles, title="Many", made="2026-09-13", **past)
+    (board,) = data["boards"]
+    rng = np.random.default_rng(0)
+    boards = []
+    for k in range(30):
+        rows = [
+            {**row, "rating": row["rating"] + rng.normal(0, 9), "votes": int(rng.integers(9, 999))}
+            for row in board["rows"]
+        ]
+        rows = [{**row, "lower": row["rating"] - rng.uniform(5, 50), "upper": row["rating"] + 20} for row in rows]
+        models = np.roll(board["pairs"]["models"], k).tolist()
+        pairs = {**board["pairs"], "models": models}
+        boards.append({**board, "id": f"c{k}", "title": f"c{k}", "rows": rows, "pairs": pairs, "n_votes": 1_000 - k})
+    write_page({**data, "boards": boards}, tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text("utf-8")
+    assert 300_000 < len(html) <= 400_000
+    shown = data_of(html)["boards"]
+    assert [bool(own["pairs"]) for own in shown[:2]] == [True, True]  # those with the most votes
+    assert sum(bool(own["pairs"]) for own in shown) < 30
+    for own, given in zip(shown, boards, strict=True):
+        assert (own["what_if"] is None) == bool(own["pairs"])
+        assert any("No room on a page" in note for note in own["notes"]) == (not own["pairs"])
+        for row, exact in zip(own["rows"], given["rows"], strict=True):
+            assert f"{row['rating']:.1f}" == f"{exact['rating']:.1f}"
+            assert f"{row['rating'] - row['lower']:.1f}" == f"{exact['rating'] - exact['lower']:.1f}"
+            assert (row["votes"], row["model"]) == (exact["votes"], exact["model"])
