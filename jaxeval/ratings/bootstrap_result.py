@@ -559,6 +559,13 @@ class Bootstrap(Result):
                 f"all resamples give the same rating to {named(equal)}: they do not show how uncertain this rating is, "
                 "and there is no interval"
             )
+        few = (self.fit.n_battles < ENOUGH_BATTLES).to_numpy()
+        if self.n_reflected and self.fit.scale.weights[few].sum() > 0.5:
+            messages.append(
+                f"most {self.competitor.many} have fewer than {ENOUGH_BATTLES} battles and err together in the "
+                f"{self.settings.gauge}: relative to it, intervals of the others may be too short. Differences do not "
+                'depend on it; gauge="votes" (--gauge votes) is a mean by battles'
+            )
         failed = int((~self.converged).sum())
         if failed:
             messages.append(f"{failed:,} of {counted(len(self.draws), 'resample')} did not converge and are NaN")
