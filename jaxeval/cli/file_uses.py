@@ -550,7 +550,7 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
     if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3 or sides_of(frame):
         return
-    if {"rank", "rating"} <= {*numbers}:  # a table that a leaderboard wrote
+    if "rating" in numbers and {"lower", "rating_lower"} & {*numbers}:  # a table that a leaderboard wrote
         return
     gold = next((name for name in numbers if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD}), None)
     options = _naming({"model": model})
