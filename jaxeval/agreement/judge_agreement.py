@@ -131,6 +131,9 @@ class JudgeAgreement(Result):
         shown = self.table[["judge", "n_items", "n_decided", *ends, *more, "flags"]]
         return Answer(title, shown, self.joint.settings, self.warnings)
 
+    def _figures(self) -> dict[str, tuple[Any, ...]]:
+        return {"agreement": ("plot_judge_agreement", self)}
+
     def _in_full(self, view: Answer) -> Answer:
         table, gaps = self.table.rename(columns={"n_decided": "decided"}), self.by_gap
         measures = [name for name in table if str(name).removesuffix("_lower").removesuffix("_upper") in _MEASURES]

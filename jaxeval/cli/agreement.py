@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval import plots
 from jaxeval.cli.board_options import Covariates, covariates_of
 from jaxeval.cli.declared import Files, command
 from jaxeval.cli.judged_boards import PanelReading
@@ -91,8 +90,7 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
         )
 
     notes = [read or _what_was_read(found), *found.notes, _how(drawn)]
-    answer = found.answer._replace(notes=notes, figures=lambda: {"agreement": plots.plot_judge_agreement(found)})
-    present(answer, outputs)
+    present(found.answer._replace(notes=notes), outputs)
 
 
 def _holds_replies(frame: pd.DataFrame, judges: str | None, given: dict[str, Any]) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval import plots
 from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.declared import Figure, Files, Plot, Top, command
 from jaxeval.cli.meta import OfScores
@@ -124,10 +123,9 @@ def compare_boards(
     first_goes_on()
     table = reading.with_metadata(found.table)
     if plot is not None:
-        from jaxeval.plots.boards import plot_comparison
         from jaxeval.plots.style import save_figure
 
-        save_figure(plot_comparison(found), plot, dpi=160)
+        save_figure(found.answer.figures()["comparison"], plot, dpi=160)
         tell(f"drew {plot}")
     answer = found.answer
     first, *others = answer.parts
@@ -135,11 +133,7 @@ def compare_boards(
     first = first._replace(table=[*columns_of_part(first), *further])
     if len(files) == 2 and not asked.names:
         first = first._replace(meaning=f"a is {files[0]}, b is {files[1]}")
-    answer = answer._replace(
-        parts=[first, *others],
-        tables={**answer.tables, "comparison": table},
-        figures=lambda: {"comparison": plots.plot_comparison(found)},
-    )
+    answer = answer._replace(parts=[first, *others], tables={**answer.tables, "comparison": table})
     present(answer.with_top(None if shown.top is None else min(shown.top, len(table))), outputs)
 
 

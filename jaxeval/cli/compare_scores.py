@@ -352,7 +352,7 @@ def error_budget(
     error smaller, and the cheapest way to it.
     """
     from jaxeval.data.score_files import read_scores
-    from jaxeval.plots.style import figures_of, save_figure
+    from jaxeval.plots.style import save_figure
     from jaxeval.scores.error_budget import error_budget as budgeted
 
     if plot.plot is not None:
@@ -361,8 +361,8 @@ def error_budget(
     pair: Any = None if asked.pair is None else tuple(named_model(given.models, name) for name in asked.pair)
     found = budgeted(given, facets.facets, pair=pair, target=asked.target, prices=asked.prices, level=asked.level)
     if plot.plot is not None:
-        save_figure(next(iter(figures_of(found).values())), plot.plot, dpi=160)
+        save_figure(next(iter(found.answer.figures().values())), plot.plot, dpi=160)
         tell(f"drew {plot.plot}")
     answer = found.answer
     notes = [what_was_read(given), f"{100 * asked.level:g}% intervals; components by Henderson's first method"]
-    present(answer._replace(notes=notes, figures=lambda: figures_of(found)), outputs)
+    present(answer._replace(notes=notes), outputs)

@@ -68,9 +68,7 @@ def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.Data
     warnings = [*answer.warnings, *(text for result in there for text in result.answer.warnings)]
 
     def figures() -> dict[str, Any]:
-        from jaxeval.plots.style import figures_of
-
-        return {**answer.figures(), **{name: x for result in there for name, x in figures_of(result).items()}}
+        return {name: x for own in (answer, *(result.answer for result in there)) for name, x in own.figures().items()}
 
     parts = [
         Part(name.capitalize(), table, kept=tuple(table)[:3], more=name in _ON_REQUEST) for name, table in more.items()

@@ -206,7 +206,7 @@ def _present(
     found: Result, further: Sequence[Result | None], tables: Mapping[str, pd.DataFrame], plot: Path | None,
     outputs: Outputs, top: int | None,
 ) -> None:  # fmt: skip
-    from jaxeval.plots.style import figures_of, save_figure
+    from jaxeval.plots.style import save_figure
     from jaxeval.show.shown import Part, settings_line
 
     answer = found.answer
@@ -218,9 +218,8 @@ def _present(
         parts=[
             Part(name.capitalize(), table, rows=noun, kept=tuple(table)[:3]) for name, table in answer.tables.items()
         ],
-        figures=lambda: figures_of(found),
     )
     if plot is not None:
-        save_figure(next(iter(figures_of(found).values())), plot, dpi=160)
+        save_figure(next(iter(answer.figures().values())), plot, dpi=160)
         tell(f"drew {plot}")
     present(beside(answer, *further, tables=tables).with_top(top), outputs)

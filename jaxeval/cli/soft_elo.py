@@ -270,4 +270,4 @@ def merge(file: File, where: Files, columns: JudgedBattlesColumns, asked: Mergin
         None if votes is None else read_battles(votes),
         **asked.arguments(),
     )
-    present(merged.answer._replace(figures=lambda: {"leaderboard": plots.plot_leaderboard(merged.table)}), outputs)
+    present(merged.answer, outputs)

@@ -44,14 +44,6 @@ def save_figure(figure: Figure, path: str | Path, dpi: int) -> None:
         figure.savefig(file, dpi=dpi, format=Path(path).suffix.lower().removeprefix("."))
 
 
-def figures_of(result: Any) -> dict[str, Figure]:
-    """Draw what a result names by its ``_figures``: the function of `jaxeval.plots` and its arguments, by file name."""
-    from jaxeval import plots
-
-    named_by: dict[str, Any] = getattr(result, "_figures", dict)()
-    return {name: getattr(plots, function)(*arguments) for name, (function, *arguments) in named_by.items()}
-
-
 def shown_name(value: Any) -> str:
     """A name as figures write it: on one line, without invisible characters, and without its middle if it is long."""
     return shortened(drawable(visible_line(value)), _LONGEST_NAME)

@@ -111,6 +111,9 @@ class BoardComparison(Result):
             tables={"comparison": self.table, "agreement": agreement},
         )
 
+    def _figures(self) -> dict[str, tuple[Any, ...]]:
+        return {"comparison": ("plot_comparison", self)}
+
     def _columns(self) -> list[Column]:
         """Who moved, as a screen shows it."""
         table, rows = self.table, _records(self.table)

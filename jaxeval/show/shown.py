@@ -8,6 +8,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -181,6 +183,10 @@ class Result(Shown):
         view = self._shown()
         return [largest_of(view.table) or view.title] if view.table is not None else [view.title]
 
+    def _figures(self) -> Mapping[str, tuple[Any, ...]]:
+        """Name the figures: by the name of its file the function of `jaxeval.plots`, and its arguments."""
+        return {}
+
     def _in_full(self, view: Answer) -> Answer:
         """What `_shown` gives, with all that takes longer: notes, tables, figures, and how a screen lays them out."""
         tables = {} if view.table is None else {"table": view.table}
@@ -209,10 +215,19 @@ def view_of(result: Shown) -> Answer:
     """What a result or data show of themselves, with the word for what is rated over an index of models."""
     view, own = result._shown(), rated(result)
     if isinstance(result, Result):
-        view = view._replace(sentences=tuple(map(visible_line, result._sentences())) or view.sentences)
+        said = tuple(map(visible_line, result._sentences())) or view.sentences
+        view = view._replace(sentences=said, figures=partial(figures_of, result))
     if own == MODEL or view.table is None or view.table.index.name != "model":
         return view
     return view._replace(table=view.table.rename_axis(own.one))
+
+
+def figures_of(result: Shown) -> dict[str, Figure]:
+    """Draw the figures that a result names, by the names of their files."""
+    named_by = result._figures() if isinstance(result, Result) else {}
+    # Figures are drawn by what stands above results, and Matplotlib is imported where somebody draws.
+    plots: Any = import_module("jaxeval.plots") if named_by else None
+    return {name: getattr(plots, function)(*arguments) for name, (function, *arguments) in named_by.items()}
 
 
 def rated(value: Any) -> Noun:

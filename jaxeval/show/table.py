@@ -91,8 +91,11 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
 
     def _in_full(self, view: Answer) -> Answer:
         if is_board(self) and "settings" in self.attrs:
-            return leaderboard_answer(self)
+            return leaderboard_answer(self)._replace(figures=view.figures)
         return view._replace(tables={"table": self})
+
+    def _figures(self) -> dict[str, tuple[Any, ...]]:
+        return {"leaderboard": ("plot_leaderboard", self)} if is_board(self) else {}
 
     def _sentences(self) -> list[str]:
         return str(self.attrs.get("answer", "")).splitlines() or list(super()._sentences())

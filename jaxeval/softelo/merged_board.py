@@ -15,7 +15,7 @@ normal distribution.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -110,11 +110,15 @@ class MergedBoard(Result):
         beaten = self.joint.beat_share.reset_index()
         return board._replace(
             title="People's board with new models from a judge's scores",
+            figures=view.figures,
             sentences=view.sentences,
             notes=[about, *board.notes],
             parts=parts,
             tables={"leaderboard": self.table, "predictions": self.predictions, "beat_share": beaten},
         )
+
+    def _figures(self) -> dict[str, tuple[Any, ...]]:
+        return {"leaderboard": ("plot_leaderboard", self.table)}
 
     def _sentences(self) -> list[str]:
         """Return where the new models stand, and who is first."""

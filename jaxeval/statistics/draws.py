@@ -90,6 +90,9 @@ class Draws(Result):
         settings = ", ".join(part for part in (self.gauge, "95% intervals") if part)
         return Answer(title, table.sort_values("estimate", ascending=False, kind="stable"), settings, self.warnings)
 
+    def _figures(self) -> dict[str, tuple[Any, ...]]:
+        return {"estimates": ("plot_draws", self)}
+
     def _sentences(self) -> list[str]:
         known = np.flatnonzero(np.isfinite(self.estimate))
         if not len(known):

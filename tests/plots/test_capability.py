@@ -6,7 +6,7 @@ import pytest
 
 import jaxeval
 from jaxeval import plots
-from jaxeval.plots.style import figures_of
+from jaxeval.show.shown import figures_of
 
 DATES = {"agent-1": "2023-01-01", "agent-2": "2024-01-01", "agent-3": "2025-01-01"}
 
