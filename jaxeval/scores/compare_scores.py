@@ -483,7 +483,7 @@ def _right(differences: ItemScores, shared: Bool, level: float) -> tuple[float, 
     freedom, effect = freedom_of(cluster), design_effect(residual, cluster)
     if cluster is not None and freedom is not None:
         seen, whole = residual @ residual, np.sum(np.bincount(cluster, share) ** 2)  # the share of an item's cluster
-        effect = max((effect * seen + whole**2) / (seen + whole * (share @ share)), 1.0)
+        effect = max(float((effect * seen + whole**2) / (seen + whole * (share @ share))), 1.0)
     effect *= widening(freedom, level) ** 2
     n = float(1 / (share @ share)) / effect
     only_a, only_b = n * float(share @ (apart > 0)), n * float(share @ (apart < 0))
