@@ -137,4 +137,7 @@ function themeButton() {
 	});
 }
 
-start();
+start().catch((error) => {
+	document.documentElement.dataset.failed = ""; // the tables for readers without scripts are shown
+	throw error;
+});

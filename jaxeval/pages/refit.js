@@ -14,7 +14,7 @@ const MOST_REFITTED = 300; // models
 const NORMAL_95 = 1.959963984540054;
 
 /**
- * Unpacks the columns of pairs that pair_counts.py packed.
+ * Unpacks the columns of pairs that votes.py packed.
  * @returns {size, first, second, count, weight, square}: the last three hold a Float64Array for each outcome. Of soft
  *   targets there are {size, first, second, battles, total, won} instead.
  */
