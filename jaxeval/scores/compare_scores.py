@@ -485,6 +485,8 @@ def _right(differences: ItemScores, shared: Bool, level: float) -> tuple[float, 
         seen, whole = residual @ residual, np.sum(np.bincount(cluster, share) ** 2)  # the share of an item's cluster
         effect = max(float((effect * seen + whole**2) / (seen + whole * (share @ share))), 1.0)
     effect *= widening(freedom, level) ** 2
+    if effect != effect:  # one cluster shows no error
+        return np.nan, np.nan, lambda null, side: np.nan
     n = float(1 / (share @ share)) / effect
     only_a, only_b = n * float(share @ (apart > 0)), n * float(share @ (apart < 0))
     lower, upper = score_interval(only_a, only_b, n, level)

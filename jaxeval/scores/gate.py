@@ -259,9 +259,8 @@ def _row(found: ScoreComparison, margin: float, level: float, peek: bool) -> dic
     )
     flags = ""
     if p_pass != p_pass:
-        flags = (
-            "there are clusters or weights, or bounds are needed" if peek else found.status[0] if found.status else ""
-        )
+        told = "; ".join(text for text in found.status if "McNemar" not in text)
+        flags = "there are clusters or weights, or bounds are needed" if peek else told
     return {
         "difference": found.difference, "lower": found.lower, "upper": found.upper, "p_pass": p_pass, "p_fail": p_fail,
         "n_items": found.n_items, "items_more": _items_more(found, margin, level), "flags": flags,

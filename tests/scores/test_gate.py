@@ -102,6 +102,9 @@ def test_clusters_that_change_as_a_whole():
             gate_of(pd.DataFrame(table).melt(["item", "cluster"], ["new", "old"], "model", "score")).verdict == "PASS"
         )
     assert wrong == 0
+    lone = gate_of(scores.assign(cluster="c"))
+    assert lone.answer.sentences[0].startswith("INCONCLUSIVE: there is no p-value (no observed variance")
+    assert "only 1 cluster" in lone.answer.sentences[0]
     both = answers(("t", 20, 1, 1)).drop(columns="benchmark")
     assert 0 < gate_of(both.assign(cluster=both["item"] // 10)).table["p_pass"][0] < 1
 
