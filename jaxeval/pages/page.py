@@ -55,7 +55,7 @@ from jaxeval.pages.room import fitted, static_boards
 from jaxeval.show.boards import settings_lines
 from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, heading, with_index
 from jaxeval.show.files import json_digest, plain_values
-from jaxeval.show.shown import Shown, figures_of, rated, settings_line, view_of
+from jaxeval.show.shown import Shown, rated, settings_line, view_of
 from jaxeval.show.table import Table
 from jaxeval.wording import MODEL, Noun, common_noun, counted, named, visible_line
 
@@ -329,7 +329,7 @@ def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any
 def _drawn(result: Any) -> dict[str, Any]:
     """The figures of a result as images, and its tables that readers slide between."""
     found: dict[str, Any] = {}
-    for figure in figures_of(result).values():
+    for figure in view_of(result).figures().values():
         file = BytesIO()
         figure.savefig(file, format="png", dpi=_DOTS, metadata={"Software": None})
         found.setdefault("figures", []).append(f"data:image/png;base64,{b64encode(file.getvalue()).decode()}")

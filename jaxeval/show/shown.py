@@ -181,7 +181,7 @@ class Result(Shown):
         By default it is which row of the table has the largest estimate, or what the table is.
         """
         view = self._shown()
-        return [largest_of(view.table) or view.title] if view.table is not None else [view.title]
+        return view.sentences or [(view.table is not None and largest_of(view.table)) or view.title]
 
     def _figures(self) -> Mapping[str, tuple[Any, ...]]:
         """Name the figures: by the name of its file the function of `jaxeval.plots`, and its arguments."""
@@ -216,7 +216,8 @@ def view_of(result: Shown) -> Answer:
     view, own = result._shown(), rated(result)
     if isinstance(result, Result):
         said = tuple(map(visible_line, result._sentences())) or view.sentences
-        view = view._replace(sentences=said, figures=partial(figures_of, result))
+        drawn = partial(figures_of, result) if view.figures is dict else view.figures
+        view = view._replace(sentences=said, figures=drawn)
     if own == MODEL or view.table is None or view.table.index.name != "model":
         return view
     return view._replace(table=view.table.rename_axis(own.one))
