@@ -37,9 +37,9 @@ _ADDRESS = re.compile(r"https?://[^\s/?#]+(?:[/?#]\S*)?", re.IGNORECASE)
 class Models:
     """The models that boards show: the number of each, and its name with all characters visible."""
 
-    def __init__(self, given: Sequence[Given]) -> None:
-        most = most_rows(given)
-        names = dict.fromkeys(str(name) for own in given for name in _first_rows(own.table, most)["model"])
+    def __init__(self, tables: Sequence[Given]) -> None:
+        most = most_rows(tables)
+        names = dict.fromkeys(str(name) for board in tables for name in _first_rows(board.table, most)["model"])
         self.number = {name: k for k, name in enumerate(names)}
         self.shown = [shown_name(name) for name in names]
 
@@ -60,41 +60,41 @@ def shown_name(name: str) -> str:
     return visible_line(name) if name and name == name.strip() else f'"{visible_line(name)}"'
 
 
-def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def boards_of(tables: Sequence[Given], models: Models, columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the boards of all categories, with ids for permalinks."""
     boards, taken = [], set[str]()
-    titles = Counter(board_title(name, own) for own in given for name in categories(own))
-    most = most_rows(given)
-    for own in given:
-        groups: list[tuple[Any, pd.DataFrame]] = [(None, own.table)]
-        if "category" in own.table:
-            groups = list(own.table.groupby("category", sort=False))
-        warnings = _by_slice(own, [name for name, _ in groups])
-        answers = str(own.table.attrs.get("answer", "")).splitlines()
+    titles = Counter(board_title(name, shown) for shown in tables for name in categories(shown))
+    most = most_rows(tables)
+    for shown in tables:
+        groups: list[tuple[Any, pd.DataFrame]] = [(None, shown.table)]
+        if "category" in shown.table:
+            groups = list(shown.table.groupby("category", sort=False))
+        warnings = _by_slice(shown, [name for name, _ in groups])
+        answers = str(shown.table.attrs.get("answer", "")).splitlines()
         for k, (name, table) in enumerate(groups):
-            title = board_title(name, own)
-            if titles[title] > 1 and own.title is not None and name is not None:
-                title = f"{own.title}: {title}"
+            title = board_title(name, shown)
+            if titles[title] > 1 and shown.title is not None and name is not None:
+                title = f"{shown.title}: {title}"
             notes = []
             if len(table) > most:
                 notes.append(
-                    f"{own.competitor.counted(len(table))}, of which the first {most:,} by rank are here; the table of "
-                    "the command (--out) has all"
+                    f"{shown.competitor.counted(len(table))}, of which the first {most:,} by rank are here; the table "
+                    "of the command (--out) has all"
                 )
             rows = [_row(row, models, columns) for row in table.head(most).to_dict("records")]
             if not any("lower" in row for row in rows):
                 notes.append(
-                    f"no {own.competitor.one} of this board has an interval: nothing shows how uncertain its ratings "
+                    f"no {shown.competitor.one} of this board has an interval: nothing shows how uncertain its ratings "
                     "are"
                 )
             board: dict[str, Any] = {
                 "id": free_id(title, taken),
                 "title": visible_line(title),
                 "category": None if name is None else str(name),
-                "controls": list(map(str, own.settings.get("features") or [])),
-                "scale": scale_of(own.settings),
+                "controls": list(map(str, shown.settings.get("features") or [])),
+                "scale": scale_of(shown.settings),
                 "rows": rows,
-                "answer": _answer(answers[k], name, own, title) if len(answers) == len(groups) else None,
+                "answer": _answer(answers[k], name, shown, title) if len(answers) == len(groups) else None,
                 "n_models": len(table),
                 "n_votes": int(table["vote_count"].sum()) // 2,
                 "notes": notes,
@@ -107,16 +107,16 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
     return boards
 
 
-def _answer(said: str, name: Any, own: Given, title: str) -> str:
+def _answer(sentence: str, name: Any, board: Given, title: str) -> str:
     """Return who leads a board, in a sentence that begins with what readers call its category."""
     if name is None:
-        return visible_line(said)
-    return visible_line(f"{title}: {said.removeprefix(f'{slice_title(name, own.by)}: ')}")
+        return visible_line(sentence)
+    return visible_line(f"{title}: {sentence.removeprefix(f'{slice_title(name, board.by)}: ')}")
 
 
-def most_rows(given: Sequence[Given]) -> int:
+def most_rows(tables: Sequence[Given]) -> int:
     """Return rows of each board that a page holds."""
-    n_boards = sum(len(categories(own)) for own in given)
+    n_boards = sum(len(categories(board)) for board in tables)
     return min(MOST_ROWS, max(MOST_ROWS_IN_ALL // max(n_boards, 1), _FEWEST_ROWS))
 
 
@@ -124,28 +124,28 @@ def _first_rows(table: pd.DataFrame, most: int) -> pd.DataFrame:
     return table.groupby("category", sort=False).head(most) if "category" in table else table.head(most)
 
 
-def categories(own: Given) -> list[Any]:
+def categories(board: Given) -> list[Any]:
     """Return names of its categories; only None for one board of all votes."""
-    return list(own.table["category"].unique()) if "category" in own.table else [None]
+    return list(board.table["category"].unique()) if "category" in board.table else [None]
 
 
-def board_title(name: Any, own: Given) -> str:
+def board_title(name: Any, board: Given) -> str:
     """Return the label of a category, or its name; one that is no text comes with its column, as "1" says nothing."""
     if name is None:
-        return own.title or "All votes"
-    if str(name) in own.labels:
-        return own.labels[str(name)]
-    return str(name) if isinstance(name, str) else slice_title(name, own.by)
+        return board.title or "All votes"
+    if str(name) in board.labels:
+        return board.labels[str(name)]
+    return str(name) if isinstance(name, str) else slice_title(name, board.by)
 
 
-def columns_of(given: Sequence[Given]) -> list[dict[str, Any]]:
+def columns_of(tables: Sequence[Given]) -> list[dict[str, Any]]:
     """Columns beyond those of every leaderboard, with their kinds; they are of models ("model") or of rows ("row")."""
-    found: dict[str, dict[str, Any]] = {}
-    for own in given:
-        for name in more_columns(own.table):
+    columns: dict[str, dict[str, Any]] = {}
+    for board in tables:
+        for name in more_columns(board.table):
             of_row = name in _OF_ROWS or re.fullmatch(r"p_rank_\d+", str(name)) is not None
-            column = own.table[name]
-            found.setdefault(
+            column = board.table[name]
+            columns.setdefault(
                 str(name),
                 {
                     "key": str(name),
@@ -154,22 +154,22 @@ def columns_of(given: Sequence[Given]) -> list[dict[str, Any]]:
                     "of": "row" if of_row else "model",
                 },
             )
-        if _BY_SCORE[0] in own.table:
-            found.setdefault(
+        if _BY_SCORE[0] in board.table:
+            columns.setdefault(
                 _BY_SCORE[0], {"key": _BY_SCORE[0], "title": "By expected score", "kind": "number", "of": "row"}
             )
-    return list(found.values())
+    return list(columns.values())
 
 
-def about_models(given: Sequence[Given], models: Models, columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def about_models(tables: Sequence[Given], models: Models, columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return each model with its name and its metadata."""
     known: list[dict[str, Any]] = [{"name": name, "about": {}} for name in models.shown]
     of_models = [column for column in columns if column["of"] == "model"]
-    for own in given:
+    for board in tables:
         for column in of_models:
-            if column["key"] not in own.table:
+            if column["key"] not in board.table:
                 continue
-            shown = own.table[own.table["model"].astype(str).isin(models.number)]
+            shown = board.table[board.table["model"].astype(str).isin(models.number)]
             for name, value in zip(shown["model"], shown[column["key"]], strict=True):
                 if (plain := _value(value, column["kind"])) is not None:
                     known[models.number[str(name)]]["about"].setdefault(column["key"], plain)
@@ -223,34 +223,34 @@ def _value(value: Any, kind: str) -> Any:
     return number_of(value) if kind == "number" else cell_text(value)
 
 
-def _by_slice(own: Given, names: Iterable[Any]) -> dict[Any, list[str]]:
+def _by_slice(board: Given, names: Iterable[Any]) -> dict[Any, list[str]]:
     """Return warnings of each category, without its name; `general_warnings` has those of no category."""
     names = list(names)
-    warnings = list(own.table.attrs.get("warnings", ()))
+    warnings = list(board.table.attrs.get("warnings", ()))
     if names == [None]:
         return {None: warnings}
-    found: dict[Any, list[str]] = {name: [] for name in names}
+    by_name: dict[Any, list[str]] = {name: [] for name in names}
     for sentence in warnings:
-        name = _slice_of(sentence, own, names)
+        name = _slice_of(sentence, board, names)
         if name is not None:
-            found[name].append(sentence.removeprefix(f"{slice_title(name, own.by)}: "))
-    return found
+            by_name[name].append(sentence.removeprefix(f"{slice_title(name, board.by)}: "))
+    return by_name
 
 
-def general_warnings(given: Sequence[Given]) -> list[str]:
+def general_warnings(tables: Sequence[Given]) -> list[str]:
     """Return warnings that belong to no single category."""
     messages = []
-    for own in given:
-        if "category" in own.table:
-            names = categories(own)
-            warnings = own.table.attrs.get("warnings", ())
-            messages += [visible_line(text) for text in warnings if _slice_of(text, own, names) is None]
+    for board in tables:
+        if "category" in board.table:
+            names = categories(board)
+            warnings = board.table.attrs.get("warnings", ())
+            messages += [visible_line(text) for text in warnings if _slice_of(text, board, names) is None]
     return list(dict.fromkeys(messages))
 
 
-def _slice_of(sentence: str, own: Given, names: Sequence[Any]) -> Any:
+def _slice_of(sentence: str, board: Given, names: Sequence[Any]) -> Any:
     """Return the category that a sentence begins with, or None; the longest, as one name may begin with another."""
-    fits = [name for name in names if sentence.startswith(f"{slice_title(name, own.by)}: ")]
+    fits = [name for name in names if sentence.startswith(f"{slice_title(name, board.by)}: ")]
     return max(fits, key=lambda name: len(str(name)), default=None)
 
 
@@ -304,9 +304,9 @@ def scale_of(settings: Mapping[str, Any]) -> str:
     usual = {"link": "logit", "ties": "half", "features": ()}
     parts = [str(settings.get("gauge", ""))]
     for name, value in usual.items():
-        own = settings.get(name) or value
-        if list(own) != list(value):
-            parts.append(f"{name} {', '.join(map(str, own)) if isinstance(own, list | tuple) else own}")
+        units = settings.get(name) or value
+        if list(units) != list(value):
+            parts.append(f"{name} {', '.join(map(str, units)) if isinstance(units, list | tuple) else units}")
     return ", ".join(filter(None, parts))
 
 
@@ -318,19 +318,19 @@ def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[
         DataError: there are no results, or a table has no models; as by `join_metadata`.
     """
     each = _each(results)
-    found = [Given(title, _table(result)) for title, result in each if _is_board(result)]
+    of_boards = [Given(title, _table(result)) for title, result in each if _is_board(result)]
     others = [(title, result) for title, result in each if not _is_board(result)]
     if not each:
         raise DataError(f"there is nothing to show: a page takes {TAKEN}")
-    for title, table, _ in found:
+    for title, table, _ in of_boards:
         if table.empty:
-            said, own = "" if title is None else f" {title!r}", competitor_of(table.attrs.get("settings"))
-            raise DataError(f"the leaderboard{said} has no {own.many}")
+            which, noun = "" if title is None else f" {title!r}", competitor_of(table.attrs.get("settings"))
+            raise DataError(f"the leaderboard{which} has no {noun.many}")
     if metadata is None:
-        return found, others
-    if not found:
+        return of_boards, others
+    if not of_boards:
         raise DataError("metadata= are about the models of a leaderboard, and there is none")
-    return [own._replace(table=join_metadata(own.table, metadata)) for own in found], others
+    return [noun._replace(table=join_metadata(noun.table, metadata)) for noun in of_boards], others
 
 
 def _is_board(result: Any) -> bool:

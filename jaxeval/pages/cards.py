@@ -57,18 +57,18 @@ def save_badge(table: pd.DataFrame, path: str | Path, title: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    said = lead(table)
-    parts = [shortened(visible_line(text), _LONGEST) for text in (title, said)]
+    leader = lead(table)
+    parts = [shortened(visible_line(text), _LONGEST) for text in (title, leader)]
     left, right = (round(_SIGN * len(text) + 14) for text in parts)
-    title, said = map(escape, parts)
+    title, leader = map(escape, parts)
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
-        f'aria-label="{title}: {said}"><title>{title}: {said}</title>'
+        f'aria-label="{title}: {leader}"><title>{title}: {leader}</title>'
         f'<rect width="{left + right}" height="20" rx="3" fill="#1f5a93"/>'
         f'<path d="M3 0H{left}V20H3Q0 20 0 17V3Q0 0 3 0Z" fill="#444b54"/>'
         '<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
         f'<text x="{left / 2:g}" y="14" textLength="{left - 12}">{title}</text>'
-        f'<text x="{left + right / 2:g}" y="14" textLength="{right - 12}">{said}</text></g></svg>\n'
+        f'<text x="{left + right / 2:g}" y="14" textLength="{right - 12}">{leader}</text></g></svg>\n'
     )
     with whole_file(path) as file:
         file.write(svg.encode())

@@ -37,22 +37,22 @@ class Rows(NamedTuple):
     difference: Float  # (3 P,) strength of the pair's first model less that of its second, in logits
 
 
-def found_features(own: Given, battles: Battles, given: Sequence[FeatureLike]) -> list[FeatureLike] | str:
+def found_features(board: Given, battles: Battles, covariates_given: Sequence[FeatureLike]) -> list[FeatureLike] | str:
     """Return the covariates of a leaderboard by their names, or why a page cannot have them."""
     known: dict[str, FeatureLike] = {feature.name: feature for feature in arena_style()}
-    known |= {_name(feature): feature for feature in given}
-    found: list[FeatureLike] = []
-    for name in map(str, own.settings.get("features") or ()):
+    known |= {_name(feature): feature for feature in covariates_given}
+    features: list[FeatureLike] = []
+    for name in map(str, board.settings.get("features") or ()):
         sides = name.split(" - ")
         if name in known:
-            found.append(known[name])
+            features.append(known[name])
         elif _has(battles, name):
-            found.append(name)
+            features.append(name)
         elif len(sides) == 2 and all(_has(battles, side) for side in sides):
-            found.append((sides[0], sides[1]))
+            features.append((sides[0], sides[1]))
         else:
             return f"the covariate {name!r} is no column of these votes: give it to page() as features="
-    return found
+    return features
 
 
 def _name(feature: FeatureLike) -> str:
@@ -68,17 +68,17 @@ def _has(battles: Battles, name: str) -> bool:
         return False
 
 
-def covariates(own: Given, battles: Battles, features: Sequence[FeatureLike]) -> Design:
+def covariates(board: Given, battles: Battles, features: Sequence[FeatureLike]) -> Design:
     """Return the covariates of all rows, as the leaderboard has them."""
-    return design(battles, features, bool(own.settings.get("normalize", True)))
+    return design(battles, features, bool(board.settings.get("normalize", True)))
 
 
-def coefficients(own: Given, name: Any, units: Design) -> Float | None:
+def coefficients(board: Given, name: Any, units: Design) -> Float | None:
     """Return the coefficients (D,) of a category for the columns of the design; None where one is not finite."""
-    records = [record for record in own.table.attrs.get("coefficients", ()) if record.get("category") == name]
+    records = [record for record in board.table.attrs.get("coefficients", ()) if record.get("category") == name]
     by_name = {record["feature"]: record["coefficient"] for record in records}
-    found = np.array([by_name.get(feature, np.nan) for feature in units.names], float) / units.factor
-    return found if np.isfinite(found).all() else None
+    values = np.array([by_name.get(feature, np.nan) for feature in units.names], float) / units.factor
+    return values if np.isfinite(values).all() else None
 
 
 def offsets(rows: Rows, side_a: Float) -> dict[str, Any]:

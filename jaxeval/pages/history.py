@@ -119,11 +119,11 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
         models: dict[int, dict[str, list[Any]]] = {}
         for name, rows in known.groupby("model", sort=False):
             by_day = rows.set_index("date").reindex(dates)
-            own = models[number[str(name)]] = {
+            series = models[number[str(name)]] = {
                 "rating": _finite(by_day["rating"], 3),
                 "rank": [None if pd.isna(x) else int(x) for x in by_day["rank"]],
             }
-            own |= {end: _finite(by_day[end], 1) for end in ENDS if end in by_day}
+            series |= {end: _finite(by_day[end], 1) for end in ENDS if end in by_day}
         board["history"] = {"dates": dates, "models": models}
         before = [day for day in dates if day < made.isoformat()]
         if before:
@@ -175,6 +175,6 @@ def _half_of_change(row: Mapping[str, Any], before: int, kept: bool, grown: floa
     return {"half": round((upper - lower) / 2 * (times - 1 if kept else times + 1) ** 0.5, 6)}
 
 
-def earlier_rows(given: Sequence[Given]) -> pd.DataFrame:
+def earlier_rows(tables: Sequence[Given]) -> pd.DataFrame:
     """Return an earlier leaderboard as rows of a history."""
-    return pd.concat([history_rows(own.table, date.min) for own in given], ignore_index=True)
+    return pd.concat([history_rows(board.table, date.min) for board in tables], ignore_index=True)

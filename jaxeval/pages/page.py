@@ -136,12 +136,12 @@ def data_of_page(
     features: Sequence[FeatureLike] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """Return the data of a `page`, which takes the same."""
-    given, others = given_boards(results, metadata)
-    given = _labelled(given, labels or {})
+    tables, others = given_boards(results, metadata)
+    tables = _labelled(tables, labels or {})
     day = _day(made)
-    data = page_data(given, others, title, day, battles, None if ends is None else _day(ends, "ends"), features)
+    data = page_data(tables, others, title, day, battles, None if ends is None else _day(ends, "ends"), features)
     if data["boards"]:
-        _add_past(data, given, earlier, history, day)
+        _add_past(data, tables, earlier, history, day)
     elif not (battles is None and earlier is None and history is None):
         raise DataError("battles=, earlier= and history= are about leaderboards, and there is none")
     return data
@@ -159,7 +159,7 @@ def write_page(data: dict[str, Any], path: str | Path) -> None:
         page = {**shown, "about": packed["about"]}
         return document("results.html.jinja", packed, page=page, small=small)
 
-    packed, small = fitted(data, lambda *own: len(html(*own))) if data["boards"] else (dict(data), False)
+    packed, small = fitted(data, lambda *parts: len(html(*parts))) if data["boards"] else (dict(data), False)
     packed["digest"] = shown["digest"] = json_digest(packed)
     write_document(html(packed, small), path)
 
@@ -176,8 +176,8 @@ def write_blank(path: str | Path) -> None:
     from jaxeval.data.labels import CODINGS, FAMILIES, TIES
 
     def outcomes(words: Mapping[Any, Any]) -> dict[str, int]:
-        return {f"{word:g}" if isinstance(word, float) else word: int(2 - 2 * own.target)
-                for word, own in words.items() if own.weight == 1}  # fmt: skip
+        return {f"{word:g}" if isinstance(word, float) else word: int(2 - 2 * label.target)
+                for word, label in words.items() if label.weight == 1}  # fmt: skip
 
     families = [outcomes(words) for words in FAMILIES.values()]
     data: dict[str, Any] = {
@@ -194,56 +194,56 @@ def write_blank(path: str | Path) -> None:
     write_document(document("results.html.jinja", {**data, "digest": None}, reads=True), path)
 
 
-def _labelled(given: Sequence[Given], labels: Mapping[str, str]) -> list[Given]:
+def _labelled(tables: Sequence[Given], labels: Mapping[str, str]) -> list[Given]:
     """Return boards with labels of their categories."""
-    known = {str(name): None for own in given for name in categories(own) if name is not None}
+    known = {str(name): None for board in tables for name in categories(board) if name is not None}
     if unknown := [name for name in labels if name not in known]:
         raise DataError(
             f"labels= name no category {named(list(map(repr, unknown)))}: there are {named([*known]) or 'none'}"
         )
-    return [own._replace(labels=labels) for own in given]
+    return [board._replace(labels=labels) for board in tables]
 
 
 def page_data(
-    given: Sequence[Given], others: Sequence[tuple[str | None, Any]], title: str | None, made: date,
+    tables: Sequence[Given], others: Sequence[tuple[str | None, Any]], title: str | None, made: date,
     battles: Any = None, ends: date | None = None, features: Sequence[FeatureLike] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """Return all that the page shows, in types that JSON has."""
-    models, columns = Models(given), columns_of(given)
-    boards, results = boards_of(given, models, columns), sections_of(others)
+    models, columns = Models(tables), columns_of(tables)
+    boards, results = boards_of(tables, models, columns), sections_of(others)
     if battles is not None and boards:
         from jaxeval.pages.votes import add_votes
 
-        add_votes(boards, given, battles, models.number, features)
-    settings = given[0].settings if given else _settings_of(others[0][1])
-    own = common_noun(board.competitor for board in given) if given else rated(others[0][1])
-    said = [board["answer"] for board in boards[:1]] if boards else results[0]["notes"]
+        add_votes(boards, tables, battles, models.number, features)
+    settings = tables[0].settings if tables else _settings_of(others[0][1])
+    noun = common_noun(board.competitor for board in tables) if tables else rated(others[0][1])
+    sentences = [board["answer"] for board in boards[:1]] if boards else results[0]["notes"]
     return {
         "panels": [*(PANELS if boards else ()), *(("results",) if results else ()), "about"],
         "title": visible_line(title if title is not None else "Leaderboard" if boards else results[0]["title"]),
-        "answer": next(filter(None, said), "Results"),
-        "facts": _facts(boards, _n_models(given), battles, settings, own, ends, made),
+        "answer": next(filter(None, sentences), "Results"),
+        "facts": _facts(boards, _n_models(tables), battles, settings, noun, ends, made),
         "image": None,
         "made": made.isoformat(),
         "version": __version__,
         "versions": settings.get("versions"),
         "seed": settings.get("seed"),
-        "competitor": {**own._asdict(), "a_one": own.a_one, "head": own.head, "heads": own.heads},
+        "competitor": {**noun._asdict(), "a_one": noun.a_one, "head": noun.head, "heads": noun.heads},
         "level": settings.get("level"),
         "settings": plain_values(settings),
-        "about": _about(given),
-        "warnings": [*models.alike(own), *general_warnings(given)],
+        "about": _about(tables),
+        "warnings": [*models.alike(noun), *general_warnings(tables)],
         "columns": columns,
-        "models": about_models(given, models, columns),
+        "models": about_models(tables, models, columns),
         "boards": boards,
         "results": results,
     }
 
 
-def _add_past(data: dict[str, Any], given: Sequence[Given], earlier: Any, history: Any, made: date) -> None:
+def _add_past(data: dict[str, Any], tables: Sequence[Given], earlier: Any, history: Any, made: date) -> None:
     """Add an earlier board, or dated boards."""
     # Page data number their models in the order in which tables name them.
-    number = Models(given).number
+    number = Models(tables).number
     if history is not None:
         kept = checked_history(history) if isinstance(history, pd.DataFrame) else read_history(history)
         add_history(data["boards"], kept, made, number)
@@ -252,8 +252,8 @@ def _add_past(data: dict[str, Any], given: Sequence[Given], earlier: Any, histor
         add_earlier(data["boards"], earlier_rows(before), number)
 
 
-def _n_models(given: Sequence[Given]) -> int:
-    return len({str(name) for own in given for name in own.table["model"]})
+def _n_models(tables: Sequence[Given]) -> int:
+    return len({str(name) for board in tables for name in board.table["model"]})
 
 
 def _settings_of(result: Any) -> Mapping[str, Any]:
@@ -281,15 +281,15 @@ def _facts(
     return " · ".join(parts)
 
 
-def _about(given: Sequence[Given]) -> list[str]:
+def _about(tables: Sequence[Given]) -> list[str]:
     """Return what made the results, in sentences, each of them once."""
     lines = []
-    for own in given:
-        if own.settings:
-            start = "" if own.title is None or len(given) == 1 else f"{own.title}: "
+    for board in tables:
+        if board.settings:
+            start = "" if board.title is None or len(tables) == 1 else f"{board.title}: "
             # Fits resample nothing.
-            told = settings_lines(own.table) if "scheme" in own.settings else [settings_line(own.settings)]
-            lines += [f"{start}{line}" for text in told for line in text.split("\n") if line]
+            settings = settings_lines(board.table) if "scheme" in board.settings else [settings_line(board.settings)]
+            lines += [f"{start}{line}" for text in settings for line in text.split("\n") if line]
     return [visible_line(line) for line in dict.fromkeys(lines)]
 
 
@@ -304,14 +304,14 @@ def _day(made: date | str | None, name: str = "made") -> date:
 
 def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any]]:
     """A section for each table of the results, with an id for permalinks."""
-    found, taken = [], set[str]()
-    for title, given in results:
-        result = given if isinstance(given, Shown) else Table.of(given, "Table")
+    sections, taken = [], set[str]()
+    for title, value in results:
+        result = value if isinstance(value, Shown) else Table.of(value, "Table")
         start, warnings = "" if title is None else f"{title}: ", view_of(result).warnings
         first, *others = result._sections()
         for part in (first, *others):
             name = f"{start}{part.title}"
-            found.append(
+            sections.append(
                 {
                     "id": free_id(name, taken),
                     "title": visible_line(name),
@@ -321,24 +321,24 @@ def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any
                 }
             )
             if part is first:  # its warnings, figures and sliders are those of the result
-                found[-1] |= _drawn(result)
+                sections[-1] |= _drawn(result)
             warnings = ()
-    return found
+    return sections
 
 
 def _drawn(result: Any) -> dict[str, Any]:
     """The figures of a result as images, and its tables that readers slide between."""
-    found: dict[str, Any] = {}
+    pictures: dict[str, Any] = {}
     for figure in view_of(result).figures().values():
         file = BytesIO()
         figure.savefig(file, format="png", dpi=_DOTS, metadata={"Software": None})
-        found.setdefault("figures", []).append(f"data:image/png;base64,{b64encode(file.getvalue()).decode()}")
+        pictures.setdefault("figures", []).append(f"data:image/png;base64,{b64encode(file.getvalue()).decode()}")
     if sliding := getattr(result, "_sliding", None):
         label, tables = sliding()
-        found["sliding"] = {
+        pictures["sliding"] = {
             "label": label, "texts": [*tables], "tables": [_table(table, rated(result)) for table in tables.values()]
         }  # fmt: skip
-    return found
+    return pictures
 
 
 def _table(frame: Any, competitor: Noun) -> dict[str, Any]:
@@ -347,23 +347,23 @@ def _table(frame: Any, competitor: Noun) -> dict[str, Any]:
         return {"columns": [], "n_rows": 0, "left_out": ""}
     table, n_names = with_index(frame.head(MOST_ROWS))
     texts = cell_texts(table)
-    bars = {own.upper: own for own in find_intervals(table)}
+    bars = {interval.upper: interval for interval in find_intervals(table)}
     columns: list[dict[str, Any]] = []
     for k, name in enumerate(table.columns):
         column, parts = table.iloc[:, k], name if isinstance(name, tuple) else (name,)
         is_number = is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
         head = ", ".join(heading(part, competitor) for part in parts)
-        own: dict[str, Any] = {"title": visible_line(head), "text": texts[k]}
+        entry: dict[str, Any] = {"title": visible_line(head), "text": texts[k]}
         if is_number:
-            own["value"] = [number_of(x) for x in as_numbers(column)]
-        columns.append({**own, "name": k < n_names})
+            entry["value"] = [number_of(x) for x in as_numbers(column)]
+        columns.append({**entry, "name": k < n_names})
         if k in bars:
             ends = {end: [number_of(x) for x in as_numbers(table.iloc[:, at])] for end, at in bars[k]._asdict().items()}
             columns.append({"title": "", "bar": ends, "text": [""] * len(table), "name": False})
     if not n_names:  # the first column of words names the rows
-        for own in columns:
-            if "value" not in own and "bar" not in own:
-                own["name"] = True
+        for entry in columns:
+            if "value" not in entry and "bar" not in entry:
+                entry["name"] = True
                 break
     more = len(frame) - len(table)
     return {"columns": columns, "n_rows": len(table), "left_out": counted(more, "more row") if more else ""}

@@ -43,9 +43,9 @@ def packed_numbers(columns: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
 
 def codes(values: Iterable[Any], steps: bool = False) -> NDArray[np.int64]:
     """Return whole numbers, "inf", "-inf" and None as numbers from 0 on; of numbers in ``steps`` the differences."""
-    found = list(values)
-    special = np.array([_CODES.get(value, -1) if value is None or isinstance(value, str) else -1 for value in found])
-    whole = np.array([value for value, code in zip(found, special, strict=True) if code < 0], np.int64)
+    texts = list(values)
+    special = np.array([_CODES.get(value, -1) if value is None or isinstance(value, str) else -1 for value in texts])
+    whole = np.array([value for value, code in zip(texts, special, strict=True) if code < 0], np.int64)
     if steps:
         whole = np.diff(whole, prepend=0)
     special[special < 0] = len(_CODES) + np.where(whole < 0, -2 * whole - 1, 2 * whole)
@@ -63,12 +63,14 @@ def packed_rows(boards: Sequence[Mapping[str, Any]], decimals: int) -> dict[str,
     keys: dict[tuple[str | None, str], None] = {(None, key): None for row in rows for key in row if key not in _PARTS}
     keys |= dict.fromkeys((part, key) for part in _PARTS for row in rows for key in row.get(part, {}))
     columns, numbers = [], []
-    for part, key in sorted(keys, key=lambda own: own != (None, "rating")):  # it comes first: others are told from it
-        own = [row if part is None else row.get(part, {}) for row in rows]
+    for part, key in sorted(
+        keys, key=lambda part_rows: part_rows != (None, "rating")
+    ):  # it comes first: others are told from it
+        part_rows = [row if part is None else row.get(part, {}) for row in rows]
         if part is None and key == "flags":
             values, places = [place.get(row.get(key)) for row in rows], 0
         else:
-            places, values = _scaled(part, key, rows, own, decimals)
+            places, values = _scaled(part, key, rows, part_rows, decimals)
         steps = key in _IN_STEPS and part is None
         columns.append({"key": key, "part": part, "decimals": places, "steps": steps})
         numbers.append(codes(values, steps))
@@ -76,10 +78,10 @@ def packed_rows(boards: Sequence[Mapping[str, Any]], decimals: int) -> dict[str,
 
 
 def _scaled(
-    part: str | None, key: str, rows: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]], decimals: int
+    part: str | None, key: str, rows: Sequence[Mapping[str, Any]], part_rows: Sequence[Mapping[str, Any]], decimals: int
 ) -> tuple[int, list[Any]]:
     """Return the decimals of a column, and its values times that power of ten."""
-    values = [row.get(key) for row in own]
+    values = [row.get(key) for row in part_rows]
     sign = _FROM_RATING.get((part, key))
     if sign is None and not any(isinstance(x, float) for x in values):
         return 0, values
@@ -101,11 +103,11 @@ def _whole(x: float, decimals: int) -> int:
 def packed_history(history: Mapping[str, Any], decimals: int) -> dict[str, Any]:
     """Return ``dates`` and, for each of the models, its ratings, ranks and ends of intervals (as distances) by day."""
     models = history["models"]
-    keys = list(dict.fromkeys(key for own in models.values() for key in own))
+    keys = list(dict.fromkeys(key for series in models.values() for key in series))
     numbers = [codes(models, True)]
     for key in keys:
-        rows = [{"rating": rating or 0, key: x} for own in models.values()
-                for rating, x in zip(own["rating"], own[key], strict=True)]  # fmt: skip
+        rows = [{"rating": rating or 0, key: x} for series in models.values()
+                for rating, x in zip(series["rating"], series[key], strict=True)]  # fmt: skip
         values = _scaled(None, key, rows, rows, decimals)[1] if key != "rank" else [row[key] for row in rows]
         numbers.append(codes(values, True))
     return {"dates": history["dates"], "keys": keys, "decimals": decimals, "n": len(models), **packed_numbers(numbers)}
@@ -119,18 +121,18 @@ def fitted(data: Mapping[str, Any], size: Callable[[Mapping[str, Any], bool], in
         size: bytes of the page of such data, small or not.
     """
     boards = [dict(board) for board in data["boards"]]
-    for piece, same in (("pairs", lambda own: own), ("levers", _counts)):
+    for piece, same in (("pairs", lambda votes_of_board: votes_of_board), ("levers", _counts)):
         first: list[tuple[Any, str]] = []
         for board in boards:  # boards with and without covariates are of the same votes
-            own = board.get(piece)
-            if (one := next((name for votes, name in first if own == votes), None)) is not None:
+            votes_of_board = board.get(piece)
+            if (one := next((name for votes, name in first if votes_of_board == votes), None)) is not None:
                 board[piece] = one
-            elif own is not None:
-                first.append((same(own), board["id"]))
+            elif votes_of_board is not None:
+                first.append((same(votes_of_board), board["id"]))
     for decimals, small in ((_EXACT, False), (_EXACT, True), (_PRINTED, True)):
-        found = _packed({**data, "boards": boards}, decimals)
-        if size(found, small) <= MOST_BYTES:
-            return found, small
+        packed = _packed({**data, "boards": boards}, decimals)
+        if size(packed, small) <= MOST_BYTES:
+            return packed, small
     bare = _packed({**data, "boards": _without(boards, {})}, _PRINTED)
     kept = _first_ones(boards, MOST_BYTES - size(bare, True))
     rounded = "Numbers of this page are rounded as they are shown, so that it has at most 400 kB."
@@ -147,15 +149,15 @@ def _packed(data: Mapping[str, Any], decimals: int) -> dict[str, Any]:
     pools: list[list[str]] = []
     boards = []
     for board in data["boards"]:
-        own = {**board, "rows": len(board["rows"])}
+        smaller = {**board, "rows": len(board["rows"])}
         if "history" in board:
-            own["history"] = packed_history(board["history"], min(decimals, _CHANGES))
+            smaller["history"] = packed_history(board["history"], min(decimals, _CHANGES))
         if "pool" in board:
             ids = [one["id"] for one in data["boards"] if one["id"] in board["pool"]["ids"] and one["pairs"]]
             if ids not in pools:
                 pools.append(ids)
-            own["pool"] = {**board["pool"], "ids": pools.index(ids)}
-        boards.append(own)
+            smaller["pool"] = {**board["pool"], "ids": pools.index(ids)}
+        boards.append(smaller)
     packed = {**data, "pools": pools, "rows": packed_rows(data["boards"], decimals), "boards": boards}
     if decimals == _PRINTED:
         packed["models"] = packed_text(json.dumps(data["models"], separators=(",", ":")).encode())
@@ -174,7 +176,7 @@ def _first_ones(boards: Sequence[Mapping[str, Any]], room: int) -> dict[tuple[st
     first = {boards[0]["id"], boards[0].get("controlled"), boards[0].get("without")}
     order = sorted(boards, key=lambda board: (board["id"] not in first, -board["n_votes"]))
     kept: dict[tuple[str, str], Any] = {}
-    for group in ([board for board in order if (board["id"] in first) is own] for own in (True, False)):
+    for group in ([board for board in order if (board["id"] in first) is is_first] for is_first in (True, False)):
         for kinds in _ORDER:
             for board in group:
                 for kind in kinds:
@@ -196,7 +198,9 @@ def _thinned(history: Mapping[str, Any], room: int) -> Mapping[str, Any]:
     """Return a history with every second day, or fewer, down to a few, if it is larger than ``room``."""
     while len(history["dates"]) > _LEAST_DAYS and len(json.dumps(packed_history(history, _PRINTED))) > room:
         days = list(range(len(history["dates"])))[::-2][::-1]
-        models = {m: {key: [x[k] for k in days] for key, x in own.items()} for m, own in history["models"].items()}
+        models = {
+            m: {key: [x[k] for k in days] for key, x in series.items()} for m, series in history["models"].items()
+        }
         history = {"dates": [history["dates"][k] for k in days], "models": models}
     return history
 
@@ -204,42 +208,42 @@ def _thinned(history: Mapping[str, Any], room: int) -> Mapping[str, Any]:
 def _without(boards: Sequence[Mapping[str, Any]], kept: Mapping[tuple[str, str], Any]) -> list[dict[str, Any]]:
     """Return boards with the ``kept`` pieces alone, and with sentences on the others."""
     n_pairs = sum((board["id"], "pairs") in kept for board in boards)
-    found = []
+    kept_boards = []
     for board in boards:
-        own = {key: x for key, x in board.items() if key not in _PIECES}
-        own |= {kind: kept[board["id"], kind] for kind in _PIECES if (board["id"], kind) in kept}
-        own.setdefault("pairs", None)
+        pieces = {key: x for key, x in board.items() if key not in _PIECES}
+        pieces |= {kind: kept[board["id"], kind] for kind in _PIECES if (board["id"], kind) in kept}
+        pieces.setdefault("pairs", None)
         notes = []
-        if board["pairs"] is not None and own["pairs"] is None:
+        if board["pairs"] is not None and pieces["pairs"] is None:
             notes.append("its votes by pair")
-        if "history" in board and "history" not in own:
+        if "history" in board and "history" not in pieces:
             notes.append("its history")
-        elif "history" in board and len(own["history"]["dates"]) < len(board["history"]["dates"]):
+        elif "history" in board and len(pieces["history"]["dates"]) < len(board["history"]["dates"]):
             notes.append(
-                f"{counted(len(board['history']['dates']) - len(own['history']['dates']), 'day')} of its history"
+                f"{counted(len(board['history']['dates']) - len(pieces['history']['dates']), 'day')} of its history"
             )
-        if "levers" in board and "levers" not in own:
+        if "levers" in board and "levers" not in pieces:
             notes.append("the votes on short answers")
         if notes:
-            own["notes"] = [*board["notes"], f"No room on a page of 400 kB for {' and '.join(notes)}."]
+            pieces["notes"] = [*board["notes"], f"No room on a page of 400 kB for {' and '.join(notes)}."]
         needs = "offsets" if "offsets" in board else "pairs"
-        if board["what_if"] is None and board.get(needs) is not None and own.get(needs) is None:
-            own["what_if"] = (
+        if board["what_if"] is None and board.get(needs) is not None and pieces.get(needs) is None:
+            pieces["what_if"] = (
                 f"What-if is off: the page has room for the votes by pair of {counted(n_pairs, 'board')} of "
                 f"{len(boards)}, those with the most votes."
             )
-        found.append(own)
-    return found
+        kept_boards.append(pieces)
+    return kept_boards
 
 
 def static_boards(boards: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return boards as readers without scripts see them: of many rows most are of the first board."""
     left = _STATIC_ROWS
-    found = []
+    bounded = []
     for k, board in enumerate(boards):
         most = max(left // (len(boards) - k) if k else left, _FEWEST_STATIC)
         shown = board["rows"][:most]
         left -= len(shown)
         more = len(board["rows"]) - len(shown)
-        found.append({**board, "rows": shown, "more": f"{counted(more, 'more row')} with scripts" if more else ""})
-    return found
+        bounded.append({**board, "rows": shown, "more": f"{counted(more, 'more row')} with scripts" if more else ""})
+    return bounded

@@ -36,14 +36,14 @@ _OUTCOMES = (1.0, 0.5, 0.0)  # targets of a win, a tie and a loss of a pair's fi
 
 
 def add_votes(
-    boards: Sequence[dict[str, Any]], given: Sequence[Given], battles: Any, number: Mapping[str, int],
+    boards: Sequence[dict[str, Any]], tables: Sequence[Given], battles: Any, number: Mapping[str, int],
     features: Sequence[FeatureLike] = (),
 ) -> None:  # fmt: skip
     """Give each board its votes by pair, or the reason why it has none.
 
     Args:
-        boards: as `boards.boards_of` makes them of ``given``.
-        given: the leaderboards.
+        boards: as `boards.boards_of` makes them of ``tables``.
+        tables: the leaderboards.
         battles: the votes behind all of them.
         number: the number of each model, by its name.
         features: covariates of the leaderboards that are no columns.
@@ -55,29 +55,33 @@ def add_votes(
     if not isinstance(battles, Battles):
         raise TypeError(f"battles= takes Battles, got {type(battles).__name__}: see read_battles and from_pandas")
     left = iter(boards)
-    known = [found_features(own, battles, features) for own in given]
-    listed = [own for own in known if isinstance(own, list)]
-    short = next(filter(None, (short_answers(battles, own) for own in listed)), None)
-    for own, found in zip(given, known, strict=True):
-        units = covariates(own, battles, found) if own.controls and isinstance(found, list) else None
+    known = [found_features(shown, battles, features) for shown in tables]
+    listed = [shown for shown in known if isinstance(shown, list)]
+    short = next(filter(None, (short_answers(battles, shown) for shown in listed)), None)
+    for shown, covariates_of_board in zip(tables, known, strict=True):
+        units = (
+            covariates(shown, battles, covariates_of_board)
+            if shown.controls and isinstance(covariates_of_board, list)
+            else None
+        )
         of_table = []
-        for name, rows, table in _groups(own, battles):
+        for name, rows, table in _groups(shown, battles):
             board = next(left)
             of_table.append((name, board))
             whole, cell = battles.compress(rows)
             models, cells = whole.localise(battles.models)
             _check(board["title"], models, cells, table)
-            _add(board, own, models, cells, number)
+            _add(board, shown, models, cells, number)
             if board["what_if"] is not None:
                 continue
             ratings = table.set_index(table["model"].astype(str))["rating"]
             strength = ratings.reindex(battles.models.astype(str)).to_numpy(float) / ELO_PER_UNIT[Link.LOGIT]
             strength[~np.isfinite(strength)] = np.nan
             side_a = None
-            if isinstance(found, str):
-                board["what_if"] = f"What-if is off: {found}."
+            if isinstance(covariates_of_board, str):
+                board["what_if"] = f"What-if is off: {covariates_of_board}."
             elif units is not None:
-                if (control := coefficients(own, name, units)) is None:
+                if (control := coefficients(shown, name, units)) is None:
                     board["what_if"] = "What-if is off: a covariate of this board has no finite coefficient."
                     continue
                 side_a = units.matrix @ control
@@ -85,7 +89,7 @@ def add_votes(
             if short is not None and len(few := rows[short[0][rows]]):
                 of_few = None if side_a is None else side_a[few]
                 board["levers"] = [_short_lever(battles, few, short[1], number, of_few, strength)]
-        _pool(own, battles, of_table)
+        _pool(shown, battles, of_table)
 
 
 def law_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -96,19 +100,19 @@ def law_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"name": link.name.lower(), "unit": ELO_PER_UNIT[link]}
 
 
-def _groups(own: Given, battles: Battles) -> Iterable[tuple[Any, NDArray[np.intp], pd.DataFrame]]:
+def _groups(board: Given, battles: Battles) -> Iterable[tuple[Any, NDArray[np.intp], pd.DataFrame]]:
     """Return each category in the order of the table: its name, the rows of its battles, and those of the table."""
-    if "category" not in own.table:
-        yield None, np.arange(battles.n_rows), own.table
+    if "category" not in board.table:
+        yield None, np.arange(battles.n_rows), board.table
         return
-    if not own.by:
+    if not board.by:
         raise DataError("the leaderboard has categories and does not say by which column: make it with by=")
-    members = battles.members(own.by, own.settings.get("missing"))
+    members = battles.members(board.by, board.settings.get("missing"))
     place = {str(slice_name(group)): k for k, group in enumerate(members.groups)}
-    for name, table in own.table.groupby("category", sort=False):
+    for name, table in board.table.groupby("category", sort=False):
         if str(name) not in place:
             raise DataError(
-                f"battles= have no {' / '.join(own.by)} {name!r}: give those that the leaderboard is made of"
+                f"battles= have no {' / '.join(board.by)} {name!r}: give those that the leaderboard is made of"
             )
         yield name, members.rows(np.flatnonzero(members.codes == place[str(name)])), table
 
@@ -143,9 +147,9 @@ def _check(title: str, models: pd.Index, cells: Cells, table: pd.DataFrame) -> N
     """Raise DataError unless each model has as many battles as its row says."""
     n = np.bincount(cells.first[cells.pair], cells.count, len(models))
     n += np.bincount(cells.second[cells.pair], cells.count, len(models))
-    said = pd.Series(table["vote_count"].to_numpy(), table["model"].astype(str).to_numpy())
+    stated = pd.Series(table["vote_count"].to_numpy(), table["model"].astype(str).to_numpy())
     there = pd.Series(n.astype(np.int64), models.astype(str))
-    both = pd.DataFrame({"said": said, "there": there}).fillna(0)
+    both = pd.DataFrame({"said": stated, "there": there}).fillna(0)
     wrong = both[both["said"] != both["there"]]
     if len(wrong):
         first = wrong.iloc[0]
@@ -155,8 +159,8 @@ def _check(title: str, models: pd.Index, cells: Cells, table: pd.DataFrame) -> N
         )
 
 
-def _add(board: dict[str, Any], own: Given, models: pd.Index, cells: Cells, number: Mapping[str, int]) -> None:
-    settings = own.settings
+def _add(board: dict[str, Any], table: Given, models: pd.Index, cells: Cells, number: Mapping[str, int]) -> None:
+    settings = table.settings
     numbers = [number.get(str(name), -1) for name in models]  # -1: the page does not show it
     shown = None
     if len(models) > MOST_MODELS or -1 in numbers:
@@ -170,9 +174,9 @@ def _add(board: dict[str, Any], own: Given, models: pd.Index, cells: Cells, numb
     if not has_outcomes(cells):
         other.append("some votes are neither wins nor ties nor losses")
     if len(models) > MOST_MODELS:
-        other.append(f"it has {own.competitor.counted(len(models))}, and browsers refit up to {MOST_MODELS}")
+        other.append(f"it has {table.competitor.counted(len(models))}, and browsers refit up to {MOST_MODELS}")
     elif shown is not None:
-        other.append(f"the page holds the first {len(shown):,} of its {own.competitor.counted(len(models))} only")
+        other.append(f"the page holds the first {len(shown):,} of its {table.competitor.counted(len(models))} only")
     board["law"] = law_of(settings)
     board["pairs"] = pair_data(cells, numbers, shown)
     board["what_if"] = None if not other else f"What-if is off: {other[0]}."
@@ -186,26 +190,26 @@ def _differs(value: Any, usual: Any) -> bool:
 
 def _gauge(settings: Mapping[str, Any], models: pd.Index, number: Mapping[str, int]) -> dict[str, Any]:
     """Return what fixes the level of the ratings, from the sentence in the settings."""
-    said = str(settings.get("gauge", ""))
-    name, equals, rating = said.rpartition(" = ")
+    gauge = str(settings.get("gauge", ""))
+    name, equals, rating = gauge.rpartition(" = ")
     if equals and name in set(models.astype(str)):
         return {"kind": "model", "model": number.get(name), "rating": float(rating)}
-    kind = "votes" if said.startswith("mean rating weighted") else "mean"
+    kind = "votes" if gauge.startswith("mean rating weighted") else "mean"
     return {"kind": kind, "model": None, "rating": float(settings.get("base", 1000.0))}
 
 
-def _pool(own: Given, battles: Battles, boards: Sequence[tuple[Any, dict[str, Any]]]) -> None:
+def _pool(table: Given, battles: Battles, boards: Sequence[tuple[Any, dict[str, Any]]]) -> None:
     """Say which boards a reader may add up; where categories overlap, which one may be taken off the overall board."""
     usable = [(name, board) for name, board in boards if board["what_if"] is None and board["pairs"]]
     if len(usable) < 2:
         return
-    overlapping = battles.members(own.by, own.settings.get("missing")).overlapping
+    overlapping = battles.members(table.by, table.settings.get("missing")).overlapping
     if not overlapping:
         for _, board in usable:
             board["pool"] = {"kind": "add", "ids": [other["id"] for _, other in usable]}
         return
     for name, board in usable:
-        if name == "overall" and not own.controls:  # each category has a control of its own
+        if name == "overall" and not table.controls:  # each category has a control of its own
             board["pool"] = {"kind": "take", "ids": [other["id"] for _, other in usable if other is not board]}
 
 

@@ -74,7 +74,7 @@ def plot_leaderboard(
     level = settings.get("level")
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
         few = (shown["preliminary"] | (shown["degenerate_share"] > 0)).to_numpy(bool)
-        names = [shown_name(own) if several else f"{rank}  {shown_name(own)}" for rank, own in _ranks(shown)]
+        names = [shown_name(model) if several else f"{rank}  {shown_name(model)}" for rank, model in _ranks(shown)]
         columns = shown[["rating", "lower", "upper"]]
         colours = np.where(few, MUTED, COLOUR)
         if "rests_on" in shown:  # of a merged board

@@ -317,21 +317,23 @@ def shared_warnings(names: Sequence[Any], warnings: Sequence[Sequence[str]], boa
     If more than three slices have warnings that differ only in models and numbers, the first of them stands in full and
     names the other slices. What all slices say in the same words stands once, without their names.
     """
-    of_all = [own for own in warnings[0] if len(warnings) > 1 and all(own in others for others in warnings)]
-    warnings = [[own for own in others if own not in of_all] for others in warnings]
+    of_all = [
+        of_board for of_board in warnings[0] if len(warnings) > 1 and all(of_board in others for others in warnings)
+    ]
+    warnings = [[of_board for of_board in others if of_board not in of_all] for others in warnings]
     models = sorted({str(model) for board in boards for model in board.models}, key=len, reverse=True)
     # Between letters and digits only: a model "a" must not take the "a" out of words.
     models_or_signs = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, models))})(?!\w)|[\d\W_]|\band [\d,]+ more\b")
     alike: dict[str, list[tuple[int, str]]] = {}
-    for s, own in enumerate(warnings):
-        for warning in own:
+    for s, of_board in enumerate(warnings):
+        for warning in of_board:
             alike.setdefault(models_or_signs.sub("", warning), []).append((s, warning))
     messages = list(dict.fromkeys(of_all))
-    for found in alike.values():
+    for places in alike.values():
         others: list[Any] = []
-        if len({s for s, _ in found}) > _FEW_ALIKE:
-            others = list(dict.fromkeys(names[s] for s, _ in found[1:]))
-            found = found[:1]
+        if len({s for s, _ in places}) > _FEW_ALIKE:
+            others = list(dict.fromkeys(names[s] for s, _ in places[1:]))
+            places = places[:1]
         rest = f"; likewise in {len(others):,} more slices: {named(others)}" if others else ""
-        messages += [f"{slice_title(names[s], boards[s].settings.by)}: {warning}{rest}" for s, warning in found]
+        messages += [f"{slice_title(names[s], boards[s].settings.by)}: {warning}{rest}" for s, warning in places]
     return messages

@@ -99,8 +99,8 @@ class PanelBoard(FittedBoard):
 
         Those of the data hold the scale of all resamples.
         """
-        own = np.bincount(self.cells.judge, self.sums[0], len(self.judges)) * self.judged
-        return np.asarray(own / max(own.sum(), 1e-300))
+        verdicts = np.bincount(self.cells.judge, self.sums[0], len(self.judges)) * self.judged
+        return np.asarray(verdicts / max(verdicts.sum(), 1e-300))
 
     @property
     def working(self) -> tuple[Panel, Float]:
@@ -205,17 +205,17 @@ def fit_panel_board(
     m, k = len(models), len(judges)
     check_square(m + 2 * k, MOST_INVERTED, "the information of a panel", "the verdicts on the models that you compare")
     n, points = cells.pair_sums()
-    given, cells = cells, moderated(cells, m + k * (1 + side_bias) - 2) if options.ridge == 0 else cells
+    as_read, cells = cells, moderated(cells, m + k * (1 + side_bias) - 2) if options.ridge == 0 else cells
     moderate = cells.pair_sums()[1]
     status = np.full(k, "", object)
     while True:
         kept = status == ""
-        own = kept[cells.judge]
+        of_kept = kept[cells.judge]
         # Judges who saw unrated models alone add nothing to the fit, but show which models have met.
         meets = (kept | (status == NO_VERDICTS))[cells.judge]
-        found = _connectivity(cells, np.where(meets, n, 0.0), np.where(meets, points, 0.0), m)
-        active = (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
-        used = own & active[cells.first] & active[cells.second]
+        connectivity = _connectivity(cells, np.where(meets, n, 0.0), np.where(meets, points, 0.0), m)
+        active = (connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
+        used = of_kept & active[cells.first] & active[cells.second]
         speechless = _speechless(cells, np.where(used, n, 0.0), points, kept, side_bias)
         if speechless:
             for judge, why in speechless.items():
@@ -223,11 +223,11 @@ def fit_panel_board(
             continue
         active &= np.bincount(cells.first[used], minlength=m) + np.bincount(cells.second[used], minlength=m) > 0
         moves = np.concatenate([active, kept, kept & side_bias])
-        flags = _confounded(models, judges, cells, used, found, side_bias)
+        flags = _confounded(models, judges, cells, used, connectivity, side_bias)
         if flags or not used.any():
             status[kept] = NOT_TOLD
             moves[:] = active[:] = False
-            found = found._replace(standing=np.full(m, Standing.INCOMPARABLE, np.int8))
+            connectivity = connectivity._replace(standing=np.full(m, Standing.INCOMPARABLE, np.int8))
             panel = Panel(np.zeros(m), np.zeros(k), np.zeros(k))
             end = Solution(*(as_leaf(x, np.float64) for x in (panel.theta, Status.CONVERGED, 0, 0)))
             break
@@ -237,7 +237,7 @@ def fit_panel_board(
             break
         status[separated] = SEPARATED
     end = end._replace(theta=as_leaf(panel.theta, np.float64))
-    board = Board.at(end, models, given.pooled, connectivity=found, active=active, ridge=options.ridge)
+    board = Board.at(end, models, as_read.pooled, connectivity=connectivity, active=active, ridge=options.ridge)
     fit = PanelBoard(
         board=board,
         cells=cells,
@@ -247,7 +247,7 @@ def fit_panel_board(
         used=used,
         status=list(status),
         confounded=bool(flags),
-        flags=tuple(flags) + ((FEW_VERDICTS,) if moves.any() and cells is not given else ()),
+        flags=tuple(flags) + ((FEW_VERDICTS,) if moves.any() and cells is not as_read else ()),
     )
     return _in_gauge(fit) if moves.any() else fit
 
@@ -284,16 +284,16 @@ def _speechless(cells: PanelCells, n: Float, points: Float, kept: Bool, side_bia
     """Judges of those ``kept`` who say too little by themselves, and why."""
     k = len(kept)
     total, of_a = np.bincount(cells.judge, n, k), np.bincount(cells.judge, np.where(n > 0, points, 0.0), k)
-    found = {}
+    reasons = {}
     for judge in np.flatnonzero(kept).tolist():
-        own = np.flatnonzero((cells.judge == judge) & (n > 0))
+        contests = np.flatnonzero((cells.judge == judge) & (n > 0))
         if total[judge] == 0:
-            found[judge] = NO_VERDICTS
+            reasons[judge] = NO_VERDICTS
         elif side_bias and (of_a[judge] == 0 or of_a[judge] == total[judge]):
-            found[judge] = ONE_SIDE
-        elif side_bias and len(own) == 1 and kept.sum() > 1:
-            found[judge] = ONE_CONTEST
-    return found
+            reasons[judge] = ONE_SIDE
+        elif side_bias and len(contests) == 1 and kept.sum() > 1:
+            reasons[judge] = ONE_CONTEST
+    return reasons
 
 
 def _slopes(cells: PanelCells, at: Panel) -> scipy.sparse.csr_array:
@@ -309,17 +309,17 @@ def _predictor(cells: PanelCells, at: Panel) -> Float:
 
 
 def _confounded(
-    models: pd.Index, judges: pd.Index, cells: PanelCells, used: Bool, found: Connectivity, side_bias: bool
+    models: pd.Index, judges: pd.Index, cells: PanelCells, used: Bool, connectivity: Connectivity, side_bias: bool
 ) -> list[str]:
     """A sentence if the design leaves more open than the gauge does, whatever the verdicts say.
 
     The rank of the design is taken at random parameters.
     """
-    rated = found.standing == Standing.IDENTIFIED
-    own = np.flatnonzero(used & rated[cells.first] & rated[cells.second])
+    rated = connectivity.standing == Standing.IDENTIFIED
+    among = np.flatnonzero(used & rated[cells.first] & rated[cells.second])
     rng, m, k = np.random.default_rng(0), len(models), len(judges)
     at = Panel(rng.normal(size=m), np.exp(rng.normal(size=k)), np.zeros(k))
-    slopes = _slopes(cells, at)[own]
+    slopes = _slopes(cells, at)[among]
     if _n_unseen(slopes[:, : m + 2 * k if side_bias else m + k]) <= 2:
         return []
     if not side_bias or _n_unseen(slopes[:, : m + k]) > 2:
@@ -327,7 +327,7 @@ def _confounded(
             "the judges' discriminations cannot be compared, and so no model is rated: the judges share too few models "
             "and pairs. Rate the judges of each part of the panel on their own (filter the verdicts)"
         ]
-    on_a, on_b = np.bincount(cells.first[own], minlength=m) > 0, np.bincount(cells.second[own], minlength=m) > 0
+    on_a, on_b = np.bincount(cells.first[among], minlength=m) > 0, np.bincount(cells.second[among], minlength=m) > 0
     always = [f"{named(models[x & ~y])} {'is' if (x & ~y).sum() == 1 else 'are'} always on side {side}"
               for x, y, side in ((on_a, on_b, "A"), (on_b, on_a, "B")) if (x & ~y).any()]  # fmt: skip
     why = f": {' and '.join(always)}" if always else ""
@@ -355,46 +355,46 @@ def _fitted(
     judged = moves[m : m + k]
     g = judged * 1.0 if options.ridge > 0 else _first_discriminations(cells, n, points, theta, judged)
     counts = pad(np.stack([points, n - points]), (2, len(contests.first)))
-    start, own, gauge = (
+    start, free, gauge = (
         padded_panel(x, model, m) for x in (np.concatenate([theta, g, np.zeros(k)]), moves, _gauge(m, np.asarray(g)))
     )
     terms = fit_terms(_ridge(options.ridge, model))
     with double_precision(), one_blas_thread():
-        end: Solution = jax.device_get(fit_choices(model, contests, counts, start, own, gauge, terms))
+        end: Solution = jax.device_get(fit_choices(model, contests, counts, start, free, gauge, terms))
     theta, g, b = np.split(np.asarray(end.theta), [model.models, model.models + model.judges])
     sign = -1.0 if g.sum() < 0 else 1.0
     parts = zip((sign * theta, sign * g, b), np.split(moves, [m, m + k]), strict=True)
-    return end, Panel(*(np.where(own, x[: len(own)], 0.0) for x, own in parts))
+    return end, Panel(*(np.where(free, x[: len(free)], 0.0) for x, free in parts))
 
 
 def _first_strengths(cells: PanelCells, n: Float, points: Float, m: int) -> Float:
     """(M,) log-strengths near those of the pooled verdicts, to start from: shrunk log-odds of the points of models."""
-    own = np.bincount(cells.first, points, m) + np.bincount(cells.second, n - points, m)
+    won = np.bincount(cells.first, points, m) + np.bincount(cells.second, n - points, m)
     total = np.bincount(cells.first, n, m) + np.bincount(cells.second, n, m)
-    found = np.where(total > 0, np.log((own + 1) / (total - own + 1)), 0.0)
-    return np.asarray(found - found[total > 0].mean() * (total > 0))
+    strengths = np.where(total > 0, np.log((won + 1) / (total - won + 1)), 0.0)
+    return np.asarray(strengths - strengths[total > 0].mean() * (total > 0))
 
 
 def _first_discriminations(cells: PanelCells, n: Float, points: Float, theta: Float, judged: Bool) -> Float:
     """(K,) discriminations after one step of regressing the verdicts on those strengths: at least the sign is right."""
     difference, k = theta[cells.first] - theta[cells.second], len(judged)
     slope = np.bincount(cells.judge, 4 * (points - n / 2) * difference, k)
-    found = np.clip(slope / np.maximum(np.bincount(cells.judge, n * difference**2, k), 1e-300), -3, 3)
-    return np.where(judged, found if judged.sum() > 1 and np.abs(found[judged]).max() > 0 else 1.0, 0.0)
+    slopes = np.clip(slope / np.maximum(np.bincount(cells.judge, n * difference**2, k), 1e-300), -3, 3)
+    return np.where(judged, slopes if judged.sum() > 1 and np.abs(slopes[judged]).max() > 0 else 1.0, 0.0)
 
 
 def _separated(cells: PanelCells, used: Bool, n: Float, points: Float, panel: Panel, side_bias: bool) -> list[int]:
     """Judges who chose a side by the order of the strengths alone."""
     difference = panel.theta[cells.first] - panel.theta[cells.second]
-    found = []
+    separated = []
     for judge in np.unique(cells.judge[used]).tolist():
-        own = used & (cells.judge == judge) & (n > 0)
-        won, lost = difference[own & (points > 0)], difference[own & (points < n)]
+        of_judge = used & (cells.judge == judge) & (n > 0)
+        won, lost = difference[of_judge & (points > 0)], difference[of_judge & (points < n)]
         if not side_bias:
             won, lost = np.r_[won, -lost], np.r_[lost, -won]
         if len(won) and len(lost) and (lost.max() <= won.min() or won.max() <= lost.min()):
-            found.append(judge)
-    return found
+            separated.append(judge)
+    return separated
 
 
 def messages_of(fit: PanelBoard) -> list[str]:
@@ -435,7 +435,10 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     form, p = lane_form(options, model), len(inverse)
     held = _PER_ENTRY * (draws.units.size.size + data.entries.shares[0].size) + _PER_CONTEST * len(contests.first)
     tables = {Solver.CHORD: 2 * model.models**2, Solver.NEWTON: 4 * p**2}
-    ways = [Stage(own, steps, REFITS, held + tables[own], 8 * (held + 4 * p**2)) for own, steps in _MAX_STEPS.items()]
+    ways = [
+        Stage(solver, steps, REFITS, held + tables[solver], 8 * (held + 4 * p**2))
+        for solver, steps in _MAX_STEPS.items()
+    ]
 
     def on_board(refitted: Refitted) -> Refitted:
         """Scale the parameters, without padding, as those of the fit."""

@@ -155,12 +155,12 @@ class JudgePanel(Bootstrap):
         self, level: float = 0.95, *, kind: BoardInterval | None = None, min_battles: int | None = None
     ) -> str:
         """As in `Bootstrap`, and by which judges a difference of 400 means odds of 10 to 1."""
-        said = super().first_sentence(level, kind=kind, min_battles=min_battles)
+        sentence = super().first_sentence(level, kind=kind, min_battles=min_battles)
         if not np.isfinite(self.ratings).any() or not (self.fit.converged or self.ranked(min_battles).any()):
-            return said
+            return sentence
         judges = [visible_line(name) for name in self.fit.discriminations.dropna().index]
         by = f"a typical judge of {named(judges)}" if len(judges) > 1 else judges[0]
-        return f"{said}; 400 more are odds of 10 to 1 by {by}"
+        return f"{sentence}; 400 more are odds of 10 to 1 by {by}"
 
     @cached_property
     def _in_gauge(self) -> Draws:
@@ -177,7 +177,7 @@ class JudgePanel(Bootstrap):
         alone = fit._likelihood.judged & (fit._likelihood.judged.sum() == 1)  # whose discrimination is 1
         return Draws(
             pd.MultiIndex.from_product([measures, fit._likelihood.judges], names=["measure", "judge"]),
-            np.concatenate([own.to_numpy() for own, _ in measures.values()]),
+            np.concatenate([measure_of_judges.to_numpy() for measure_of_judges, _ in measures.values()]),
             np.concatenate([draws for _, draws in measures.values()], axis=1),
             converged=self.converged,
             anchored=np.concatenate([alone, np.zeros(len(alone) * (len(measures) - 1), bool)]),
@@ -313,11 +313,11 @@ def fit_judge_panel(
         model_b=model_b,
     )  # fmt: skip
     rows = panel_rows(verdicts, where)
-    rows, drawn_by, told = _clusters(rows, cluster, str(options.get("scheme", "multinomial")))
-    given = {**locals(), **options, "cluster": drawn_by}
-    asked = BootstrapOptions.of(given).checked(rows)
-    slices = make_slices(rows, design(rows, (), True), asked)
-    return _Panels(slices, asked, rows, side_bias, told).by_group(of_run(options))
+    rows, drawn_by, messages = _clusters(rows, cluster, str(options.get("scheme", "multinomial")))
+    arguments = {**locals(), **options, "cluster": drawn_by}
+    checked = BootstrapOptions.of(arguments).checked(rows)
+    slices = make_slices(rows, design(rows, (), True), checked)
+    return _Panels(slices, checked, rows, side_bias, messages).by_group(of_run(options))
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,10 +361,10 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
         refitted = _nothing(fit._likelihood, self.options.n_resamples) if refitted is None else refitted
         m, k = len(fit.ratings), len(fit._likelihood.judges)
         there = refitted.converged[:, None] & fit._likelihood.moves[m:]
-        own = np.where(there, refitted.parameters[:, m:], np.nan)
-        found = bootstrap_result(JudgePanel, fit, refitted, self.options)
-        settings = PanelSettings.of(vars(found.settings) | {"side_bias": self.side_bias})
-        return replace(found, settings=settings, _judges=_Judges(own[:, :k], own[:, k:]))
+        of_judges = np.where(there, refitted.parameters[:, m:], np.nan)
+        board = bootstrap_result(JudgePanel, fit, refitted, self.options)
+        settings = PanelSettings.of(vars(board.settings) | {"side_bias": self.side_bias})
+        return replace(board, settings=settings, _judges=_Judges(of_judges[:, :k], of_judges[:, k:]))
 
 
 def _clusters(
@@ -377,8 +377,8 @@ def _clusters(
         return rows, cluster, []
     if rows.item is None:
         return rows, None, [NO_ITEMS]
-    told = "each row of the table is taken as an item" if rows.item == ROW else f"items: column {rows.item!r}"
-    report = replace(rows.report, read_as=(*rows.report.read_as, told))
+    message = "each row of the table is taken as an item" if rows.item == ROW else f"items: column {rows.item!r}"
+    report = replace(rows.report, read_as=(*rows.report.read_as, message))
     return replace(rows, report=report), rows.item, []
 
 

@@ -245,11 +245,13 @@ def fit_temperatures(
     index = pd.Index(names, name="slice")
     table = pd.DataFrame([[getattr(fit, c) for c in columns] for fit in fits], index, columns)
     table.attrs = {"warnings": [f"{name}: {x}" for name, fit in zip(names, fits, strict=True) for x in fit.warnings]}
-    known, said = table["beta"].dropna(), "no slice has enough battles for a beta"
+    known, sentence = table["beta"].dropna(), "no slice has enough battles for a beta"
     if len(known):
         steepest = known.idxmax()
-        said = f"{visible_line(steepest)} has the largest beta of {counted(len(known), 'slice')}, {known[steepest]:.2f}"
-    table.attrs["answer"] = said
+        sentence = (
+            f"{visible_line(steepest)} has the largest beta of {counted(len(known), 'slice')}, {known[steepest]:.2f}"
+        )
+    table.attrs["answer"] = sentence
     return Table.of(table, "Temperatures")
 
 
