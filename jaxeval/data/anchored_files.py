@@ -43,22 +43,22 @@ def anchored_table(
         FileNotFoundError: there is no such file.
     """
     files = files_of(path)
-    frames, told = list[pd.DataFrame](), dict[str, None]()
+    frames, notes = list[pd.DataFrame](), dict[str, None]()
     for file in files:
         with naming(file):
             names = head_names(file)
             renamed = renames(text, names)
             frame = frame_of(read_whole_table(file, [*text, *renamed])).rename(columns=renamed)
-            told |= dict.fromkeys([*told_of(file), *told_renames(renamed)])
+            notes |= dict.fromkeys([*told_of(file), *told_renames(renamed)])
             form = format_of_names(names, "pair")
             if form is not None and "verdict" not in frame:
                 frame, sentences = _against_reference(form, Source(file, table=frame, baseline=baseline))
-                told |= dict.fromkeys(sentences)
+                notes |= dict.fromkeys(sentences)
             elif baseline is not None:
                 raise DataError("baseline= (--baseline) is for published formats, and this is none of them")
         frames.append(frame)
-    told |= dict.fromkeys(reject_same_tables(frames, [file.name for file in files]))
-    return one_table(frames, [file.name for file in files]), list(told)
+    notes |= dict.fromkeys(reject_same_tables(frames, [file.name for file in files]))
+    return one_table(frames, [file.name for file in files]), list(notes)
 
 
 def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list[str]]:
@@ -88,10 +88,10 @@ def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list
     total = np.bincount(cell.ravel(), weight[used])
     mean = np.bincount(cell.ravel(), weight[used] * outcome) / total  # NaN where a game has no verdict
     order = np.argsort(start)
-    told = [f"read as {form.name}, against the reference: the games of a prompt are one outcome, their weighted mean"]
+    notes = [f"read as {form.name}, against the reference: the games of a prompt are one outcome, their weighted mean"]
     if not used.all():
-        told.append(f"{counted((~used).sum(), 'battle')} without the reference left out")
-    return frame.iloc[start[order]].assign(verdict=mean[order]).reset_index(drop=True), told
+        notes.append(f"{counted((~used).sum(), 'battle')} without the reference left out")
+    return frame.iloc[start[order]].assign(verdict=mean[order]).reset_index(drop=True), notes
 
 
 def _targets(battles: pd.DataFrame, sides: Sides) -> tuple[Float, Float]:

@@ -109,15 +109,15 @@ class AnchoredVerdicts(Shown):
             DataError: a column is missing, verdicts cannot be read, a verdict is there twice, no verdict is left, or
                 there are runs without items.
         """
-        asked = AnchoredReading(**options)
-        verdict, labels, reference = asked.verdict or "verdict", asked.labels, asked.reference
-        unparsed, confidence = asked.unparsed or "error", cast(Confidence, asked.confidence or "share")
-        check_choice("missing", asked.missing, Missing)
+        reading = AnchoredReading(**options)
+        verdict, labels, reference = reading.verdict or "verdict", reading.labels, reading.reference
+        unparsed, confidence = reading.unparsed or "error", cast(Confidence, reading.confidence or "share")
+        check_choice("missing", reading.missing, Missing)
         frame = as_frame(df).reset_index(drop=True)
         if len(frame) == 0:
             raise DataError("the table has no rows")
-        named = asked.arguments(*ROLES)
-        renamed = renames([verdict, *(own or role for role, own in named.items())], frame.columns)
+        named = reading.arguments(*ROLES)
+        renamed = renames([verdict, *(name or role for role, name in named.items())], frame.columns)
         frame = frame.rename(columns=renamed)
         columns = {role: named[role] or (role if role in frame.columns else None) for role in ROLES}
         preferred = verdict == "verdict" and verdict not in frame.columns and _is_preference(frame)
@@ -138,7 +138,7 @@ class AnchoredVerdicts(Shown):
                 "item= (on the command line --item); without it each row would be a prompt of its own"
             )
         unread, stated = np.zeros(len(frame), bool), _stated(frame, confidence)
-        told: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
         weight = np.ones(len(frame))
         if replies and labels is not None:
             raise ValueError(
@@ -147,22 +147,22 @@ class AnchoredVerdicts(Shown):
             )
         if replies:
             of_judge = frame[columns["judge"]] if columns["judge"] else pd.Series(0, frame.index)
-            said = replied_verdicts(
+            replied = replied_verdicts(
                 frame, verdict, reference, pd.factorize(of_judge, use_na_sentinel=False)[0],
                 ReplyRules(confidence=confidence), unparsed == "drop",
             )  # fmt: skip
-            outcome, unread = said.outcome, said.unread
-            told, weight = (said.told,) if said.told else (), said.weight
-            stated = said.confidence if stated is None else stated
+            outcome, unread = replied.outcome, replied.unread
+            notes, weight = (replied.told,) if replied.told else (), replied.weight
+            stated = replied.confidence if stated is None else stated
         elif preferred:
             outcome = finite_or_nan(frame[verdict], verdict) - 1
-            told = ("column 'preference': 2 is read as a win of the model, 1 as a win of the reference, 1.5 as a tie",)
+            notes = ("column 'preference': 2 is read as a win of the model, 1 as a win of the reference, 1.5 as a tie",)
         elif labels is not None:
-            outcome, told = _labelled(frame[verdict], cast(Labels, labels))
+            outcome, notes = _labelled(frame[verdict], cast(Labels, labels))
         else:
             outcome = _outcomes(frame[verdict], verdict)
         absent = np.isnan(outcome)
-        if asked.missing == "error":
+        if reading.missing == "error":
             advice = "leave them out with missing='drop', which counts them (on the command line --missing drop)"
             reject_missing(absent & ~unread, verdict, advice=advice)
         if absent.all():
@@ -177,7 +177,7 @@ class AnchoredVerdicts(Shown):
                 number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
         verdicts = cls(
             outcome=outcome, number=number, levels=levels, n_rows=len(frame), n_missing=int((absent & ~unread).sum()),
-            named_items=columns["item"] is not None, read_as=(*told_renames(renamed), *told),
+            named_items=columns["item"] is not None, read_as=(*told_renames(renamed), *notes),
             confidence=None if stated is None or np.isnan(stated).all() else stated, n_unparsed=int(unread.sum()),
         )._items_by_task()  # fmt: skip
         verdicts = verdicts.take(~absent) if absent.any() else verdicts
@@ -238,10 +238,10 @@ class AnchoredVerdicts(Shown):
         key = np.zeros(len(self.outcome), np.int64)
         for role in roles:
             key = key * len(self.levels[role]) + self.number[role]
-        number, found = pd.factorize(key, sort=True)
+        number, distinct = pd.factorize(key, sort=True)
         table = {}
         for role in reversed(roles):
-            found, which = np.divmod(found, len(self.levels[role]))
+            distinct, which = np.divmod(distinct, len(self.levels[role]))
             table[role] = self.levels[role][which]
         return number, pd.DataFrame({role: table[role] for role in roles})
 
@@ -291,10 +291,10 @@ def read_anchored_verdicts(
         2 rows: 2 verdicts; 1 model, 1 judge, 2 items
     """
     text = [columns.get(role) or role for role in ROLES if role != "run"]
-    frame, told = anchored_table(path, text, baseline)
+    frame, notes = anchored_table(path, text, baseline)
     with naming(label_of(path)):
-        found = AnchoredVerdicts.from_pandas(frame, **columns)
-    return replace(found, read_as=(*told, *found.read_as))
+        verdicts = AnchoredVerdicts.from_pandas(frame, **columns)
+    return replace(verdicts, read_as=(*notes, *verdicts.read_as))
 
 
 def _labelled(column: pd.Series, labels: Labels) -> tuple[Float, tuple[str, ...]]:
@@ -303,11 +303,11 @@ def _labelled(column: pd.Series, labels: Labels) -> tuple[Float, tuple[str, ...]
         return read_labels(column, labels, may_miss=True).target, ()
     odd = next((word for word in labels.values() if word not in (*STANDARD, *_SIDES)), None)
     if odd is not None or not labels:
-        found = repr(plain(odd)) if labels else "an empty mapping"
-        raise ValueError(f"labels must map each label to one of 'win', 'tie', 'loss', got {found}")
-    said = ", ".join(f"{str(label)!r} as {word}" for label, word in labels.items())
+        shown = repr(plain(odd)) if labels else "an empty mapping"
+        raise ValueError(f"labels must map each label to one of 'win', 'tie', 'loss', got {shown}")
+    meanings = ", ".join(f"{str(label)!r} as {word}" for label, word in labels.items())
     words = {label: _SIDES.get(word, word) for label, word in labels.items()}
-    return read_labels(column, words, may_miss=True).target, (f"column {column.name!r}: read {said}",)
+    return read_labels(column, words, may_miss=True).target, (f"column {column.name!r}: read {meanings}",)
 
 
 def _of_codes(values: Float) -> str:
@@ -350,7 +350,7 @@ def _outcomes(column: pd.Series, name: str) -> Float:
     unknown = [k for k, key in enumerate(keys) if key not in _OF_LABEL]
     if unknown:
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
-        found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
+        shown = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
         sides = "; if judges printed them about two sides, say which side is the reference: reference='A' (--reference)"
         hint = sides if any(isinstance(labels[k], str | dict) for k in unknown) else ""
         if all(_is_number(labels[k]) for k in unknown):
@@ -360,7 +360,7 @@ def _outcomes(column: pd.Series, name: str) -> Float:
             )
             hint = f"; {'numbers may not be mixed with labels' if mixed else text}"
         raise DataError(
-            f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model, W, T and "
+            f"column {name!r} has unknown verdicts: {shown}; known are 'win', 'tie' and 'loss' of the model, W, T and "
             f"L, or numbers in [0, 1]{hint}. Say what other labels mean: labels={{{str(labels[unknown[0]])!r}: 'win', "
             f"...}}, on the command line --labels '{labels[unknown[0]]}=win,...'"
         )

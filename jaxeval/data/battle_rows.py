@@ -48,21 +48,21 @@ _OF_SIDES: dict[tuple[str, ...], str] = {("white", "black"): "player", ("home", 
 _DEFAULTS = [["model", "a"], ["model", "b"]]
 
 
-def competitor_word(given: str | Sequence[str] | None, *columns: str) -> Noun | None:
+def competitor_word(noun: str | Sequence[str] | None, *columns: str) -> Noun | None:
     """What competes: as somebody says, or as the ``columns`` are called that hold it; None where neither is clear.
 
     Columns model_a and model_b say nothing: jaxeval expects these names of every table.
 
     Args:
-        given: a word, a word and its plural, or None.
+        noun: a word, a word and its plural, or None.
         columns: those of side A and side B, as player_1 and player_2; or a single one.
 
     Raises:
-        TypeError: ``given`` is no text.
-        ValueError: ``given`` is no word, or too long a one.
+        TypeError: ``noun`` is no text.
+        ValueError: ``noun`` is no word, or too long a one.
     """
-    if given is not None:
-        return Noun.of(given)
+    if noun is not None:
+        return Noun.of(noun)
     return None if columns == ("model_a", "model_b") else _word_of(columns)
 
 
@@ -74,7 +74,7 @@ def _word_of(columns: Sequence[str]) -> Noun | None:
         if (usual := _OF_SIDES.get(_named_sides(words))) is not None:
             return Noun.of(usual)
         words = next((rest for side in _SIDES if (rest := _without(words, side)) is not None), [])
-    left = {tuple(word for word in own if word not in _FORMS) for own in words}
+    left = {tuple(word for word in parts if word not in _FORMS) for parts in words}
     if len(left) != 1:
         return None
     word = " ".join(left.pop())
@@ -86,7 +86,7 @@ def _word_of(columns: Sequence[str]) -> Noun | None:
 
 def _named_sides(words: Sequence[list[str]]) -> tuple[str, ...]:
     """What is left of columns such as White and Black, or home_id and away_id, without the forms."""
-    return tuple(" ".join(word for word in own if word not in _FORMS) for own in words)
+    return tuple(" ".join(word for word in parts if word not in _FORMS) for parts in words)
 
 
 def _words(name: str) -> list[str]:
@@ -100,7 +100,7 @@ def _without(words: Sequence[list[str]], sides: tuple[str, str]) -> list[list[st
     first, second = words
     if first.count(sides[0]) != 1 or second.count(sides[1]) != 1 or first.index(sides[0]) != second.index(sides[1]):
         return None
-    return [[word for word in own if word != side] for own, side in zip(words, sides, strict=True)]
+    return [[word for word in parts if word != side] for parts, side in zip(words, sides, strict=True)]
 
 
 #: Counts are summed as doubles, which are exact up to here.
@@ -110,27 +110,27 @@ _LEAST_PROPENSITY = 1e-50
 
 
 def read_battle_rows(
-    frame: pd.DataFrame, asked: outcomes.BattleReading, rows: Rows | None, keep: Sequence[str] | None
+    frame: pd.DataFrame, reading: outcomes.BattleReading, rows: Rows | None, keep: Sequence[str] | None
 ) -> dict[str, Any]:
     """The fields of `Battles` in a table, with the errors of `Battles.from_pandas`."""
-    (model_a, model_b), target, count, where = asked.sides, asked.target, asked.count, asked.where
-    weight, propensity, cluster, both_bad = asked.weight, asked.propensity, asked.cluster, asked.both_bad
-    said = competitor_word(asked.competitor, model_a, model_b)
-    competitor = said or MODEL
+    (model_a, model_b), target, count, where = reading.sides, reading.target, reading.count, reading.where
+    weight, propensity, cluster, both_bad = reading.weight, reading.propensity, reading.cluster, reading.both_bad
+    noun = competitor_word(reading.competitor, model_a, model_b)
+    competitor = noun or MODEL
     check_choice("both_bad", both_bad, BothBad)
-    check_choice("missing", asked.missing, MissingResult)
+    check_choice("missing", reading.missing, MissingResult)
     if len(frame) == 0:
         raise NoRowsError("the table has no rows: nothing to rate")
-    named = [model_a, model_b, *asked.named, *asked.further]
-    renamed = renames([*named, *(outcomes.STANDARD_COLUMNS if asked.searched else ())], frame.columns)
+    named = [model_a, model_b, *reading.named, *reading.further]
+    renamed = renames([*named, *(outcomes.STANDARD_COLUMNS if reading.searched else ())], frame.columns)
     frame = with_fields(frame.rename(columns=renamed), [*named, *(keep or ())])
     results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
-    if asked.searched and outcomes.has_counts(frame.columns):
+    if reading.searched and outcomes.has_counts(frame.columns):
         results += outcomes.COUNT_COLUMNS
     standard = [c for c in results if c in frame.columns]
     require_column(frame, *named, *standard)
     frame, stripped = without_blanks(frame, [model_a, model_b])
-    if asked.searched and count is None and "count" in frame.columns:
+    if reading.searched and count is None and "count" in frame.columns:
         outcomes.reject_unnamed_count(frame.columns)
     n_rows = count_rows(np.ones(len(frame), bool), rows)
     n_excluded = n_missing = 0
@@ -140,8 +140,8 @@ def read_battle_rows(
         if n_excluded == n_rows:
             raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {where!r}")
         frame, rows = _selected(frame, rows, met)
-    if asked.missing == "drop":
-        whole = outcomes.there(frame, [model_a, model_b], asked)
+    if reading.missing == "drop":
+        whole = outcomes.there(frame, [model_a, model_b], reading)
         n_missing = count_rows(~whole, rows)
         if not whole.any():
             raise NoRowsError(
@@ -150,17 +150,17 @@ def read_battle_rows(
         frame, rows = _selected(frame, rows, whole)
     try:
         models, first, second = encode_models(frame, model_a, model_b, rows)
-        found = outcomes.read_outcomes(frame, asked, Sides(models, first, second, (model_a, model_b)), rows)
+        outcome = outcomes.read_outcomes(frame, reading, Sides(models, first, second, (model_a, model_b)), rows)
     except DataError as error:
-        lacking = ~outcomes.there(frame, [model_a, model_b], asked)
+        lacking = ~outcomes.there(frame, [model_a, model_b], reading)
         if not lacking.any():
             raise
         n = counted(count_rows(lacking, rows), "row lacks", "rows lack")
         advice = "missing='drop' (on the command line --missing drop) leaves them out"
         raise DataError(f"{error}; {n} {competitor.a_one} or a result, and {advice}") from error
     weights = None if weight is None else _weights(frame[weight], rows)
-    if found.weight is not None:
-        weights = found.weight if weights is None else weights * found.weight
+    if outcome.weight is not None:
+        weights = outcome.weight if weights is None else weights * outcome.weight
     if propensity is not None:
         propensities = _propensities(frame[propensity], rows)
         both = None if weights is None else weights * propensities
@@ -170,7 +170,7 @@ def read_battle_rows(
                 "would count it twice. Leave one out"
             )
         weights = (1.0 if weights is None else weights) / propensities
-    counts, targets, kept = found.times, found.target, found.row
+    counts, targets, kept = outcome.times, outcome.target, outcome.row
     if kept is not None:
         first, second, weights = first[kept], second[kept], None if weights is None else weights[kept]
     n_empty_rows = 0
@@ -185,11 +185,11 @@ def read_battle_rows(
     left_out = np.zeros((3, len(first)), bool)
     left_out[0] = first == second
     if both_bad == "drop":
-        left_out[1] = found.both_bad
+        left_out[1] = outcome.both_bad
     if weights is not None:
         left_out[2] = weights == 0
     n_left_out = [n_battles_of(which, counts) for which in left_out]
-    n_both_bad = n_battles_of(found.both_bad, counts)
+    n_both_bad = n_battles_of(outcome.both_bad, counts)
     stays = ~left_out.any(0)
     if counts is not None:
         stays &= counts > 0
@@ -224,9 +224,9 @@ def read_battle_rows(
         n_missing=n_missing,
         n_excluded=n_excluded,
         n_effective=None if weights is None or propensity is None else effective_battles(weights, counts),
-        read_as=(*told_renames(renamed), *stripped, *([found.told] if found.told else [])),
-        label_families=found.families,
-        _said=said,
+        read_as=(*told_renames(renamed), *stripped, *([outcome.told] if outcome.told else [])),
+        label_families=outcome.families,
+        _said=noun,
         _voters=None if cluster is not None else _voters(frame if kept is None else frame.iloc[kept], counts),
     )
     if weights is not None and np.all(weights == 1):

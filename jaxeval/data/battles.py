@@ -275,9 +275,9 @@ class Battles(Shown):
             keep &= self._meeting(where)
         for name in [*(models or ()), *exclude]:
             if name not in self.models:
-                own = self.competitor
-                there = own.counted(self.n_models)
-                raise DataError(f"no {own.one} {str(name)!r} among the {there}{did_you_mean(name, self.models)}")
+                noun = self.competitor
+                there = noun.counted(self.n_models)
+                raise DataError(f"no {noun.one} {str(name)!r} among the {there}{did_you_mean(name, self.models)}")
         chosen = ~self.models.isin(list(exclude))
         if models is not None:
             chosen &= self.models.isin(list(models))
@@ -336,9 +336,9 @@ class Battles(Shown):
                 f"{self.competitor.many} that get one name. Give them two names, or leave one of them out first"
             )
         now = ", ".join(f"{name} is now {names[name]}" for name in renamed[:_MOST_TOLD])
-        told = f"{self.competitor.many} renamed: {now}"
+        note = f"{self.competitor.many} renamed: {now}"
         more = f" and {len(renamed) - _MOST_TOLD:,} more" if len(renamed) > _MOST_TOLD else ""
-        report = replace(self.report, n_models=len(models), read_as=(*self.report.read_as, told + more))
+        report = replace(self.report, n_models=len(models), read_as=(*self.report.read_as, note + more))
         return replace(self, models=pd.Index(models, name="model"), model_a=first, model_b=second, report=report)
 
     def head(self, n: int = 5) -> pd.DataFrame:
@@ -388,12 +388,12 @@ class Battles(Shown):
         """(R,) which rows meet a condition."""
         if isinstance(where, str):
             return rows_where(self.to_pandas(), where, counted=self.count is not None and bool((self.count > 1).any()))
-        found = np.asarray(where(self.to_pandas()) if callable(where) else where)
-        if found.dtype != bool or found.shape != (self.n_rows,):
-            got = f"{found.dtype} of shape {found.shape}"
+        meets = np.asarray(where(self.to_pandas()) if callable(where) else where)
+        if meets.dtype != bool or meets.shape != (self.n_rows,):
+            got = f"{meets.dtype} of shape {meets.shape}"
             rows = counted(self.n_rows, "row")
             raise DataError(f"a condition must give true or false for each of the {rows}, got {got}")
-        return found
+        return meets
 
     def codes(
         self, names: str | Sequence[str], missing: MissingGroup | None = None
@@ -411,13 +411,13 @@ class Battles(Shown):
                 holds lists, whose categories overlap: see `members`.
             TypeError: ``names`` is no name, or is an empty list.
         """
-        found = self.members(names, missing)
-        if found.overlapping:
+        members = self.members(names, missing)
+        if members.overlapping:
             raise DataError(
-                f"column {found.overlapping[0]!r} has overlapping categories, so that a battle would be in several "
+                f"column {members.overlapping[0]!r} has overlapping categories, so that a battle would be in several "
                 "groups: only the slices of by= (on the command line --by) may overlap"
             )
-        return found.codes, found.groups
+        return members.codes, members.groups
 
     def members(self, names: str | Sequence[str], missing: MissingGroup | None = None) -> Members:
         """As `codes`, but also for columns of lists or of flags, where a row may be in several categories."""

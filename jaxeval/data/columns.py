@@ -124,8 +124,8 @@ def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
     near = {name: by_key.get(folded(name), []) for name in wanted if name not in columns}
     of_counts = {name: by_key.get(folded(name), []) or by_key.get(other, []) for name, other in _ONE_OF.items()}
     if _ONE_OF.keys() <= {*wanted} and all(of_counts.values()):
-        near |= {name: found for name, found in of_counts.items() if name not in columns}
-    return {found[0]: name for name, found in near.items() if len(found) == 1}
+        near |= {name: similar for name, similar in of_counts.items() if name not in columns}
+    return {similar[0]: name for name, similar in near.items() if len(similar) == 1}
 
 
 def folded(name: Any) -> str:
@@ -135,7 +135,7 @@ def folded(name: Any) -> str:
 
 def told_renames(renamed: Mapping[Any, str]) -> tuple[str, ...]:
     """Sentences on what `renames` found."""
-    return tuple(f"column {found!r}: read as {name!r}" for found, name in renamed.items())
+    return tuple(f"column {column!r}: read as {name!r}" for column, name in renamed.items())
 
 
 def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -151,8 +151,8 @@ def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFr
         there = frame[name].dropna()
         if _padded(there.iloc[:1]) and _padded(there):  # mostly the first value tells
             stripped[name] = frame[name].astype(object).map(str.strip, na_action="ignore")
-    told = tuple(f"column {name!r}: all values begin or end with a blank, which was taken off" for name in stripped)
-    return (frame.assign(**stripped) if stripped else frame), told
+    notes = tuple(f"column {name!r}: all values begin or end with a blank, which was taken off" for name in stripped)
+    return (frame.assign(**stripped) if stripped else frame), notes
 
 
 def _padded(values: pd.Series) -> bool:
@@ -246,9 +246,9 @@ def factorize_sorted(
         times = times if times is None else times[there]
         counts = pd.Series(np.bincount(codes[there], times, minlength=len(values)).astype(int))
         kinds = counts.groupby([type(v).__name__ for v in values]).sum()
-        found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+        types = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
         raise DataError(
-            f"column {name!r} mixes values of types {found}; make all of them text (in pandas by .astype(str))"
+            f"column {name!r} mixes values of types {types}; make all of them text (in pandas by .astype(str))"
         ) from error
     rank = np.full(len(values) + 1, -1, np.intp)  # the last one is that of the code -1
     rank[order] = np.arange(len(values))
@@ -328,8 +328,8 @@ def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Fl
     except (TypeError, ValueError) as error:
         if (numeric := numeric_but_for_gaps(column)) is not column:
             return numbers_or_nan(numeric, name, rows)
-        found = _first_text(column, rows) or f": {error}"
-        raise DataError(f"column {name!r} is not numeric ({column.dtype}){found}") from error
+        detail = _first_text(column, rows) or f": {error}"
+        raise DataError(f"column {name!r} is not numeric ({column.dtype}){detail}") from error
     _reject_rounded(column, values, name, rows)
     return values
 
@@ -406,5 +406,5 @@ def reject_values(values: Float, bad: Bool, name: str, rule: str, rows: Rows | N
         first = f" (first in {place}: {values[row]:.16g}; rows count from 0)" if place else ""
         n = counted(count_rows(bad, rows), "value is wrong", "values are wrong")
         least, most = values[bad].min(), values[bad].max()
-        found = f": {least:.16g}" if least == most else f", from {least:.16g} to {most:.16g}"
-        raise DataError(f"column {name!r}: {rule}; {n}{found}{first}")
+        bounds = f": {least:.16g}" if least == most else f", from {least:.16g} to {most:.16g}"
+        raise DataError(f"column {name!r}: {rule}; {n}{bounds}{first}")

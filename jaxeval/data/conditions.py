@@ -50,13 +50,13 @@ def _parsed(condition: str) -> list[dict[str, Any]]:
     with _connection() as connection:
         query = f"SELECT ({condition}\n) FROM battles"  # the line's end ends a comment
         ((answer,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
-    found = json.loads(answer)
-    if found["error"] or len(found["statements"]) != 1:
+    tree = json.loads(answer)
+    if tree["error"] or len(tree["statements"]) != 1:
         raise DataError(
-            f"{condition!r} is no condition in SQL: {found.get('error_message', 'it is several statements')} (put "
+            f"{condition!r} is no condition in SQL: {tree.get('error_message', 'it is several statements')} (put "
             "names of columns with blanks or dots in double quotes)"
         )
-    parts = [part for part in _parts(found) if "class" in part]
+    parts = [part for part in _parts(tree) if "class" in part]
     for part in parts:
         if part["class"] == "STAR":
             raise DataError(f"condition {condition!r}: * and COLUMNS() stand for no column: name the columns")
@@ -102,13 +102,13 @@ def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bo
     with _connection() as connection:
         try:
             chosen = duckdb.SQLExpression(condition).alias("meets"), duckdb.ColumnExpression(_ROW)
-            found = connection.from_arrow(table).project(*chosen).fetchnumpy()
+            arrays = connection.from_arrow(table).project(*chosen).fetchnumpy()
         except duckdb.Error as error:
-            said = str(error).splitlines()[0]
-            if "GROUP BY" in said:
-                said = "it is about all rows together, as count(*) is: compare the columns of one row, or use OVER"
-            raise DataError(f"condition {condition!r}: {said}") from error
-    values, rows = found["meets"], np.asarray(found[_ROW])
+            message = str(error).splitlines()[0]
+            if "GROUP BY" in message:
+                message = "it is about all rows together, as count(*) is: compare the columns of one row, or use OVER"
+            raise DataError(f"condition {condition!r}: {message}") from error
+    values, rows = arrays["meets"], np.asarray(arrays[_ROW])
     if values.dtype != bool:
         raise DataError(
             f"condition {condition!r} is neither true nor false, but {values.dtype}: compare it, as in x = 1"
@@ -150,16 +150,16 @@ def _place(columns: dict[str, Any], names: Sequence[str], values: pd.Series) -> 
 def _arrow(name: str, values: Any) -> pa.Array:
     """A column, or the column whose fields ``values`` holds; errors call it ``name``."""
     if isinstance(values, dict):
-        fields = [_arrow(f"{name}.{field}", own) for field, own in values.items()]
+        fields = [_arrow(f"{name}.{field}", part) for field, part in values.items()]
         return pa.StructArray.from_arrays(fields, list(values))
     try:
         nested = isinstance(values, pd.Series) and is_nested(values)
-        found = arrow_of(values) if nested else pa.array(values, from_pandas=True)
+        array = arrow_of(values) if nested else pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(f"column {name!r} of the condition mixes values of several types: {error}") from error
-    if pa.types.is_floating(found.type):  # Arrow's own columns may hold NaN, which SQL takes for more than any number
-        found = pc.if_else(pc.is_nan(found), None, found)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    if pa.types.is_floating(array.type):  # Arrow's own columns may hold NaN, which SQL takes for more than any number
+        array = pc.if_else(pc.is_nan(array), None, array)
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _connection() -> duckdb.DuckDBPyConnection:

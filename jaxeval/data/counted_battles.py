@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jaxeval.options.arguments import BattlesArguments
 
 
-def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battles:
+def gather_battles(battles: Battles | Callable[[], Battles | None] | None) -> Battles:
     """The battles of all processes of a run together, in every process; all must call this at the same time.
 
     Connect the processes with `jax.distributed.initialize` first. A bootstrap of the result shares its resamples among
@@ -36,7 +36,7 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
     In a run of one process, the result is its own battles.
 
     Args:
-        own: the battles of this process; None if it has no files; or a function that reads them, whose errors then
+        battles: the battles of this process; None if it has no files; or a function that reads them, whose errors then
             stop all processes instead of leaving the others waiting. A process may have files without rows.
 
     Raises:
@@ -48,22 +48,22 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
         In every process, after `jax.distributed.initialize`:
 
         >>> import jaxeval
-        >>> own = jaxeval.simulate_battles(1000, n_models=4)
-        >>> jaxeval.gather_battles(own).n_battles  # of one process alone
+        >>> battles = jaxeval.simulate_battles(1000, n_models=4)
+        >>> jaxeval.gather_battles(battles).n_battles  # of one process alone
         1000
     """
     empty: list[NoRowsError] = []
 
     def packed() -> bytes:
         try:
-            battles = own() if callable(own) else own
+            part = battles() if callable(battles) else battles
         except NoRowsError as error:
             empty.append(error)
             return b""
-        if battles is None:
+        if part is None:
             return b""
         file = io.BytesIO()
-        battles.write(file)
+        part.write(file)
         return file.getvalue()
 
     parts = [Battles.parse(io.BytesIO(part), f"process {p}") for p, part in enumerate(gather(packed)) if part]
@@ -77,15 +77,17 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
 def _table(battles: Battles) -> pd.DataFrame:
     """The battles of one process as a table, to be compared with those of others."""
     sides = {"a": battles.models[battles.model_a], "b": battles.models[battles.model_b], "target": battles.target}
-    own = {name: x for name, x in {**sides, "weight": battles.weight, "count": battles.count}.items() if x is not None}
-    return pd.concat([pd.DataFrame(own), battles.columns.reset_index(drop=True)], axis=1)
+    columns = {
+        name: x for name, x in {**sides, "weight": battles.weight, "count": battles.count}.items() if x is not None
+    }
+    return pd.concat([pd.DataFrame(columns), battles.columns.reset_index(drop=True)], axis=1)
 
 
 def _check_labels(families: Sequence[tuple[str, ...]]) -> None:
     """Raise DataError unless one family of words fits the labels of all processes; each process saw only its own."""
-    said = list(filter(None, families))
-    if said and not set.intersection(*map(set, said)):
-        first, other = next((one, two) for one in said for two in said if not set(one) & set(two))
+    known = list(filter(None, families))
+    if known and not set.intersection(*map(set, known)):
+        first, other = next((one, two) for one in known for two in known if not set(one) & set(two))
         raise DataError(
             f"the processes' files use different words for labels: some hold {' or '.join(first)}, and some "
             f"{' or '.join(other)}. Say what the labels mean: labels={{'A': 'model_a', ...}}, on the command line "
@@ -135,7 +137,7 @@ def count_battles(
     paths = [name for name in field_of if name not in there]
     spelled = needed.spelled(there, paths)
     names = needed.choose(*([spelled.get(name, name) for name in part] for part in (there, paths)))
-    field_of |= {own: field_of[name] for name, own in spelled.items()}
+    field_of |= {wanted: field_of[name] for name, wanted in spelled.items()}
     with _errors_of(frame, f"count rows by {', '.join(map(repr, names))}"):
         counted = _counted(frame, [field_of[name] for name in names])
     times = counted[_TIMES].to_numpy().astype(np.int64)
@@ -173,8 +175,8 @@ def _fields(frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
                 yield from within(f"{name}.{part.name}", field.struct.field(part.name), part.dtype)
 
     kinds = frame.collect_schema()
-    found = dict(pair for name, kind in kinds.items() for pair in within(name, nw.col(name), kind))
-    return found | {name: nw.col(name) for name in kinds}
+    by_path = dict(pair for name, kind in kinds.items() for pair in within(name, nw.col(name), kind))
+    return by_path | {name: nw.col(name) for name in kinds}
 
 
 def _counted(frame: nw.LazyFrame[Any], fields: Sequence[nw.Expr]) -> pa.Table:

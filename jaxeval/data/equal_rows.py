@@ -131,12 +131,12 @@ class EqualRows:
 
     def add_all(self, other: EqualRows, columns: Sequence[str], source: str) -> None:
         """Add the ``columns`` of all rows of ``other``; errors call it ``source``. What it has merged stays merged."""
-        for tables, own in ((other._merged, self._merged), (other._waiting, self._waiting)):
+        for tables, target in ((other._merged, self._merged), (other._waiting, self._waiting)):
             for table in tables:
                 part = table.select([name for name in table.column_names if name in columns])
                 self._check_types(part, source)
                 first = pc.add(table[_FIRST], self.n_rows)
-                own.append(part.append_column(_TIMES, table[_TIMES]).append_column(_FIRST, first))
+                target.append(part.append_column(_TIMES, table[_TIMES]).append_column(_FIRST, first))
         self.n_rows += other.n_rows
         self._n_merged += other._n_merged
         self._n_waiting += other._n_waiting
@@ -153,7 +153,9 @@ class EqualRows:
         """Return what the ``columns`` of all rows hold; those of lists and objects, which take long, do not count."""
         parts = []
         for table in (*self._merged, *self._waiting):
-            names = [own.name for own in table.schema if own.name in columns and not pa.types.is_nested(own.type)]
+            names = [
+                field.name for field in table.schema if field.name in columns and not pa.types.is_nested(field.type)
+            ]
             parts.append(content_of(frame_of(table.select(names)), np.asarray(table[_TIMES])))
         return together(parts)
 
@@ -199,13 +201,13 @@ class EqualRows:
         for name, kind in zip(table.column_names, table.schema.types, strict=True):
             if pa.types.is_null(kind):
                 continue
-            own, before = self._types.setdefault(name, (kind, source))
-            if not _go_together(own, kind):
+            known, before = self._types.setdefault(name, (kind, source))
+            if not _go_together(known, kind):
                 where = f"{before} and {_type_name(kind)} in {source}"
                 if source == before:
                     where = f"the first rows of {source} and {_type_name(kind)} from row {self.n_rows:,} on"
                 raise DataError(
-                    f"column {name!r} holds {_type_name(own)} in {where}: write the whole column in one type"
+                    f"column {name!r} holds {_type_name(known)} in {where}: write the whole column in one type"
                 )
 
 
@@ -259,9 +261,9 @@ def _distinct(key: Int, size: int, times: Int) -> tuple[NDArray[np.intp], Int]:
     rows = np.arange(n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
     first = np.empty(size, rows.dtype)
     first[key[::-1]] = rows[::-1]  # the first of equal rows is written last
-    own = first[key]
-    place = np.flatnonzero(own == rows)
-    total = np.bincount(own, times, n_rows)  # as doubles, exact up to 2**53
+    first_equal = first[key]
+    place = np.flatnonzero(first_equal == rows)
+    total = np.bincount(first_equal, times, n_rows)  # as doubles, exact up to 2**53
     return place, total[place].astype(np.int64)
 
 

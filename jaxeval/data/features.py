@@ -95,11 +95,11 @@ def same_group(column: str, group_a: str, group_b: str) -> Feature:
     """
 
     def values(battles: Battles) -> Float:
-        own, a, b = (battles.column(name) for name in (column, group_a, group_b))
-        for series, name in ((own, column), (a, group_a), (b, group_b)):
+        group, a, b = (battles.column(name) for name in (column, group_a, group_b))
+        for series, name in ((group, column), (a, group_a), (b, group_b)):
             reject_missing(series.isna().to_numpy(), name, battles.rows)
-        own, a, b = (x.astype(object).to_numpy() for x in (own, a, b))
-        return (a == own).astype(float) - (b == own).astype(float)
+        group, a, b = (x.astype(object).to_numpy() for x in (group, a, b))
+        return (a == group).astype(float) - (b == group).astype(float)
 
     return Feature(f"same {column}", values)
 
@@ -200,10 +200,10 @@ def checked_features(features: Sequence[FeatureLike], feature_ridge: float) -> l
         raise TypeError(f"features must be a list, got the text {features!r}: write [{features!r}]")
     if isinstance(features, Feature) or not isinstance(features, Iterable):
         raise TypeError(f"features must be a list of covariates, empty for none, got {features!r}")
-    found = list(features)
-    if not found and feature_ridge != 0:
+    covariates = list(features)
+    if not covariates and feature_ridge != 0:
         raise ValueError(f"feature_ridge={feature_ridge!r} shrinks the coefficients of features, but there are none")
-    return found
+    return covariates
 
 
 def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -> Design:
@@ -230,8 +230,8 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
     if twice:
         raise DataError(f"two features are called {twice[0]!r}: leave one out, or give it another name")
     matrix = np.stack(columns, 1) if columns else np.zeros((battles.n_rows, 0))
-    told = dict.fromkeys(feature.told for feature in features if isinstance(feature, Feature) and feature.told)
-    return Design(tuple(names), matrix, np.array(scale), np.array(unit), tuple(told))
+    notes = dict.fromkeys(feature.told for feature in features if isinstance(feature, Feature) and feature.told)
+    return Design(tuple(names), matrix, np.array(scale), np.array(unit), tuple(notes))
 
 
 def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:

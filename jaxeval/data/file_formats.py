@@ -105,14 +105,14 @@ def format_of(path: Path) -> FileFormat:
         return FileFormat(Kind.JSON, compression)
     first, second, *_ = (re.sub(b'"[^"]*"', b"", line) for line in (*text.lstrip().split(b"\n", 2), b""))
     signs = (b"\t", b",", b";") if kind == Kind.TSV else (b",", b"\t", b";")
-    found = next((sign for sign in signs if sign in first), None)
+    separator = next((sign for sign in signs if sign in first), None)
     # A bar may be part of a name, and begins the lines of Markdown: it separates only if the next line has as many.
-    if found is None and 0 < first.count(b"|") == second.count(b"|") and not first.startswith(b"|"):
-        found = b"|"
+    if separator is None and 0 < first.count(b"|") == second.count(b"|") and not first.startswith(b"|"):
+        separator = b"|"
     skipped, sign = _title(text.decode("utf-8", "replace"), [sign.decode() for sign in (*signs, b"|")])
-    if kind is None and (found is None or b"\0" in text):
+    if kind is None and (separator is None or b"\0" in text):
         raise DataError(f"unknown file type; known endings are {ENDINGS}")
-    return FileFormat(Kind.CSV, compression, sign if skipped else (found or signs[0]).decode(), skipped)
+    return FileFormat(Kind.CSV, compression, sign if skipped else (separator or signs[0]).decode(), skipped)
 
 
 def _title(text: str, signs: Sequence[str]) -> tuple[int, str]:

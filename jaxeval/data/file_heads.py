@@ -70,7 +70,11 @@ def read_head(name: FileName) -> Head:
         if form.kind == Kind.PARQUET and is_saved(path):
             return Head("Parquet", names, saved="jaxeval battles")
         shown = _FORMATS.get(form.kind, "TSV" if form.delimiter == "\t" else "CSV")
-        rows = _first_parquet(path) if form.kind == Kind.PARQUET else with_types(path, lambda own: _first(path, own))
+        rows = (
+            _first_parquet(path)
+            if form.kind == Kind.PARQUET
+            else with_types(path, lambda widened: _first(path, widened))
+        )
         rows = rows.loc[:, ~rows.columns.duplicated()]
         rows = pd.DataFrame({name: numeric_but_for_gaps(rows[name]) for name in rows} | _fields(rows))
         return Head(shown, list(rows.columns), rows)
@@ -78,20 +82,20 @@ def read_head(name: FileName) -> Head:
 
 def _fields(rows: pd.DataFrame) -> dict[str, list[Any]]:
     """Values within the objects of a few texts each, under the names by which columns are read: models.a, models.b."""
-    found: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     for name in rows:
         values = [value for value in rows[name] if value is not None]
         if values and all(isinstance(value, dict) and len(value) <= _MOST_FIELDS for value in values):
             for field in dict.fromkeys(field for value in values for field in value):
                 column = [value.get(field) if isinstance(value, dict) else None for value in rows[name]]
                 if all(isinstance(value, str | None) for value in column):
-                    found[f"{name}.{field}"] = column
-    return found
+                    columns[f"{name}.{field}"] = column
+    return columns
 
 
 def _first(path: Path, widened: dict[str, Any]) -> pd.DataFrame:
-    with closing(pieces(path, ALL_COLUMNS, (), widened)) as found:  # type: ignore[type-var]  # it is a generator
-        return frame_of(next(found).slice(0, HEAD_ROWS))
+    with closing(pieces(path, ALL_COLUMNS, (), widened)) as tables:  # type: ignore[type-var]  # it is a generator
+        return frame_of(next(tables).slice(0, HEAD_ROWS))
 
 
 def _first_parquet(path: Path) -> pd.DataFrame:

@@ -81,29 +81,29 @@ def _names_of_one(path: FileName) -> Sequence[FileName]:
         from jaxeval.data.remote_files import remote_files
 
         return remote_files(str(path))
-    found = Path(path)
+    local = Path(path)
     if str(path) == "-":
         return [_standard_input()]
-    if found.is_dir():
-        files = sorted(file for file in found.rglob("*") if file.is_file() and not _hidden(file.relative_to(found)))
+    if local.is_dir():
+        files = sorted(file for file in local.rglob("*") if file.is_file() and not _hidden(file.relative_to(local)))
         files = [file for file in files if not _ABOUT.fullmatch(file.name)]
         others = [file for file in files if not has_known_ending(file)]
         if others or not files:
             what = f"holds {others[0].name}, which is no table" if others else "holds no file"
-            name = found.name or found  # "." has no name
+            name = local.name or local  # "." has no name
             raise DataError(
                 f"{name}: the folder {what}; known endings are {ENDINGS}; to read some files of the folder, give a "
                 f"pattern such as {name}/*.parquet"
             )
         return files
-    if not found.exists() and any(sign in str(path) for sign in "*?["):
+    if not local.exists() and any(sign in str(path) for sign in "*?["):
         matches = sorted(Path(match) for match in glob(str(path), recursive=True))
-        matches = [match for match in matches if not _hidden(match, found.parts)]
+        matches = [match for match in matches if not _hidden(match, local.parts)]
         if not matches:
             raise FileNotFoundError(f"no file matches {path}")
         return [file for match in matches for file in _names_of_one(match)]
-    check_regular(found)
-    return [found]
+    check_regular(local)
+    return [local]
 
 
 def check_regular(path: Path) -> None:

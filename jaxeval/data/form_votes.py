@@ -30,14 +30,14 @@ def pair_columns(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
     The name of a column says them (alpha vs beta; Which is better, alpha or beta?), or its answers are the names of
     models, of which each is in several questions.
     """
-    said = {name: _answers(frame[name]) for name in map(str, frame)}
-    texts = {name: found for name, found in said.items() if found}
+    answers = {name: _answers(frame[name]) for name in map(str, frame)}
+    texts = {name: values for name, values in answers.items() if values}
     by_header = {name: pair for name in texts if (pair := _pair_of(name)) and _fit(texts[name], pair)}
     if len(by_header) > 1:
         return by_header
-    choices = {name: {x for x in found if x.casefold() not in SPOKEN} for name, found in texts.items()}
-    pairs = {name: tuple(sorted(found)) for name, found in choices.items()
-             if len(found) == 2 and not {x.casefold() for x in found} & _ANSWERS}  # fmt: skip
+    choices = {name: {x for x in values if x.casefold() not in SPOKEN} for name, values in texts.items()}
+    pairs = {name: tuple(sorted(values)) for name, values in choices.items()
+             if len(values) == 2 and not {x.casefold() for x in values} & _ANSWERS}  # fmt: skip
     times = Counter(model for pair in set(pairs.values()) for model in pair)
     pairs = {name: pair for name, pair in pairs.items() if min(times[model] for model in pair) > 1}
     return {name: (a, b) for name, (a, b) in pairs.items()} if len({*pairs.values()}) >= _FEWEST else {}
@@ -45,8 +45,8 @@ def pair_columns(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
 
 def blind_questions(frame: pd.DataFrame) -> list[str]:
     """Columns of answers A or B of several questions, which do not say whose these are."""
-    sides = [name for name in map(str, frame) if (found := _answers(frame[name])) and len(found) > 1
-             and all(x.casefold() in SPOKEN for x in found)]  # fmt: skip
+    sides = [name for name in map(str, frame) if (answers := _answers(frame[name])) and len(answers) > 1
+             and all(x.casefold() in SPOKEN for x in answers)]  # fmt: skip
     return sides if len(sides) >= _FEWEST else []
 
 
@@ -63,8 +63,8 @@ def _answers(column: pd.Series) -> set[str]:
     values = column.dropna()
     if not len(values) or not all(isinstance(value, str) and len(value) <= _LONGEST for value in values):
         return set()
-    found = {value.strip() for value in values} - {""}
-    return found if len(found) <= 6 else set()
+    texts = {value.strip() for value in values} - {""}
+    return texts if len(texts) <= 6 else set()
 
 
 def _pair_of(name: str) -> tuple[str, str] | None:
@@ -84,9 +84,9 @@ def _fit(answers: set[str], pair: tuple[str, str]) -> bool:
 
 def _side(answer: str, pair: tuple[str, str]) -> str | None:
     """Who won, in standard labels; None for an answer that says nothing of it."""
-    own = [x.casefold() for x in pair]
-    if answer.casefold() in own:
-        return ("model_a", "model_b")[own.index(answer.casefold())]
+    names = [x.casefold() for x in pair]
+    if answer.casefold() in names:
+        return ("model_a", "model_b")[names.index(answer.casefold())]
     return spoken_label(answer)
 
 
@@ -103,10 +103,10 @@ def _read(source: Source) -> pd.DataFrame:
         frame = frame.assign(voter=range(len(frame)) if person is None else frame[person])
     rest = [name for name in frame if name not in pairs]
     long = frame.melt(rest, list(pairs), "item", "winner")
-    told = [None if not isinstance(x, str) or not x.strip() else _side(x.strip(), pairs[name])
+    winners = [None if not isinstance(x, str) or not x.strip() else _side(x.strip(), pairs[name])
             for name, x in zip(long["item"], long["winner"], strict=True)]  # fmt: skip
     sides = [pd.Series([pairs[name][k] for name in long["item"]], long.index) for k in (0, 1)]
-    return long.assign(winner=pd.Series(told, long.index, dtype=object), model_a=sides[0], model_b=sides[1])
+    return long.assign(winner=pd.Series(winners, long.index, dtype=object), model_a=sides[0], model_b=sides[1])
 
 
 FORM = Format(

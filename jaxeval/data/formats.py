@@ -108,8 +108,8 @@ class Format:
 
     def seen(self, names: Sequence[str]) -> list[str]:
         """The marks among the names of columns, or among the keys; none unless all are there."""
-        found = [next((x for x in mark.split("|") if x in names), None) for mark in self.marks]
-        return [] if None in found else [x for x in found if x is not None]
+        present = [next((x for x in mark.split("|") if x in names), None) for mark in self.marks]
+        return [] if None in present else [x for x in present if x is not None]
 
 
 def json_document(path: Path, most_bytes: int) -> dict[str, Any] | None:

@@ -86,23 +86,23 @@ def _same_things(one: pd.Series, other: pd.Series) -> bool:
 def differ(x: str, y: str, one: str, other: str) -> bool:
     """Whether ``y`` is ``x`` with one mark in place of the other: home_team and away_team, a and b."""
     words, others = ([word.casefold() for word in _WORDS.split(name)] for name in (x, y))
-    changed = [(own, its) for own, its in zip(words, others, strict=False) if own != its]
+    changed = [(first, second) for first, second in zip(words, others, strict=False) if first != second]
     return len(words) == len(others) and changed == [(one, other)]
 
 
 def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
     """Whether two columns hold names of the same things, and no measurements."""
-    own, its = frame[x], frame[y]
+    first, second = frame[x], frame[y]
     if any(word in folded(x) for word in (*POINTS, "length", "token", "elo")):
         return False
     texts = any(word in folded(x) for word in ("response", "answer", "conversation", "prompt", "output", "completion"))
-    if texts and not (_holds_names(own) and _holds_names(its)):  # what was written, and not who wrote
+    if texts and not (_holds_names(first) and _holds_names(second)):  # what was written, and not who wrote
         return False
-    if is_binary(own) or is_binary(its):  # verdicts
+    if is_binary(first) or is_binary(second):  # verdicts
         return False
-    numbers = [is_numeric_dtype(column) and not is_bool_dtype(column) for column in (own, its)]
+    numbers = [is_numeric_dtype(column) and not is_bool_dtype(column) for column in (first, second)]
     try:
-        shared = set(own.dropna()) & set(its.dropna())
+        shared = set(first.dropna()) & set(second.dropna())
     except TypeError:  # lists
         return False
     return numbers[0] == numbers[1] and len(shared) > 0 and not any(isinstance(x, float) for x in shared)
@@ -157,13 +157,13 @@ def readings(
     result = columns.get("winner")
     has_codes = folded(str(result)) in RESULTS or not columns
     ways: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), {}), (("--missing", "drop"), {"missing": "drop"})]
-    for more, given in ways:
+    for more, arguments in ways:
         gaps = "rows without a model or a result are left out and counted" if more else ""
         for coding, labels in ((None, None), ("a_wins_1", "a_wins_1"), (ONE_TWO, ONE_TWO_LABELS)):
             if coding is not None and not has_codes:
                 continue
             try:
-                how: dict[str, Any] = {"model_a": a, "model_b": b, "labels": labels, **columns, **given}
+                how: dict[str, Any] = {"model_a": a, "model_b": b, "labels": labels, **columns, **arguments}
                 battles = Battles.from_pandas(frame, **how)
             except (DataError, ValueError, TypeError):
                 continue
@@ -219,10 +219,10 @@ def fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:
 def is_binary(column: pd.Series) -> bool:
     """Whether a column holds only 0 and 1, or true and false."""
     try:
-        found = {str(value).casefold() for value in column.dropna().unique()}
+        texts = {str(value).casefold() for value in column.dropna().unique()}
     except TypeError:
         return False
-    return bool(found) and found <= {"0", "1", "0.0", "1.0", "true", "false"}
+    return bool(texts) and texts <= {"0", "1", "0.0", "1.0", "true", "false"}
 
 
 def found_votes(frame: pd.DataFrame) -> tuple[dict[str, Any], tuple[str, ...], str] | None:
@@ -235,7 +235,7 @@ def found_votes(frame: pd.DataFrame) -> tuple[dict[str, Any], tuple[str, ...], s
         if not ways or any(hint for *_, hint in ways):
             continue
         every = [arguments_of(options) for options, *_ in ways]
-        targets = [Battles.from_pandas(frame, **given).target for given in every]
+        targets = [Battles.from_pandas(frame, **arguments).target for arguments in every]
         if all(np.array_equal(targets[0], target) for target in targets):
             return every[0], ways[0][0], f"two sides in {quoted(sides)}, {ways[0][1]}"
     return None

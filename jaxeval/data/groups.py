@@ -92,12 +92,12 @@ def crossed(parts: Sequence[Members], names: Sequence[str], n_rows: int) -> Memb
         n_own = np.bincount(part.rows(slice(None)), minlength=n_rows)
         start, times = (np.cumsum(n_own) - n_own)[row], n_own[row]
         before = np.repeat(np.arange(len(row)), times)  # each entry so far, once for each group that this part adds
-        own = start[before] + np.arange(len(before)) - np.repeat(np.cumsum(times) - times, times)
-        row, joint = row[before], joint[before] * len(part.groups) + part.codes[own]
-        there = there[before] & (part.codes[own] >= 0)
-    groups, found = np.unique(joint[there], return_inverse=True)
+        entry = start[before] + np.arange(len(before)) - np.repeat(np.cumsum(times) - times, times)
+        row, joint = row[before], joint[before] * len(part.groups) + part.codes[entry]
+        there = there[before] & (part.codes[entry] >= 0)
+    groups, number = np.unique(joint[there], return_inverse=True)
     codes = np.full(len(row), -1, np.intp)
-    codes[there] = found
+    codes[there] = number
     levels = np.unravel_index(groups, [len(part.groups) for part in parts])
     index = pd.MultiIndex.from_arrays(
         [part.groups[level] for part, level in zip(parts, levels, strict=True)], names=names
@@ -144,8 +144,8 @@ def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], p
 def _flags(values: pa.StructArray, path: str) -> Iterator[tuple[str, pa.Array]]:
     """The fields that are true or false, by the names that lead to them."""
     for field in values.type:
-        own = pc.struct_field(values, [field.name])
+        child = pc.struct_field(values, [field.name])
         if pa.types.is_struct(field.type):
-            yield from _flags(own, f"{path}{field.name}\0")
+            yield from _flags(child, f"{path}{field.name}\0")
         elif pa.types.is_boolean(field.type):
-            yield f"{path}{field.name}", own
+            yield f"{path}{field.name}", child

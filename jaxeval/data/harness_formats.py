@@ -126,11 +126,13 @@ def _judge_bench(source: Source) -> pd.DataFrame:
     table = source.columns(["pair_id", "label", "judgments"], ["judge_name", "source"])
     flipped = {"A>B": "B>A", "B>A": "A>B"}
     rows = []
-    for said, label in zip(table["judgments"], table["label"], strict=True):
-        given = [None if one is None else one.get("decision") for one in said]
-        given[1:] = [flipped.get(str(decision)) for decision in given[1:]]
-        points = sum((decision == label) - (decision == flipped.get(str(label))) for decision in given)
-        names = [one["judgment"].get("judge_model") for one in said if one and isinstance(one.get("judgment"), dict)]
+    for judgments, label in zip(table["judgments"], table["label"], strict=True):
+        decisions = [None if one is None else one.get("decision") for one in judgments]
+        decisions[1:] = [flipped.get(str(decision)) for decision in decisions[1:]]
+        points = sum((decision == label) - (decision == flipped.get(str(label))) for decision in decisions)
+        names = [
+            one["judgment"].get("judge_model") for one in judgments if one and isinstance(one.get("judgment"), dict)
+        ]
         rows.append((names[0] if names else None, float(points > 0)))
     judged = pd.DataFrame(rows, columns=["model", "score"])
     table = table.assign(score=judged["score"], model=judged["model"].ffill().bfill())
@@ -143,8 +145,8 @@ def _llm_bar(source: Source) -> pd.DataFrame:
     """Judges are models, named by their folders. Their score is the share of orders in which they are right."""
     table = source.columns(["label", "results"])
     rows = []
-    for said, label in zip(table["results"], table["label"], strict=True):
-        last = said if isinstance(said, Mapping) else said[-1]  # of several rounds
+    for results, label in zip(table["results"], table["label"], strict=True):
+        last = results if isinstance(results, Mapping) else results[-1]  # of several rounds
         winners = [one.get("winner") for one in last.values() if isinstance(one, Mapping)]
         rows.append(sum(str(winner) == str(label) for winner in winners) / max(len(winners), 1))
     model = ", ".join(Path(str(source.name)).parent.parts[-2:]) or base_name(source.name)
@@ -164,7 +166,7 @@ def _helm(source: Source) -> pd.DataFrame:
     table = source.columns(["instance_id", "stats"], ["train_trial_index", "perturbation"])
     if "perturbation" in table:
         table = table[table["perturbation"].isna()]
-    scores = [{one["name"]["name"]: one.get("mean") for one in said} for said in table["stats"]]
+    scores = [{one["name"]["name"]: one.get("mean") for one in stats} for stats in table["stats"]]
     metrics = dict.fromkeys(name for row in scores for name in row)
     metric = metric_of(list(metrics), source.score or next((name for name in _HELM_METRICS if name in metrics), None))
     frame = table.rename(columns={"instance_id": "item", "train_trial_index": "trial"})[
@@ -197,30 +199,30 @@ def _promptfoo(source: Source) -> pd.DataFrame:
     return frame.drop(columns="prompt")
 
 
-def _assessments(said: Any) -> dict[str, Any]:
+def _assessments(entries: Any) -> dict[str, Any]:
     """The valid assessments of a trace by name, the last one of each."""
     return {
         str(one.get("assessment_name") or one.get("name")): one["feedback"].get("value")
-        for one in (() if said is None else said)
+        for one in (() if entries is None else entries)
         if isinstance(one, Mapping) and one.get("feedback") and one.get("valid") is not False
     }
 
 
 def _mlflow_choices(rows: pd.DataFrame) -> tuple[str, ...]:
-    names = list(dict.fromkeys(name for said in rows["assessments"] for name in _assessments(said)))
+    names = list(dict.fromkeys(name for entries in rows["assessments"] for name in _assessments(entries)))
     return ("--score", names[0]) if len(names) > 1 else ()
 
 
 def _mlflow(source: Source) -> pd.DataFrame:
     """Traces that ask the same are one item; the last valid assessment of a name is the score."""
     table = source.columns(["trace_id", "assessments"], ["request", "trace_metadata"])
-    scores = [_assessments(said) for said in table["assessments"]]
+    scores = [_assessments(entries) for entries in table["assessments"]]
     metric = metric_of(list(dict.fromkeys(name for row in scores for name in row)), source.score)
-    asked = table["request"] if "request" in table else table["trace_id"]
+    items = table["request"] if "request" in table else table["trace_id"]
     about = table["trace_metadata"] if "trace_metadata" in table else [{}] * len(table)
     models = [one.get("mlflow.modelId") if isinstance(one, Mapping) else None for one in about]
     frame = pd.DataFrame(
-        {"item": asked.map(str), "score": [as_score(row.get(metric)) for row in scores], "model": models}
+        {"item": items.map(str), "score": [as_score(row.get(metric)) for row in scores], "model": models}
     )
     frame["trial"] = frame.groupby(["model", "item"], dropna=False).cumcount()
     return frame if frame["model"].notna().all() else with_model(frame.drop(columns="model"), source.name)
@@ -253,7 +255,7 @@ ANSWERS = (
               about="they name the models of samples, and tasks without samples are told"),
     _document("a log of Inspect", ("eval", "samples"), _inspect, about="epochs are trials, tasks benchmarks",
               hint="there are several scorers, and the first is taken",
-              asks=lambda log: ("--score", found[0]) if len(found := scorers_of(log)) > 1 else ()),
+              asks=lambda log: ("--score", scorers[0]) if len(scorers := scorers_of(log)) > 1 else ()),
     _document("results of HAL", ("config", "results", "raw_eval_results"), _hal,
               about="agents are models; the score cost is the part of a task in the cost of its run"),
     _document("results of tau2-bench", ("simulations",), _tau2),

@@ -56,8 +56,8 @@ def human_labels_of(
     usual = {"item": usual_names("item"), "model_a": ("model_a",), "model_b": ("model_b",), "label": LABEL}
     named = {}
     for role, names in usual.items():
-        own = columns.get(role)
-        names = names if own is None else (own, *names)
+        column = columns.get(role)
+        names = names if column is None else (column, *names)
         named[role] = next((name for name in names if name in frame.columns), None)
         if named[role] is None:
             have = ", ".join(map(repr, frame.columns))
@@ -150,10 +150,10 @@ def agreed(
         first = int(disputed.argmax())
         n_labels, place = counted(int(votes[first].sum()), "label"), int((unit == first).argmax())
         where = place if row is None else row[place]
-        said = ", ".join(f"{word} ({count:g})" for word, count in zip(_WORDS, votes[first], strict=True) if count)
+        counts = ", ".join(f"{word} ({count:g})" for word, count in zip(_WORDS, votes[first], strict=True) if count)
         raise DataError(
             f"people contradict each other on {counted(n, 'item and pair', 'items and pairs')} (the first has "
-            f"{n_labels}, from row {where} on: {said}; rows count from 0); take the majority with people='majority', "
+            f"{n_labels}, from row {where} on: {counts}; rows count from 0); take the majority with people='majority', "
             "or leave out their labels with people='drop' (on the command line --people)"
         )
     most = votes.max(1)

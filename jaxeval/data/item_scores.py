@@ -141,8 +141,8 @@ class ItemScores(Shown):
         if benchmark is not None:
             g, names = factorize_sorted(frame[benchmark], benchmark)
             both, i = np.unique(g * len(items) + i, return_inverse=True)
-            of_item, own = np.divmod(both, len(items))
-            items = pd.MultiIndex.from_arrays([names[of_item], items[own]], names=[benchmark, item])
+            of_item, item_code = np.divmod(both, len(items))
+            items = pd.MultiIndex.from_arrays([names[of_item], items[item_code]], names=[benchmark, item])
             of_benchmark = ItemGroups(benchmark, names, of_item)
         e, evaluators = (
             (np.zeros(len(frame), np.intp), pd.Index([score]))
