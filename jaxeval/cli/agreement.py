@@ -69,17 +69,17 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
         labels = frame_of(read_whole_table(labels_file, [model_a, model_b]))
     family_of = None if families is None else read_families(families)
     columns = raters.arguments("model_a", "model_b", "label_coding")
-    given = {name: x for name, x in replies.arguments().items() if x is not None and name != "human_labels"}
+    arguments = {name: x for name, x in replies.arguments().items() if x is not None and name != "human_labels"}
     read = None
     with naming(file):
         verdicts: Any = frame_of(read_whole_table(file, [model_a, model_b]))
-        if _holds_replies(verdicts, judges, given):
-            verdicts = _outputs(verdicts, labels, {**columns, **given})
+        if _holds_replies(verdicts, judges, arguments):
+            verdicts = _outputs(verdicts, labels, {**columns, **arguments})
             labels, columns, read = None, {}, str(verdicts.report)
         else:
-            verdicts, own = _table(verdicts, given)
-            columns |= own
-        found = judge_agreement(
+            verdicts, table_columns = _table(verdicts, arguments)
+            columns |= table_columns
+        agreements = judge_agreement(
             verdicts,
             labels,
             judges=None if judges is None else [name.strip() for name in judges.split(",")],
@@ -89,46 +89,46 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
             **drawn.arguments(),
         )
 
-    notes = [read or _what_was_read(found), *found.notes, _how(drawn)]
-    present(found.answer._replace(notes=notes), outputs)
+    notes = [read or _what_was_read(agreements), *agreements.notes, _how(drawn)]
+    present(agreements.answer._replace(notes=notes), outputs)
 
 
-def _holds_replies(frame: pd.DataFrame, judges: str | None, given: dict[str, Any]) -> bool:
+def _holds_replies(frame: pd.DataFrame, judges: str | None, arguments: dict[str, Any]) -> bool:
     from jaxeval.data.columns import folded
     from jaxeval.data.roles import usual_column
 
     without_models = not {"modela", "modelb"} <= {folded(name) for name in frame.columns}
-    is_table = judges is not None or "verdict" in frame or (without_models and "model_a" not in given)
-    return "output" in given or (not is_table and usual_column(frame, None, "output") is not None)
+    is_table = judges is not None or "verdict" in frame or (without_models and "model_a" not in arguments)
+    return "output" in arguments or (not is_table and usual_column(frame, None, "output") is not None)
 
 
-def _outputs(frame: pd.DataFrame, labels: Any, given: dict[str, Any]) -> Any:
+def _outputs(frame: pd.DataFrame, labels: Any, arguments: dict[str, Any]) -> Any:
     """What judges printed, with the labels of people, who may contradict each other."""
     from jaxeval.data.judge_outputs import JudgeOutputs
 
     if isinstance(labels, list):
         if len(labels) > 1:
             raise click.UsageError("calls of judges have one column of labels: give several raters by --human-labels")
-        given = {**given, "human": labels[0]}
+        arguments = {**arguments, "human": labels[0]}
     elif labels is not None:
-        given = {**given, "human_labels": labels}
-    return JudgeOutputs.from_pandas(frame, **{"people": "majority", **given})
+        arguments = {**arguments, "human_labels": labels}
+    return JudgeOutputs.from_pandas(frame, **{"people": "majority", **arguments})
 
 
-def _table(frame: pd.DataFrame, given: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+def _table(frame: pd.DataFrame, arguments: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A table of verdicts, with its judges and runs called as `judge_agreement` calls them; and options of it."""
-    odd = sorted(set(given) - {"item", "judge", "run", "shown_first"})
+    odd = sorted(set(arguments) - {"item", "judge", "run", "shown_first"})
     if odd:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in odd)
         raise click.UsageError(f"{names}: only for what judges printed, and this file is a table of verdicts")
-    called = {given[name]: name for name in ("judge", "run") if name in given}
-    own: dict[str, Any] = {name: given[name] for name in ("item", "shown_first") if name in given}
-    return frame.rename(columns=called), own
+    called = {arguments[name]: name for name in ("judge", "run") if name in arguments}
+    columns: dict[str, Any] = {name: arguments[name] for name in ("item", "shown_first") if name in arguments}
+    return frame.rename(columns=called), columns
 
 
-def _what_was_read(found: JudgeAgreement) -> str:
-    judges = found.table[~found.table["judge"].isin(["panel", "people"])]
-    rows = "battles" if len(found.by_gap) else "rows"
+def _what_was_read(agreements: JudgeAgreement) -> str:
+    judges = agreements.table[~agreements.table["judge"].isin(["panel", "people"])]
+    rows = "battles" if len(agreements.by_gap) else "rows"
     return f"{counted(len(judges), 'judge')}, up to {judges['n_battles'].max():,} {rows} with human labels each"
 
 
@@ -179,7 +179,7 @@ def audit(
     for name in by if reading.missing == "drop" else ():
         battles = battles.filter(battles.column(name).notna().to_numpy())
     options: dict[str, Any] = asked.arguments("voter", "cluster", "time", "lengths", "ties")
-    found = audited(
+    report = audited(
         battles,
         by=by,
         families=None if families is None else read_families(families),
@@ -188,4 +188,4 @@ def audit(
         **options,
         **drawn.arguments(),
     )
-    present(found.answer, outputs)
+    present(report.answer, outputs)

@@ -78,7 +78,7 @@ def anchored(
     further: dict[str, pd.DataFrame] = {}
     screen = None
     file = label_of(files)
-    frame, told = anchored_table(files, [columns[role] or role for role in ROLES if role != "run"], asked.baseline)
+    frame, read_as = anchored_table(files, [columns[role] or role for role in ROLES if role != "run"], asked.baseline)
     names = list(frame.columns)
     if _holds_counts(file, names, columns["verdict"]):
         if strata:
@@ -90,7 +90,7 @@ def anchored(
     else:
         with naming(file):
             verdicts = AnchoredVerdicts.from_pandas(frame, **columns)
-        verdicts = replace(verdicts, read_as=(*told, *verdicts.read_as))
+        verdicts = replace(verdicts, read_as=(*read_as, *verdicts.read_as))
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
         scores = anchored_scores(verdicts, by, **options)
         notes.append(str(verdicts))
@@ -121,13 +121,13 @@ def anchored(
     if "pooled" in tables:
         warnings += tables["pooled"].attrs["warnings"]
     if "anchor" in scores and "model" in scores:
-        found = diagnose_anchors(scores)
-        tables["anchor_coverage"] = found.coverage.reset_index()
-        if len(found.swap):
-            tables["anchor_swap"] = found.swap
-        if len(found.additivity):
-            tables["anchor_additivity"] = found.additivity
-        warnings += found.advice
+        diagnosis = diagnose_anchors(scores)
+        tables["anchor_coverage"] = diagnosis.coverage.reset_index()
+        if len(diagnosis.swap):
+            tables["anchor_swap"] = diagnosis.swap
+        if len(diagnosis.additivity):
+            tables["anchor_additivity"] = diagnosis.additivity
+        warnings += diagnosis.advice
     tables |= further
     # The two kinds of interval differ: a mean over judges is less certain than it looks beside one judge.
     pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
@@ -165,7 +165,7 @@ def _read_counts(
     named = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
     rows_only = [f"--{name}" for name in ("item", "run", "reference") if columns[name]]
     given_besides = {"--by-task": by_task, "--missing drop": missing == "drop", "--labels": labels is not None}
-    rows_only += [name for name, given in given_besides.items() if given]
+    rows_only += [name for name, used in given_besides.items() if used]
     if rows_only:
         raise DataError(f"{file} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
     with naming(file):

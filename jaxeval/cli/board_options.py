@@ -34,38 +34,38 @@ class Covariates(Options):
 _OF_TABLE = ("level", "interval", "min_battles", "simultaneous_ranks")
 
 
-def refuse_beside(flag: str, given: Mapping[str, str], has: Set[str]) -> None:
+def refuse_beside(flag: str, flags: Mapping[str, str], has: Set[str]) -> None:
     """Refuse options, by name and flag, that what ``flag`` makes does not have.
 
     Raises:
         click.UsageError: one was given.
     """
-    for name, other in given.items():
+    for name, other in flags.items():
         if name not in has:
             raise click.UsageError(f"{other} and {flag} do not go together: leave one out")
 
 
 def boards_by(
-    estimator: Callable[..., Any], data: Sequence[Any], flag: str, asked: Options, options: dict[str, Any],
+    estimator: Callable[..., Any], data: Sequence[Any], flag: str, typed: Options, options: dict[str, Any],
     **further: Any,
 ) -> tuple[Any, dict[str, Any]]:  # fmt: skip
     """Return the boards that an estimator makes of those ``options`` that it takes, and the options of their table.
 
     Raises:
-        click.UsageError: options were ``asked`` for that it does not take, and ``flag`` chose it.
+        click.UsageError: options were ``typed`` that it does not take, and ``flag`` chose it.
     """
     takes = {*signature(estimator).parameters}
-    given = asked.given() | ({"features": "--features"} if options.get("features") else {})
-    refuse_beside(flag, given, takes.union(_OF_TABLE))
-    own = {name: value for name, value in options.items() if name in takes}
-    return estimator(*data, **{**own, **further}), {name: options[name] for name in _OF_TABLE}
+    flags = typed.given() | ({"features": "--features"} if options.get("features") else {})
+    refuse_beside(flag, flags, takes.union(_OF_TABLE))
+    arguments = {name: value for name, value in options.items() if name in takes}
+    return estimator(*data, **{**arguments, **further}), {name: options[name] for name in _OF_TABLE}
 
 
-def check_draws(asked: DrawnTogether) -> None:
+def check_draws(options: DrawnTogether) -> None:
     """Refuse ways to draw that do not go together."""
-    if asked.cluster and asked.scheme != "multinomial":
+    if options.cluster and options.scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
-    if asked.strata and asked.scheme == "poisson":
+    if options.strata and options.scheme == "poisson":
         raise click.UsageError(
             "--scheme poisson draws every battle on its own, and --strata fixes how many: leave one out"
         )
@@ -81,18 +81,18 @@ def covariates_of(
         raise click.UsageError("--neutral says where --position does not hold: it needs --position")
     pairs = _split(names.split(","), "--features takes columns A,B or pairs of columns A:B", 1, 2) if names else []
     groups = _split(same_groups, "--same-group takes three columns COL:A:B", 3, 3)
-    given: list[FeatureLike] = [parts[0] if len(parts) == 1 else (parts[0], parts[1]) for parts in pairs]
-    given += [position_advantage(neutral)] if position else []
-    given += [same_group(*parts) for parts in groups]
-    return given, [name for parts in [*pairs, *groups, [neutral] if neutral else []] for name in parts]
+    features: list[FeatureLike] = [parts[0] if len(parts) == 1 else (parts[0], parts[1]) for parts in pairs]
+    features += [position_advantage(neutral)] if position else []
+    features += [same_group(*parts) for parts in groups]
+    return features, [name for parts in [*pairs, *groups, [neutral] if neutral else []] for name in parts]
 
 
 def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list[str]]:
     """Columns of each of ``texts``, joined by colons."""
-    found = [[part.strip() for part in text.split(":")] for text in texts]
-    if any(not least <= len(parts) <= most or not all(parts) for parts in found):
+    columns = [[part.strip() for part in text.split(":")] for text in texts]
+    if any(not least <= len(parts) <= most or not all(parts) for parts in columns):
         raise click.UsageError(f"{takes}, got {','.join(texts)!r}")
-    return found
+    return columns
 
 
 def gauge_of(battles: Battles, gauge: Gauge) -> Gauge:

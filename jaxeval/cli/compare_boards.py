@@ -97,7 +97,7 @@ def compare_boards(
     by, id, plot = asked.by, asked.id, asked.plot
     _check(len(files), asked)
     check_outputs({"--out": outputs.out, "--plot": plot}, [*files, *reading.files])
-    own, of_own = covariates_of(covariates.features)
+    features, of_own = covariates_of(covariates.features)
     more, of_more = covariates_of(asked.features_b)
     if asked.style_b is not None:
         more += arena_style()
@@ -112,24 +112,29 @@ def compare_boards(
     keep = [*id, *of_own, *of_more, *(name for name in (by, asked.cluster, asked.strata) if name)]
     keep += columns_for_votes(files[0], files[1], shared) if len(files) > 1 and not id else []
     boards = _chosen(reading, _read(files, (reading, of_b), keep, (asked.where_a, asked.where_b)))
-    options: dict[str, Any] = {**asked.arguments(*_ASKED), **drawn.arguments(), "features": own, "top": asked.top_size}
+    options: dict[str, Any] = {
+        **asked.arguments(*_ASKED),
+        **drawn.arguments(),
+        "features": features,
+        "top": asked.top_size,
+    }
     options["gauge"] = gauge_of(boards[0], asked.gauge)
     options["names"] = _two(asked.names, "--names") if asked.names else pair or ("a", "b")
     if by is not None and pair is not None:
-        found = _slices(boards[0], by, pair, reading.missing, options)
+        comparison = _slices(boards[0], by, pair, reading.missing, options)
     else:
-        of_b_alone = {"features": [*own, *more]} if more else None
-        found = compared(boards[0], boards[1], id=id, shared=shared, options_b=of_b_alone, **options)
+        of_b_alone = {"features": [*features, *more]} if more else None
+        comparison = compared(boards[0], boards[1], id=id, shared=shared, options_b=of_b_alone, **options)
     first_goes_on()
-    table = reading.with_metadata(found.table)
+    table = reading.with_metadata(comparison.table)
     if plot is not None:
         from jaxeval.plots.style import save_figure
 
-        save_figure(found.answer.figures()["comparison"], plot, dpi=160)
+        save_figure(comparison.answer.figures()["comparison"], plot, dpi=160)
         tell(f"drew {plot}")
-    answer = found.answer
+    answer = comparison.answer
     first, *others = answer.parts
-    further = further_columns(table[[name for name in table if name not in found.table]], 8, found.competitor)
+    further = further_columns(table[[name for name in table if name not in comparison.table]], 8, comparison.competitor)
     first = first._replace(table=[*columns_of_part(first), *further])
     if len(files) == 2 and not asked.names:
         first = first._replace(meaning=f"a is {files[0]}, b is {files[1]}")
@@ -137,27 +142,27 @@ def compare_boards(
     present(answer.with_top(None if shown.top is None else min(shown.top, len(table))), outputs)
 
 
-def _check(n_files: int, asked: TwoBoards) -> None:
+def _check(n_files: int, options: TwoBoards) -> None:
     """Usage errors of options that do not go together."""
-    telling = asked.given("by", "where_a", "where_b", "winner_b", "target_b", "features_b", "style_b")
+    telling = options.given("by", "where_a", "where_b", "winner_b", "target_b", "features_b", "style_b")
     if n_files > 2:
         raise click.UsageError(f"two boards are compared, got {n_files} files: put those of a board into a folder")
-    if (asked.by is None) != (asked.slices is None):
+    if (options.by is None) != (options.slices is None):
         raise click.UsageError("--by and --slices need each other: the column, and two of its groups")
     if n_files == 1 and not telling:
         raise click.UsageError(
             "one file holds two boards where an option says which: --by COL --slices X,Y; --where-a and --where-b; "
             "--winner-b or --target-b; --features-b; or --style-b. Else name a second file"
         )
-    if asked.by is not None and (n_files > 1 or len(telling) > 1 or asked.given("shared", "id")):
+    if options.by is not None and (n_files > 1 or len(telling) > 1 or options.given("shared", "id")):
         raise click.UsageError(
             "--by takes two groups of one file: leave a second file, --id, --shared and the like out"
         )
-    if asked.gauge == "votes":
+    if options.gauge == "votes":
         raise click.UsageError(
             "--gauge votes would weigh the models of the two boards differently: take mean, or MODEL=RATING"
         )
-    check_draws(asked)
+    check_draws(options)
 
 
 def _two(text: str, option: str) -> tuple[str, str]:
@@ -188,36 +193,36 @@ def _chosen(reading: Reading, boards: Sequence[Battles]) -> list[Battles]:
     word = reading.competitor or common_noun(board.report._said for board in boards)
     new = {} if reading.rename is None else read_names(reading.rename, word)
     before = [set(map(str, board.models)) for board in boards]
-    known = [own | {new[name] for name in new if name in own} for own in before]
-    found = []
-    for board, own, here in zip(boards, before, known, strict=True):
+    known = [old | {new[name] for name in new if name in old} for old in before]
+    chosen = []
+    for board, old, here in zip(boards, before, known, strict=True):
         models, exclude = (
             tuple(name for name in names if name in here or not any(name in other for other in known))
             for names in (reading.models, reading.exclude)
         )
-        renames = own & {*new} or not any(other & {*new} for other in before)
-        asked = replace(reading, models=models or reading.models, exclude=exclude)
-        found.append((asked if renames else replace(asked, rename=None)).chosen(board))
-    return found
+        renames = old & {*new} or not any(other & {*new} for other in before)
+        board_reading = replace(reading, models=models or reading.models, exclude=exclude)
+        chosen.append((board_reading if renames else replace(board_reading, rename=None)).chosen(board))
+    return chosen
 
 
-def _slices(battles: Battles, by: str, pair: tuple[str, str], missing: Any, asked: dict[str, Any]) -> BoardComparison:
+def _slices(battles: Battles, by: str, pair: tuple[str, str], missing: Any, options: dict[str, Any]) -> BoardComparison:
     """Two groups of ``by`` compared, with the draws that `leaderboard` has of them."""
     import numpy as np
 
     from jaxeval.ratings.bootstrap import bootstrap
     from jaxeval.ratings.compare_boards import compare_boards as compared
 
-    found = battles.members(by, missing)
-    groups, values = list(map(str, found.groups)), found.groups
+    members = battles.members(by, missing)
+    groups, values = list(map(str, members.groups)), members.groups
     for name in pair:
         if name not in groups:
             raise DataError(f"no group {name!r} of {by!r}; there are {named(groups)}{did_you_mean(name, groups)}")
     numbers = [groups.index(name) for name in pair]
-    if found.overlapping:  # votes may be in both, and are then drawn once
+    if members.overlapping:  # votes may be in both, and are then drawn once
         rows = np.arange(battles.n_rows)
-        one, other = (battles.filter(np.isin(rows, found.rows(found.codes == number))) for number in numbers)
-        return compared(one, other, **asked)
-    shown = {name: asked.pop(name) for name in ("names", "gauge", "base", "level", "min_battles", "top")}
-    boards: Bootstraps = bootstrap(battles.filter(np.isin(found.codes, numbers)), by=by, missing=missing, **asked)
+        one, other = (battles.filter(np.isin(rows, members.rows(members.codes == number))) for number in numbers)
+        return compared(one, other, **options)
+    shown = {name: options.pop(name) for name in ("names", "gauge", "base", "level", "min_battles", "top")}
+    boards: Bootstraps = bootstrap(battles.filter(np.isin(members.codes, numbers)), by=by, missing=missing, **options)
     return compared(*(boards[values[number]] for number in numbers), **shown)

@@ -110,8 +110,8 @@ def _junit(gate: ScoreGate) -> str:
                 numbers = [f"{key} {row[key]:.3g}" for key in ("difference", "p_pass", "p_fail")]
                 text = ", ".join([*numbers, *filter(None, [row["flags"]])])
                 ElementTree.SubElement(case, kind.removesuffix("s"), message=visible(f"{verdict}: {text}"))
-    said = ElementTree.SubElement(suite, "system-out")
-    said.text = visible("\n".join(gate.answer.sentences))
+    output = ElementTree.SubElement(suite, "system-out")
+    output.text = visible("\n".join(gate.answer.sentences))
     return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
 
 
@@ -172,83 +172,91 @@ def compare_scores(
     options: dict[str, Any] = asked.arguments("margin", "alternative", "level", "seed")
     if asked.random:
         options["random"] = asked.facets
-    given: Any
+    scores: Any
     notes = [f"{100 * level:g}% intervals, tests {asked.alternative}, seed {seed}"]
     warnings: list[str] = []
     if labels.there:
         if bounds is not None:
             raise click.UsageError("--bounds and --human do not go together: leave one out")
         drawn = {"level": level, "seed": seed, "n_resamples": 1000, "progress": outputs.progress}
-        given, read = labels.accuracy(files, columns.columns, columns.missing, None, drawn)
-        options["estimator"] = by = labels.corrected_by(given)
-        if len(given.judges) > 1:
+        scores, read = labels.accuracy(files, columns.columns, columns.missing, None, drawn)
+        options["estimator"] = by = labels.corrected_by(scores)
+        if len(scores.judges) > 1:
             raise click.UsageError("several judges gave scores, and one is needed: name it with --only-judge")
-        warnings += warnings_of(given, by)
+        warnings += warnings_of(scores, by)
     else:
         if files:
-            given = columns.read(files, random=asked.facets)
+            scores = columns.read(files, random=asked.facets)
         else:
-            given, a, b = columns.read_two(a, b)
-        read = "; ".join([what_was_read(given), *(() if gate.gate else given.notes)])
+            scores, a, b = columns.read_two(a, b)
+        read = "; ".join([what_was_read(scores), *(() if gate.gate else scores.notes)])
         if columns.missing == "complete" and not asked.random:
-            given = _complete(given)
-    one = named_model(given.models, a)
+            scores = _complete(scores)
+    one = named_model(scores.models, a)
     if gate.gate:
         from jaxeval.scores.gate import score_gate
 
-        own = {name: value for name, value in options.items() if name != "alternative"}
-        decided = score_gate(given, one, named_model(given.models, b), bounds=bounds, peek=gate.peek, **own)
+        arguments = {name: value for name, value in options.items() if name != "alternative"}
+        decided = score_gate(scores, one, named_model(scores.models, b), bounds=bounds, peek=gate.peek, **arguments)
         _decide(decided, gate, read, warnings, outputs)
-    if b == "all" and "all" not in given.models:
-        table = compare_with_baseline(given, one, **options)
-        answer, told = list(table.answer.sentences), table.attrs["warnings"]
+    if b == "all" and "all" not in scores.models:
+        table = compare_with_baseline(scores, one, **options)
+        answer, cautions = list(table.answer.sentences), table.attrs["warnings"]
     else:
-        found = compared(given, one, named_model(given.models, b), bounds=bounds, **options)
-        table, answer, told = _row(found), list(found.answer.sentences), found.status
-    notes, warnings = [read, *notes], [*told, *warnings]
+        comparison = compared(scores, one, named_model(scores.models, b), bounds=bounds, **options)
+        table, answer, cautions = _row(comparison), list(comparison.answer.sentences), comparison.status
+    notes, warnings = [read, *notes], [*cautions, *warnings]
     shown = _answer("Scores compared", "comparison", table, answer, notes, warnings, options)
     present(shown._replace(advice=columns.undeclared(files, asked.facets) if files else []), outputs)
 
 
-def _complete(given: ItemScores) -> ItemScores:
+def _complete(scores: ItemScores) -> ItemScores:
     """The scores of the items that all models have."""
     from jaxeval.scores.estimates import kept_items, of_items
 
-    return of_items(given, kept_items(given, "complete")[0])
+    return of_items(scores, kept_items(scores, "complete")[0])
 
 
-def _row(found: ScoreComparison) -> pd.DataFrame:
+def _row(comparison: ScoreComparison) -> pd.DataFrame:
     from dataclasses import fields
 
     import pandas as pd
 
-    names = [own.name for own in fields(found) if own.name not in ("settings", "status")]
-    row = {name: [getattr(found, name)] for name in names}
-    return pd.DataFrame({**row, "status": ["; ".join(found.status)]})
+    names = [field.name for field in fields(comparison) if field.name not in ("settings", "status")]
+    row = {name: [getattr(comparison, name)] for name in names}
+    return pd.DataFrame({**row, "status": ["; ".join(comparison.status)]})
 
 
 def _is_path(name: str) -> bool:
     return is_remote(name) or Path(name).exists()
 
 
-def _decide(found: ScoreGate, gate: Gate, read: str, warnings: list[str], outputs: Outputs) -> None:
+def _decide(verdict: ScoreGate, gate: Gate, read: str, warnings: list[str], outputs: Outputs) -> None:
     """Print and write the verdict, and end with its code."""
-    gate.write(found)
-    notes = [read, f"PASS and FAIL are one-sided tests at {1 - found.settings['level']:.2g}"]
-    answer = found.answer._replace(title="Gate", notes=notes)
+    gate.write(verdict)
+    notes = [read, f"PASS and FAIL are one-sided tests at {1 - verdict.settings['level']:.2g}"]
+    answer = verdict.answer._replace(title="Gate", notes=notes)
     present(answer._replace(warnings=[*answer.warnings, *warnings]), outputs)
-    click.get_current_context().exit(found.exit_code)
+    click.get_current_context().exit(verdict.exit_code)
 
 
 def _answer(
-    title: str, name: str, table: pd.DataFrame, said: list[str], notes: list[str], warnings: list[str], settings: Any
+    title: str,
+    name: str,
+    table: pd.DataFrame,
+    sentences: list[str],
+    notes: list[str],
+    warnings: list[str],
+    settings: Any,
 ) -> Answer:
     from jaxeval.show.shown import Answer, Part
 
     shown = table.drop(columns=["n_flips", "status"], errors="ignore")
     kept, least = ("difference", "smallest_difference", "items_needed"), ("n_left_out", "sd_between")
     part = Part(title, shown, rows="comparison" if name == "comparison" else "pair", kept=kept, least=least)
-    return Answer(title, table, settings, warnings, sentences=said, notes=notes, parts=[part], tables={name: table})
+    return Answer(
+        title, table, settings, warnings, sentences=sentences, notes=notes, parts=[part], tables={name: table}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,16 +302,16 @@ def plan_scores(files: Files, columns: ScoreReading, asked: ScorePlan, outputs: 
     """
     from jaxeval.scores.plan_scores import plan_scores as planned
 
-    given = columns.read(files, random=asked.facets)
+    scores = columns.read(files, random=asked.facets)
     if columns.missing == "complete" and not asked.random:
-        given = _complete(given)
-    chosen = [(named_model(given.models, a), named_model(given.models, b)) for a, b in asked.pairs] or None
+        scores = _complete(scores)
+    chosen = [(named_model(scores.models, a), named_model(scores.models, b)) for a, b in asked.pairs] or None
     options: dict[str, Any] = asked.arguments("difference", "n_items", "power", "level")
     options |= {"random": asked.facets, "n_levels": asked.levels}
-    table = planned(given, chosen, n_trials=asked.n_trials or None, one_sided=asked.gate, **options)
+    table = planned(scores, chosen, n_trials=asked.n_trials or None, one_sided=asked.gate, **options)
     answer = list(table.answer.sentences)
     sides = "one-sided test" if asked.gate else "two-sided test"
-    notes = [what_was_read(given), f"{100 * asked.level:g}% {sides}, power {asked.power:g}; one comparison by itself"]
+    notes = [what_was_read(scores), f"{100 * asked.level:g}% {sides}, power {asked.power:g}; one comparison by itself"]
     attrs = table.attrs
     title = "What these scores can tell"
     present(_answer(title, "plan", table, answer, notes, attrs["warnings"], attrs["settings"]), outputs)
@@ -332,14 +340,14 @@ class Budgeting(Options):
         """Costs by name."""
         if self.price is None:
             return None
-        found = {}
+        costs = {}
         for text in self.price:
             name, _, cost = text.partition("=")
             try:
-                found[name.strip()] = float(cost)
+                costs[name.strip()] = float(cost)
             except ValueError:
                 raise click.UsageError(f"--price takes NAME=COST, such as judge=20, got {text!r}") from None
-        return found
+        return costs
 
 
 @command("error-budget")
@@ -357,12 +365,12 @@ def error_budget(
 
     if plot.plot is not None:
         check_outputs({"--plot": plot.plot}, list(files))
-    given = read_scores(files if len(files) > 1 else files[0], random=facets.facets, **columns.arguments())
-    pair: Any = None if asked.pair is None else tuple(named_model(given.models, name) for name in asked.pair)
-    found = budgeted(given, facets.facets, pair=pair, target=asked.target, prices=asked.prices, level=asked.level)
+    scores = read_scores(files if len(files) > 1 else files[0], random=facets.facets, **columns.arguments())
+    pair: Any = None if asked.pair is None else tuple(named_model(scores.models, name) for name in asked.pair)
+    budget = budgeted(scores, facets.facets, pair=pair, target=asked.target, prices=asked.prices, level=asked.level)
     if plot.plot is not None:
-        save_figure(next(iter(found.answer.figures().values())), plot.plot, dpi=160)
+        save_figure(next(iter(budget.answer.figures().values())), plot.plot, dpi=160)
         tell(f"drew {plot.plot}")
-    answer = found.answer
-    notes = [what_was_read(given), f"{100 * asked.level:g}% intervals; components by Henderson's first method"]
+    answer = budget.answer
+    notes = [what_was_read(scores), f"{100 * asked.level:g}% intervals; components by Henderson's first method"]
     present(answer._replace(notes=notes), outputs)

@@ -54,9 +54,9 @@ def program_folder(folder: str | Path | None = None) -> Path | None:
     named = os.environ.get(_VARIABLE, "")
     if folder is None and named.lower() == "off":
         return None
-    own = _made(_with_home(Path(folder or named or _usual_folder() / "jaxeval")).absolute())
-    _remove_oldest(own)
-    return own
+    path = _made(_with_home(Path(folder or named or _usual_folder() / "jaxeval")).absolute())
+    _remove_oldest(path)
+    return path
 
 
 def settings(folder: Path) -> dict[str, str]:
@@ -102,13 +102,13 @@ def _made(folder: Path) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         folder.mkdir(0o700)
-    found = folder.stat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = folder.stat()
+    if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(f"{folder} is no folder")
-    if sys.platform != "win32" and (found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+    if sys.platform != "win32" and (status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
         raise PermissionError(
-            f"{folder} belongs to user {found.st_uid} and has mode {stat.S_IMODE(found.st_mode):04o}, and programs are "
-            f"only kept in a folder of user {os.geteuid()} that nobody else may write to (chmod 700)"
+            f"{folder} belongs to user {status.st_uid} and has mode {stat.S_IMODE(status.st_mode):04o}, and programs "
+            f"are only kept in a folder of user {os.geteuid()} that nobody else may write to (chmod 700)"
         )
     return folder
 
@@ -120,8 +120,8 @@ def _remove_oldest(folder: Path) -> None:
         if not path.name.endswith(_ENDINGS):
             continue
         with suppress(OSError):  # removed by another process meanwhile
-            found = path.stat()
-            programs.append((max(found.st_atime, found.st_mtime), found.st_size, path))
+            status = path.stat()
+            programs.append((max(status.st_atime, status.st_mtime), status.st_size, path))
     excess = sum(size for _, size, _ in programs) - _MOST_BYTES
     for _, size, path in sorted(programs):
         if excess <= 0:
@@ -170,13 +170,13 @@ def kept_programs() -> Iterator[None]:
 
     def mend_or_show(message: Warning | str, *where: Any, **more: Any) -> None:
         nonlocal told
-        found = re.match(_CACHE_ERROR, str(message), re.DOTALL)
-        if found is None:
+        match = re.match(_CACHE_ERROR, str(message), re.DOTALL)
+        if match is None:
             show(message, *where, **more)
-        elif found[1] == "reading":
-            remove_programs(folder, found[2])
+        elif match[1] == "reading":
+            remove_programs(folder, match[2])
         elif not told:
-            tell(f"compiled programs cannot be kept in {folder}: {found[3]}")
+            tell(f"compiled programs cannot be kept in {folder}: {match[3]}")
             told = True
 
     with warnings.catch_warnings(), kept_in(ExportedPrograms(folder)):

@@ -96,8 +96,8 @@ def command(
         shared = [Shared for kind in kinds.values() if issubclass(kind, RunningOptions)]
         options: dict[Any, Option] = {}
         for kind in (*kinds.values(), *shared):
-            for own in declared_options(kind):
-                options.setdefault(own.name, own)
+            for parameter in declared_options(kind):
+                options.setdefault(parameter.name, parameter)
 
         @wraps(function)
         def run(*, distributed: Any = None, **values: Any) -> None:
@@ -126,9 +126,9 @@ ARGUMENTS: Mapping[str, tuple[click.ParamType, int, bool]] = {  # type: ignore[t
 }
 
 
-def _argument(name: str, written: str, metavar: str | None, own: click.ParamType | None) -> click.Argument:  # type: ignore[type-arg]
+def _argument(name: str, written: str, metavar: str | None, param_type: click.ParamType | None) -> click.Argument:  # type: ignore[type-arg]
     kind, count, required = ARGUMENTS[written]
-    return click.Argument([name], type=own or kind, nargs=count, required=required, metavar=metavar)
+    return click.Argument([name], type=param_type or kind, nargs=count, required=required, metavar=metavar)
 
 
 def declared_options(kind: type[Options]) -> Iterator[Option]:

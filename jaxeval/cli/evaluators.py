@@ -178,21 +178,21 @@ def _curves(fits: AgreementFits) -> pd.DataFrame | None:
         return None
     grids = np.linspace(0, largest, _CURVE_POINTS + 1)[1:]
     curves = fits.only(largest.index).by_gap(np.unique(grids))
-    own = np.zeros(len(curves), bool)
+    mask = np.zeros(len(curves), bool)
     for evaluator, grid in zip(largest.index, grids.T, strict=True):
-        own |= (curves["evaluator"] == evaluator).to_numpy() & curves["delta"].isin(grid).to_numpy()
-    return curves[own].reset_index(drop=True)
+        mask |= (curves["evaluator"] == evaluator).to_numpy() & curves["delta"].isin(grid).to_numpy()
+    return curves[mask].reset_index(drop=True)
 
 
 def _ranking_rows(taus: pd.DataFrame, comparison: pd.DataFrame, few: int) -> pd.DataFrame:
     """Evaluators, the best first: the tau of each over all its models, and how much better the best is."""
-    own = hide_few_pairs(taus[np.isinf(taus["delta"])], "tau", few).set_index("evaluator")
+    overall = hide_few_pairs(taus[np.isinf(taus["delta"])], "tau", few).set_index("evaluator")
     best = comparison["evaluator"].iloc[0]
     others = hide_few_pairs(comparison[comparison["evaluator"] == best], "difference", few).set_index("other")
     tau, difference = pairs_cell("tau", " "), pairs_cell("difference", " ")
     rows = {
         "evaluator": [best, *others.index],
-        "kendall tau": [tau(own.loc[name]) for name in (best, *others.index)],
+        "kendall tau": [tau(overall.loc[name]) for name in (best, *others.index)],
         "best less this": ["", *(difference(row) for _, row in others.iterrows())],
     }
     return pd.DataFrame(rows)
@@ -222,8 +222,8 @@ def _improvement_cell(row: pd.Series) -> str:
 def _collected(tables: dict[str, pd.DataFrame]) -> list[str]:
     """Warnings of all tables; those of one alone name it."""
     by_table = {name: table.attrs.get("warnings", []) for name, table in tables.items()}
-    times = Counter(sentence for own in by_table.values() for sentence in own)
-    return [w if times[w] > 1 else f"{name}: {w}" for name, own in by_table.items() for w in own]
+    times = Counter(sentence for sentences in by_table.values() for sentence in sentences)
+    return [w if times[w] > 1 else f"{name}: {w}" for name, sentences in by_table.items() for w in sentences]
 
 
 _VOTE_DELTAS = (2.0, 5.0, 10.0, 20.0)

@@ -56,8 +56,8 @@ class ExportedPrograms:
         leaves, tree = jax.tree.flatten(others)
         key = program.__qualname__, str(static), tree, tuple(map(jax.typeof, leaves))
         one = compiled((program, self, *key), lambda: self._made(program, static, others, "\n".join(map(str, key))))
-        found: T = one(others)
-        return found
+        value: T = one(others)
+        return value
 
     def _made(self, program: Program[Any], static: Mapping[str, Any], others: Mapping[str, Any], key: str) -> Wrapped:
         """The program with its ``static`` arguments given, from its file if it has one."""

@@ -82,14 +82,14 @@ def uses_of(head: Head) -> list[Use]:
         return list(_known_formats(head))
     if head.rows is None or len(head.rows) == 0:
         return []
-    found = [*_known_formats(head), *_runs(head.rows)]
-    if found:  # the columns alone would say less than the format
-        return found
+    uses = [*_known_formats(head), *_runs(head.rows)]
+    if uses:  # the columns alone would say less than the format
+        return uses
     kinds = (_benchmarks, _panel, _judged, _rankings, _anchored, _votes, _answers,
              _item_scores, _meta, _families, _labels)  # fmt: skip
     for kind in kinds:
-        found += [use for use in kind(head.rows) if use.words not in [other.words for other in found]]
-    return found
+        uses += [use for use in kind(head.rows) if use.words not in [other.words for other in uses]]
+    return uses
 
 
 def nothing_in(head: Head) -> str | None:
@@ -186,8 +186,10 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
                 f"A leaderboard for each {name}", ("leaderboard", "{}", *by_units, "--by", name), f"groups in {name!r}"
             )
         about = [*_with_option("--voter", voters), *_with_option("--time", guessed_columns(frame, "time")[:1])]
-        said = {"--voter": "who voted", "--time": "when"}
-        known = "".join(f", {said[option]} in {name!r}" for option, name in zip(about[::2], about[1::2], strict=True))
+        meanings = {"--voter": "who voted", "--time": "when"}
+        known = "".join(
+            f", {meanings[option]} in {name!r}" for option, name in zip(about[::2], about[1::2], strict=True)
+        )
         yield Use(_BELIEVED, ("audit", "{}", *options, *about), why + known)
         yield Use("Which battles tell most?", ("next", "{}", *options, "--k", "100"), why)
         yield from _arena(frame, options)
@@ -196,9 +198,9 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         yield words
         return
     for won, lost in _WON:
-        found = [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)
+        pairs = [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)
                  and not {*COUNTED[1]} & {folded(name) for name in frame}]  # fmt: skip
-        for winner, loser in found[:1]:
+        for winner, loser in pairs[:1]:
             options = ("--winner-model", winner, "--loser-model", loser)
             why = f"who won in {winner!r}, who lost in {loser!r}"
             yield Use(_RATINGS, ("leaderboard", "{}", *options), why)
@@ -353,15 +355,15 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     if label is None or not judgments or not is_binary(frame[label]) or roles is None:
         return
     usual = judgments[0] in (*ROLES["judgment"].names, *ROLES["output"].names)
-    own = [] if usual else _with_option("--judgment", judgments)
-    own += [] if label in DEFAULT_LABEL else ["--human", label]
+    options = [] if usual else _with_option("--judgment", judgments)
+    options += [] if label in DEFAULT_LABEL else ["--human", label]
     if len(frame[label].dropna()) < len(frame) and guessed_column(frame, "model") and guessed_column(frame, "item"):
         yield Use("Which model is best, the judge's errors corrected by the labels that there are?",
                   ("scores", "{}", "--score", judgments[0], "--human", label),
                   f"judgments in {quoted(judgments)}, human labels of some answers in {label!r}")  # fmt: skip
         return
     yield Use("How often are models right, the judge's errors corrected?",
-              ("judge", "--calibration", "{}", "--test", "OTHER_FILE", *own, *roles),
+              ("judge", "--calibration", "{}", "--test", "OTHER_FILE", *options, *roles),
               f"judgments in {quoted(judgments)}, human labels in {label!r}",
               "OTHER_FILE has the answers to rate, with the same columns")  # fmt: skip
 
@@ -372,11 +374,11 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
     Models and judges are always named where they are known: without the options, all would count as one.
     """
     roles = [role for role in ("model", "item", "judge", "run") if role != "judge" or len(judgments) == 1]
-    found = {role: guessed_column(frame, role) for role in roles}
-    given: dict[str, Any] = {role: name for role, name in found.items() if name is not None}
+    guessed = {role: guessed_column(frame, role) for role in roles}
+    known: dict[str, Any] = {role: name for role, name in guessed.items() if name is not None}
     columns: dict[str, Any] = {"judgment": list(judgments), "label": label, "missing": "drop"}
     for left_out in ((), ("item", "run")):  # then each row is an item
-        kept = {role: name for role, name in given.items() if role not in left_out}
+        kept = {role: name for role, name in known.items() if role not in left_out}
         if judgments and fits(JudgedAnswers.from_pandas, frame, **columns, **kept):
             gaps = frame[list(judgments)].isna().any().any()
             options = [word for role, name in kept.items() for word in (f"--{role}", name)]
@@ -390,11 +392,11 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
         return
     for options, coding in (((), None), (("--labels", ONE_TWO), ONE_TWO_LABELS)):
         try:
-            found = plain_labels(frame, None, None, coding, None)
+            labels = plain_labels(frame, None, None, coding, None)
         except (DataError, ValueError, TypeError):
             continue
         hint = "1 is taken as the first side; if the numbers are grades, say --labels grades" if options else ""
-        yield Use("Is a judge good enough?", ("agreement", "{}", *options), "; ".join(found.notes[:2]), hint)
+        yield Use("Is a judge good enough?", ("agreement", "{}", *options), "; ".join(labels.notes[:2]), hint)
         return
 
 
@@ -494,9 +496,15 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         whose = "the file is one model" if model is None else f"models in {model!r}"
         why = f"{whose}, items in {item!r}, scores in {score!r}"
         whole = _is_whole(frame, [x for x in (model, item) if x])
-        own = () if whole else ("--missing", "available")
+        missing = () if whole else ("--missing", "available")
         note = "" if whole else "each model has its own items; --missing complete takes those that all have"
-        words = ("scores", "{}", *options, *_with_option("--trial", [name for name in runs if name != "trial"]), *own)
+        words = (
+            "scores",
+            "{}",
+            *options,
+            *_with_option("--trial", [name for name in runs if name != "trial"]),
+            *missing,
+        )
         yield Use("A leaderboard of scores, with intervals", words, why, note)
         models = [] if model is None else [str(name) for name in frame[model].dropna().unique()[:2]]
         if len(models) == 2:

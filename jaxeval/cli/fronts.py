@@ -68,7 +68,9 @@ def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.Data
     warnings = [*answer.warnings, *(text for result in there for text in result.answer.warnings)]
 
     def figures() -> dict[str, Any]:
-        return {name: x for own in (answer, *(result.answer for result in there)) for name, x in own.figures().items()}
+        return {
+            name: x for shown in (answer, *(result.answer for result in there)) for name, x in shown.figures().items()
+        }
 
     parts = [
         Part(name.capitalize(), table, kept=tuple(table)[:3], more=name in _ON_REQUEST) for name, table in more.items()

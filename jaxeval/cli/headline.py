@@ -91,15 +91,15 @@ def horizons(file: File, asked: Horizons, drawn: ResamplingOptions, shown: Top, 
         except ValueError:
             raise click.UsageError(f"--task-spread must be a number or estimate, got {task_spread!r}") from None
     names = [name for name in asked.arguments() if name not in ("task_spread", *_FURTHER)]
-    found = time_horizons(frame, task_spread=spread, **asked.arguments(*names), **drawn.arguments())
-    tables, trend = {"choices": found.choices().T.reset_index()}, None
+    fit = time_horizons(frame, task_spread=spread, **asked.arguments(*names), **drawn.arguments())
+    tables, trend = {"choices": fit.choices().T.reset_index()}, None
     if asked.released is not None:
         released = of_each(frame, asked.agent, "agent", asked.released)
-        trend = found.trend(released)
-        tables["doubling"] = found.trend_choices(released)
-    quality = found.joint.of(level=asked.levels[0])
-    front = asked.front(quality, lambda column: of_each(frame, asked.agent, "agent", column), found.level)
-    _present(found, [trend, front], tables | asked.tables(front), asked.plot, outputs, shown.top)
+        trend = fit.trend(released)
+        tables["doubling"] = fit.trend_choices(released)
+    quality = fit.joint.of(level=asked.levels[0])
+    front = asked.front(quality, lambda column: of_each(frame, asked.agent, "agent", column), fit.level)
+    _present(fit, [trend, front], tables | asked.tables(front), asked.plot, outputs, shown.top)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,26 +150,26 @@ def index(file: File, asked: Index, drawn: ResamplingOptions, shown: Top, output
 
     frame = _table(file, asked.where)
     options = {name: value for name, value in asked.arguments().items() if name not in ("anchors", *_FURTHER)}
-    found = capability_index(frame, anchors=_anchors(asked.anchors), **options, **drawn.arguments())
-    front = asked.front(found, lambda column: of_each(frame, asked.model, "model", column), found.level)
+    fit = capability_index(frame, anchors=_anchors(asked.anchors), **options, **drawn.arguments())
+    front = asked.front(fit, lambda column: of_each(frame, asked.model, "model", column), fit.level)
     tables = {
-        "choices": found.choices().T.reset_index(), "most telling": found.most_telling(),
-        "without each benchmark": _left_out(found),
+        "choices": fit.choices().T.reset_index(), "most telling": fit.most_telling(),
+        "without each benchmark": _left_out(fit),
     }  # fmt: skip
     if asked.forecast:
         import pandas as pd
 
-        rows = [{"model": m, "benchmark": b, **found.forecast(m, b)} for m, b in asked.forecast]
+        rows = [{"model": m, "benchmark": b, **fit.forecast(m, b)} for m, b in asked.forecast]
         tables["forecast"] = pd.DataFrame(rows)
     if asked.released is not None:
         released = of_each(frame, asked.model, "model", asked.released)
-        tables["trend"] = found.trend(released).rename_axis("what").reset_index()
-    _present(found, [front], tables | asked.tables(front), asked.plot, outputs, shown.top)
+        tables["trend"] = fit.trend(released).rename_axis("what").reset_index()
+    _present(fit, [front], tables | asked.tables(front), asked.plot, outputs, shown.top)
 
 
-def _left_out(found: CapabilityIndex) -> pd.DataFrame:
+def _left_out(fit: CapabilityIndex) -> pd.DataFrame:
     """The largest change of an index if a benchmark is left out, and whose it is."""
-    changed = found.without_each_benchmark()
+    changed = fit.without_each_benchmark()
     most = changed.abs().idxmax(axis=1)
     change = [changed.loc[name, model] for name, model in most.items()]
     return most.rename("model").reset_index().assign(change=change)
@@ -203,13 +203,13 @@ def _anchors(pairs: Sequence[str]) -> dict[str, float] | None:
 
 
 def _present(
-    found: Result, further: Sequence[Result | None], tables: Mapping[str, pd.DataFrame], plot: Path | None,
+    result: Result, further: Sequence[Result | None], tables: Mapping[str, pd.DataFrame], plot: Path | None,
     outputs: Outputs, top: int | None,
 ) -> None:  # fmt: skip
     from jaxeval.plots.style import save_figure
     from jaxeval.show.shown import Part, settings_line
 
-    answer = found.answer
+    answer = result.answer
     first = next(iter(answer.tables))
     noun = "row" if first == "horizons" else "model"
     answer = answer._replace(

@@ -69,7 +69,7 @@ class Judged(Options):
         return [self.item]
 
     def boards(
-        self, human: Battles, verdicts: Battles, asked: Options, options: dict[str, Any]
+        self, human: Battles, verdicts: Battles, typed: Options, options: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         """The resampled boards, and the options of their table.
 
@@ -81,7 +81,7 @@ class Judged(Options):
 
         samples = join_verdicts(human, verdicts, str(self.item), without_verdict=self.without_verdict)
         further: dict[str, Any] = self.arguments("lam", "samples")
-        return boards_by(prediction_powered, samples, "--judged", asked, options, **further)
+        return boards_by(prediction_powered, samples, "--judged", typed, options, **further)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class Borrowing(Options):
         if self.prior_spread is not None and not self.borrow:
             raise click.UsageError("--prior-spread needs --borrow")
 
-    def boards(self, battles: Battles, asked: SliceOptions, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def boards(self, battles: Battles, typed: SliceOptions, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The boards of all groups, and the options of their table.
 
         Raises:
@@ -110,10 +110,10 @@ class Borrowing(Options):
         """
         from jaxeval.ratings.small_categories import small_categories
 
-        if not asked.by:
+        if not typed.by:
             raise click.UsageError("--borrow needs --by: it is about groups of battles")
         further = {} if self.prior_spread is None else {"prior_spread": self.prior_spread}
-        return boards_by(small_categories, [battles], "--borrow", asked, options, **further)
+        return boards_by(small_categories, [battles], "--borrow", typed, options, **further)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,12 +138,12 @@ class PanelReading(CallReading):
 
         paths = files_of(files)
         names = head_names(paths[0])
-        given = {name: getattr(self, name) for name in _OF_CALLS if getattr(self, name) is not None}
+        arguments = {name: getattr(self, name) for name in _OF_CALLS if getattr(self, name) is not None}
         is_table = self.judges is not None or reading.winner is not None or {"verdict", "winner"} & {*names}
-        if "output" in given or (not is_table and _there(names, "output")):
-            return panel_battles(*self._outputs(paths, reading, given))
-        if given:
-            odd = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        if "output" in arguments or (not is_table and _there(names, "output")):
+            return panel_battles(*self._outputs(paths, reading, arguments))
+        if arguments:
+            odd = ", ".join(f"--{name.replace('_', '-')}" for name in arguments)
             raise click.UsageError(f"{odd}: only for what judges printed, and these files are tables of verdicts")
         if not is_table and set(SCORES) <= {*names}:
             return panel_battles(self._scored(paths, reading), PanelColumns(item=self.item))
@@ -160,17 +160,17 @@ class PanelReading(CallReading):
         kept = [name for name in (self.judge or _there(names, "judge"), self.item or _there(names, "item")) if name]
         return panel_battles(reading.read(files, list(dict.fromkeys([*keep, *kept]))), where)
 
-    def _outputs(self, paths: Sequence[FileName], reading: Reading, given: dict[str, Any]) -> tuple[Any, Any]:
+    def _outputs(self, paths: Sequence[FileName], reading: Reading, arguments: dict[str, Any]) -> tuple[Any, Any]:
         """What judges printed."""
         from jaxeval.data.judge_outputs import JudgeOutputs
         from jaxeval.data.panel_verdicts import PanelColumns
 
         columns = {"item": self.item, "judge": self.judge, "shown_first": self.shown_first, "labels": reading.labels}
-        columns = {name: value for name, value in columns.items() if value is not None} | given
+        columns = {name: value for name, value in columns.items() if value is not None} | arguments
         table = _table(paths, reading)
         options: dict[str, Any] = {"human": False, "one_order": "keep", **columns}
-        found = JudgeOutputs.from_pandas(table, model_a=reading.model_a, model_b=reading.model_b, **options)
-        return found, PanelColumns()
+        outputs = JudgeOutputs.from_pandas(table, model_a=reading.model_a, model_b=reading.model_b, **options)
+        return outputs, PanelColumns()
 
     def _scored(self, paths: Sequence[FileName], reading: Reading) -> dict[str, Any]:
         """Tables of scores, by judge."""
@@ -182,14 +182,14 @@ class PanelReading(CallReading):
         (path,) = paths
         return read_judges(path, judge=self.judge, item=self.item, **sides)
 
-    def panels(self, verdicts: Battles, asked: DrawnTogether, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def panels(self, verdicts: Battles, typed: DrawnTogether, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The resampled boards, and the options of their table."""
         from jaxeval.ratings.panel_ratings import fit_judge_panel
 
         # What judges printed is read into columns of usual names.
         judge, item = (name if name in verdicts.columns else None for name in (self.judge, self.item))
-        further = {"cluster": False if self.rows else asked.cluster, "side_bias": self.side_bias}
-        return boards_by(fit_judge_panel, [verdicts], "panel", asked, options, judge=judge, item=item, **further)
+        further = {"cluster": False if self.rows else typed.cluster, "side_bias": self.side_bias}
+        return boards_by(fit_judge_panel, [verdicts], "panel", typed, options, judge=judge, item=item, **further)
 
 
 #: What is about what judges printed alone.

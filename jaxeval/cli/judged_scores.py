@@ -90,21 +90,21 @@ class Labels(Options):
             only_judge=self.only_judge, keep=[] if by is None else [by], **columns,
         )  # fmt: skip
         cluster = "cluster" if "cluster" in answers.covariates else None
-        found = judge_accuracy(*answers.by_label(self.sampling), by=by, cluster=cluster, **drawn)
+        estimates = judge_accuracy(*answers.by_label(self.sampling), by=by, cluster=cluster, **drawn)
         counts = answers.report
         parts = [
             counted(counts.n_models, "model"), counted(counts.n_items, "item"), counted(counts.n_judges, "judge"),
             counted(counts.n_judgments, "judged answer"), counted(counts.n_labels, "human label"),
         ]  # fmt: skip
-        return found, ", ".join(parts)
+        return estimates, ", ".join(parts)
 
-    def check_without(self, asked: Options) -> None:
+    def check_without(self, options: Options) -> None:
         """Refuse options of `scores` that boards of judged scores do not have.
 
         Raises:
             click.UsageError: one was given.
         """
-        refuse_beside("--human", asked.given(), {"by", "simultaneous_ranks"})
+        refuse_beside("--human", options.given(), {"by", "simultaneous_ranks"})
 
     def boards(self, accuracy: JudgeAccuracy, simultaneous: bool) -> dict[str, pd.DataFrame]:
         """The board of each judge, one below the other, accuracies by all estimators, and judges' rates."""
@@ -129,7 +129,7 @@ def warnings_of(accuracy: JudgeAccuracy, estimator: str) -> list[str]:
     from jaxeval.accuracy.belief import SPOKEN, why_none
     from jaxeval.accuracy.cautions import model_cautions
 
-    texts = [own.text for own in model_cautions(accuracy) if own.kind in _TOLD]
+    texts = [caution.text for caution in model_cautions(accuracy) if caution.kind in _TOLD]
     marked = accuracy.table["believe"] & (accuracy.table["estimator"] != estimator)
     for name, n in accuracy.table.loc[marked, "estimator"].value_counts().items():
         n_all = int((accuracy.table["estimator"] == estimator).sum())

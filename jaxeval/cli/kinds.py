@@ -40,14 +40,14 @@ class InputFile(click.Path):
         if is_remote(value):
             return value
         if is_pattern(str(value)):
-            found = sorted(glob(str(value), recursive=True))
-            if not found:
+            paths = sorted(glob(str(value), recursive=True))
+            if not paths:
                 self.fail(f"no file matches {str(value)!r}", param, ctx)
             if self.dir_okay:
                 return Path(value)
-            if len(found) > 1:
-                self.fail(f"{str(value)!r} matches {len(found):,} files, and one is read: name it", param, ctx)
-            value = found[0]
+            if len(paths) > 1:
+                self.fail(f"{str(value)!r} matches {len(paths):,} files, and one is read: name it", param, ctx)
+            value = paths[0]
         elif not self.dir_okay and Path(value).is_dir():
             value = self._only_file(Path(value), param, ctx)
         return super().convert(value, param, ctx)
@@ -55,12 +55,12 @@ class InputFile(click.Path):
     def _only_file(self, folder: Path, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The only table in a folder."""
         try:
-            found = names_of(folder)
+            names = names_of(folder)
         except DataError as error:
             self.fail(str(error), param, ctx)
-        if len(found) > 1:
-            self.fail(f"{str(folder)!r} is a folder of {len(found):,} files, and one is read: name it", param, ctx)
-        return Path(found[0])
+        if len(names) > 1:
+            self.fail(f"{str(folder)!r} is a folder of {len(names):,} files, and one is read: name it", param, ctx)
+        return Path(names[0])
 
 
 def is_pattern(name: str) -> bool:
@@ -131,10 +131,10 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
 
 def _size(text: str) -> int:
     """Return bytes."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)B?", text.strip(), re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)B?", text.strip(), re.IGNORECASE)
+    if match is None:
         raise ValueError(f"{text!r} is not a size such as 500MB or 2GB")
-    return int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2].upper()])
+    return int(float(match[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[match[2].upper()])
 
 
 def _labels(text: str) -> str | dict[str, str]:

@@ -46,8 +46,8 @@ def no_such_file(text: str) -> str | None:
     if folder and not os.path.isdir(folder):
         return f"There is no folder {folder!r}"
     try:
-        with os.scandir(folder or ".") as found:
-            near = sorted(entry.name for entry in islice(found, _MOST_NEAR) if not entry.name.startswith("."))
+        with os.scandir(folder or ".") as entries:
+            near = sorted(entry.name for entry in islice(entries, _MOST_NEAR) if not entry.name.startswith("."))
     except OSError:  # it may not be listed
         near = []
     where = f" in {folder!r}" if folder else ""
@@ -86,13 +86,13 @@ def look(files: tuple[FileName, ...]) -> None:
     uses, nothing = uses_of(head), nothing_in(head)
     lines = [_what(read, head), ""]
     if len(files) == 2:
-        own = names_of(files[1:])
-        second = read_head(own[0])
+        paths = names_of(files[1:])
+        second = read_head(paths[0])
         others = uses_of(second)
         together = _calibrated(uses, others, files) or _calibrated(others, uses, files[::-1])
         if {*head.names} != {*second.names}:
             uses = [use for use in uses if use.words in [other.words for other in others]]
-            lines = [_what(names_of(files[:1]), head), _what(own, second), ""]
+            lines = [_what(names_of(files[:1]), head), _what(paths, second), ""]
             nothing = "The two files differ in their columns, and no line fits both: look at each by itself."
         uses = [*together, *(use for use in uses if not together or "OTHER_FILE" not in use.words)]
         uses = _of_two(uses, others)
@@ -103,14 +103,14 @@ def look(files: tuple[FileName, ...]) -> None:
 def _what(read: Sequence[FileName], head: Head) -> str:
     """What was looked at."""
     shown = visible_line(read[0])
-    said = f"{shown}: {head.form}"
+    text = f"{shown}: {head.form}"
     if head.names:
         names = named([repr(visible_line(name)) for name in head.names], _MOST)
-        said += f", {counted(len(head.names), 'column')}: {names}"
+        text += f", {counted(len(head.names), 'column')}: {names}"
     elif head.keys and head.saved is None:
-        said += f" with {named([repr(visible_line(key)) for key in head.keys], _MOST)}"
+        text += f" with {named([repr(visible_line(key)) for key in head.keys], _MOST)}"
     more = len(read) - 1
-    return said + (f"\n(the first of {len(read):,} files; the others are taken to be like it)" if more else "")
+    return text + (f"\n(the first of {len(read):,} files; the others are taken to be like it)" if more else "")
 
 
 def _of_two(uses: list[Use], others: Sequence[Use]) -> list[Use]:
@@ -125,9 +125,9 @@ def _of_two(uses: list[Use], others: Sequence[Use]) -> list[Use]:
 def _calibrated(uses: Sequence[Use], others: Sequence[Use], files: Sequence[FileName]) -> list[Use]:
     """The uses of the first file, which has human labels, for the answers of the second one."""
     labelled, answers = map(str, files)
-    given = {"{}": labelled, "OTHER_FILE": answers}
+    blanks = {"{}": labelled, "OTHER_FILE": answers}
     return [
-        use._replace(words=tuple(given.get(word, word) for word in use.words), open="")
+        use._replace(words=tuple(blanks.get(word, word) for word in use.words), open="")
         for use in uses
         if "OTHER_FILE" in use.words and use.words[0] in [other.words[0] for other in others]
     ]
@@ -135,13 +135,13 @@ def _calibrated(uses: Sequence[Use], others: Sequence[Use], files: Sequence[File
 
 def _suggested(uses: Sequence[Use], files: Sequence[FileName]) -> list[str]:
     lines: list[str] = []
-    told: set[str] = set()
+    shown: set[str] = set()
     for number, use in enumerate(uses):
         lines += [f"{use.question}", f"  {line_of(use, files)}"]
         for head, text in (("found", use.why), ("note", use.open)):
-            if text and text not in told:
+            if text and text not in shown:
                 lines.append(f"  {head}: {text}")
-                told.add(text)
+                shown.add(text)
         lines += [""] if number < len(uses) - 1 else []
     return lines
 
@@ -183,9 +183,9 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
     from jaxeval.data.file_heads import read_head
     from jaxeval.data.lm_eval_files import telling_file
 
-    given = ctx.params.get("files") or [ctx.params.get("file")]
-    files = [name for name in given if name is not None and str(name) != "-"]
-    command, said, lacks = str(ctx.info_name), str(error), isinstance(error, ColumnError)
+    paths = ctx.params.get("files") or [ctx.params.get("file")]
+    files = [name for name in paths if name is not None and str(name) != "-"]
+    command, text, lacks = str(ctx.info_name), str(error), isinstance(error, ColumnError)
     if error.file is None and not lacks:
         return error
     try:
@@ -195,29 +195,29 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
         uses = [use for use in uses_of(read_head(telling_file(read))) if not _PLACES & {*use.words}]
     except (ValueError, OSError, ImportError):
         return error
-    own = [use for use in uses if use.words[0] == command and "--by" not in use.words]
-    if not own and command in _OF_VOTES:
-        own = [use._replace(words=(command, *use.words[1:])) for use in uses if use.words[0] == "leaderboard"]
-    for use in own[:1]:
+    fitting = [use for use in uses if use.words[0] == command and "--by" not in use.words]
+    if not fitting and command in _OF_VOTES:
+        fitting = [use._replace(words=(command, *use.words[1:])) for use in uses if use.words[0] == "leaderboard"]
+    for use in fitting[:1]:
         if {*use.words[1:]} <= {"{}", *typed} or ({*typed} & _OF_NUMBERS) - {*use.words}:
             return error
-        said = f"say it so: {line_of(use, files)}\n{said}; found: {use.why}{'; ' * bool(use.open)}{use.open}"
-    if not own and uses:
-        said += f"; the file rather fits: {line_of(uses[0], files)}"
-    if not own and command in _BLANKS and lacks and not {*typed} & _ROLES:
+        text = f"say it so: {line_of(use, files)}\n{text}; found: {use.why}{'; ' * bool(use.open)}{use.open}"
+    if not fitting and uses:
+        text += f"; the file rather fits: {line_of(uses[0], files)}"
+    if not fitting and command in _BLANKS and lacks and not {*typed} & _ROLES:
         line = shlex.join(["jaxeval", command, *map(str, files)])
-        said = f"say it so: {line} {_BLANKS[command]}\n{said}"
-    error.args = (said, *error.args[1:])
+        text = f"say it so: {line} {_BLANKS[command]}\n{text}"
+    error.args = (text, *error.args[1:])
     return error
 
 
 def _needs(head: Head, files: Sequence[FileName]) -> list[str]:
     """What each command reads, for a file that no command is known to fit."""
-    found = "Its columns do not say" if head.names else "It does not say"
+    reason = "Its columns do not say" if head.names else "It does not say"
     needs = {row.name: row.needs for row in ROWS.values() if row.needs}
     width = max(map(len, needs))
     return [
-        f"{found} which command fits. What each of them reads:",
+        f"{reason} which command fits. What each of them reads:",
         *(f"  {name.ljust(width)}  {text}" for name, text in needs.items()),
         "Columns may have other names: jaxeval COMMAND --help says by which options they are named, as in "
         f"jaxeval leaderboard {shlex.quote(str(files[0]))} {_BLANKS['leaderboard']}",

@@ -181,7 +181,7 @@ def leaderboard(
         )
     random = facets.facets
     alone = {"--by": asked.by, "--judged": judge.judged, "--borrow": borrowing.borrow, "--effect": effect}
-    if random and (others := [flag for flag, given in alone.items() if given]):
+    if random and (others := [flag for flag, value in alone.items() if value]):
         raise click.UsageError(f"--random and {others[0]} do not go together: leave one out")
     if asked.missing == "label" and not asked.by:
         raise click.UsageError("--missing label needs --by; without groups say drop")
@@ -261,8 +261,8 @@ def rankings(files: Files, asked: GroupBoard, columns: RankingReading, published
     from jaxeval.data.rankings import read_rankings
 
     check_outputs(_written(asked, published, outputs), files)
-    found = read_rankings(files, **{name: x for name, x in columns.arguments().items() if x is not None})
-    _rate(found.rows, asked.arguments(), published, outputs)
+    ranked = read_rankings(files, **{name: x for name, x in columns.arguments().items() if x is not None})
+    _rate(ranked.rows, asked.arguments(), published, outputs)
 
 
 @command("panel", group=main, renamed=_RENAMED)
@@ -284,9 +284,9 @@ def panel(
     _rate(verdicts, board, published, outputs, reading, boards=partial(panel.panels, verdicts, asked))
 
 
-def _written(asked: GroupBoard, published: Published, outputs: Outputs) -> dict[str, Path | None]:
+def _written(options: GroupBoard, published: Published, outputs: Outputs) -> dict[str, Path | None]:
     """The files that every leaderboard may be written to, by their options."""
-    if asked.by and published.eval_results:
+    if options.by and published.eval_results:
         raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
     pages = {"--html": published.path, "--card": published.card, "--badge": published.badge}
     return {"--out": outputs.out, "--plot": published.plot, **pages}
@@ -357,15 +357,15 @@ def _rate(
     from jaxeval.ratings.leaderboard import leaderboard
     from jaxeval.show.boards import leaderboard_answer
 
-    given: Any = battles
+    rated: Any = battles
     options = board | {"gauge": gauge_of(battles, board["gauge"])}
     plot = published.plot
     cost = None if reading is None else reading.cost
     if boards is not None:
-        given, options = boards(options)
+        rated, options = boards(options)
     elif cost is not None and not options.get("by"):  # the front takes the draws, too
-        given, options = _drawn(given, options)
-    table = leaderboard(given, **options)
+        rated, options = _drawn(rated, options)
+    table = leaderboard(rated, **options)
     first_goes_on()
     if reading is not None:
         table = reading.with_metadata(table)
@@ -384,7 +384,7 @@ def _rate(
     answer = answer._replace(tables=tables, figures=lambda: {"leaderboard": plots.plot_leaderboard(table)})
     if reading is not None and cost is not None:
         require_column(table, cost)
-        front = reading.front(given, table.set_index("model")[cost], table.attrs["settings"]["level"])
+        front = reading.front(rated, table.set_index("model")[cost], table.attrs["settings"]["level"])
         answer = beside(answer, front, tables=reading.tables(front))
     present(answer, outputs)
     return history

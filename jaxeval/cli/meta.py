@@ -122,8 +122,8 @@ def meta(
         unit = of_votes.item or of_votes.cluster or "votes"
     else:
         assert file is not None
-        own = {**of_scores.arguments(), **close.arguments()}
-        answer, unit = study_evaluators(file, drawn=draws, with_curves=outputs.to_folder, **own), "models"
+        arguments = {**of_scores.arguments(), **close.arguments()}
+        answer, unit = study_evaluators(file, drawn=draws, with_curves=outputs.to_folder, **arguments), "models"
     drawn_how = f"{100 * drawn.level:g}% intervals, {counted(drawn.n_resamples, 'resample')} of {unit}, "
     how = f"{drawn_how}seed {drawn.seed}" if drawn.n_resamples else "no resamples, so no intervals"
     text = "".join(f"{sentence}\n" for sentence in answer.sentences)

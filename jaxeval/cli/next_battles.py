@@ -119,15 +119,15 @@ def next_battles(
         answer = table.answer._replace(notes=notes, warnings=fit.warnings, parts=[part], tables={"votes": table})
         present(answer, outputs)
         return
-    found = planning.next_battles(fit, k, width=width[0] if width else None, seed=seed, **of)
+    chosen = planning.next_battles(fit, k, width=width[0] if width else None, seed=seed, **of)
     folder = outputs.out if outputs.to_folder and outputs.out is not None else Path("FOLDER")
-    answer = found.answer
+    answer = chosen.answer
     tables, (first, *advice) = dict(answer.tables), answer.sentences
     if outputs.to_folder:
-        tables["each"] = found.each()
-    if "inverse propensities" in found.expected.index:
+        tables["each"] = chosen.each()
+    if "inverse propensities" in chosen.expected.index:
         line = shlex.join(["jaxeval", "leaderboard", str(folder / "each.csv"), "--propensity", "propensity"])
         advice.append(f"The check, once each.csv (--out FOLDER) has its winners: {line}")
-    notes, warnings = [str(battles.report), *answer.notes], [*found.warnings, *fit.warnings]
+    notes, warnings = [str(battles.report), *answer.notes], [*chosen.warnings, *fit.warnings]
     answer = answer._replace(sentences=[first], advice=advice, notes=notes, warnings=warnings, tables=tables)
     present(answer, outputs)

@@ -40,10 +40,10 @@ class Processes(click.ParamType):  # type: ignore[type-arg]
             return value
         if value == "auto":
             return self._of_environment(param, ctx)
-        found = re.fullmatch(r"(\d+)/(\d+)@(.+:\d+)", value)
-        if found is None or not int(found[1]) < int(found[2]):
+        match = re.fullmatch(r"(\d+)/(\d+)@(.+:\d+)", value)
+        if match is None or not int(match[1]) < int(match[2]):
             self.fail(f"{value!r} is not auto or I/N@HOST:PORT with I from 0 to N - 1", param, ctx)
-        return {"process_id": int(found[1]), "num_processes": int(found[2]), "coordinator_address": found[3]}
+        return {"process_id": int(match[1]), "num_processes": int(match[2]), "coordinator_address": match[3]}
 
     def _of_environment(self, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
         """What Kubeflow's Trainer sets for a JAX job; otherwise nothing, which leaves it to JAX to find out."""
@@ -52,12 +52,12 @@ class Processes(click.ParamType):  # type: ignore[type-arg]
             return {}
         number, count = (int(text) if text and text.isdecimal() else -1 for text in numbers)
         if not address or not 0 <= number < count:
-            said = ", ".join(f"{name}={os.environ.get(name, '')}" for name in _VARIABLES)
-            self.fail(f"the environment says {said}: set all three, with numbers from 0 to the number of processes - 1",
-                      param, ctx)  # fmt: skip
+            settings = ", ".join(f"{name}={os.environ.get(name, '')}" for name in _VARIABLES)
+            self.fail(f"the environment says {settings}: set all three, with numbers from 0 to the number of "
+                      "processes - 1", param, ctx)  # fmt: skip
         # All is said: JAX need not ask Kubernetes, which takes a package and the right to.
-        found = {"process_id": number, "num_processes": count, "coordinator_address": address}
-        return {**found, "cluster_detection_method": "deactivate"}
+        arguments = {"process_id": number, "num_processes": count, "coordinator_address": address}
+        return {**arguments, "cluster_detection_method": "deactivate"}
 
 
 def first_goes_on() -> None:
@@ -109,13 +109,13 @@ def _stdout_on_stderr() -> Iterator[None]:
         yield
         return
     sys.stdout.flush()
-    own = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
-        os.dup2(own, 1)
-        os.close(own)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 @contextlib.contextmanager

@@ -100,8 +100,8 @@ class Reading(Competitor, VoteReading):
         from jaxeval.data.published_formats import format_of_names
         from jaxeval.data.table_files import head_names, naming
 
-        said = [self.winner, self.target, self.scores, self.counts, self.winner_model, self.count]
-        if any(x is not None for x in said) or (self.model_a, self.model_b) != ("model_a", "model_b"):
+        roles = [self.winner, self.target, self.scores, self.counts, self.winner_model, self.count]
+        if any(x is not None for x in roles) or (self.model_a, self.model_b) != ("model_a", "model_b"):
             return {}
         from jaxeval.cli.file_uses import with_blanks
         from jaxeval.data.file_heads import read_head
@@ -118,13 +118,13 @@ class Reading(Competitor, VoteReading):
             return {}
         if rows is not None and len({name.strip() for name in rows}) == rows.shape[1]:  # values separated by ", ", say
             rows = without_blanks(rows, list(rows))[0].rename(columns=str.strip)
-        found = None if rows is None else found_votes(rows)
-        use = with_blanks(rows) if found is None and rows is not None and self.labels else None
+        match = None if rows is None else found_votes(rows)
+        use = with_blanks(rows) if match is None and rows is not None and self.labels else None
         if use is not None and "--labels" in use.words:
             options = use.words[2 : use.words.index("--labels")]  # whose blanks the labels fill
-            found = arguments_of(options), options, use.why
-        if found is not None:
-            columns, options, why = found
+            match = arguments_of(options), options, use.why
+        if match is not None:
+            columns, options, why = match
             tell(f"{first}: {why}; read as {shlex.join(options)}" if options else f"{first}: {why}")
             return columns
         with naming(first):
@@ -146,9 +146,9 @@ class Reading(Competitor, VoteReading):
             )
         usual = {"model_a": "model_a", "model_b": "model_b", "tie_within": 0, "both_bad": "half"}
         of_votes = [name for name in _COLUMNS if name not in ("missing", "where")]
-        given = [name for name in of_votes if getattr(self, name) != usual.get(name)]
-        if given:
-            option = f"--{given[0].replace('_', '-')}"
+        changed = [name for name in of_votes if getattr(self, name) != usual.get(name)]
+        if changed:
+            option = f"--{changed[0].replace('_', '-')}"
             raise click.UsageError(f"{option} says how votes are read, and those of {path} are: leave it out")
         battles = Battles.load(path)
         if id not in (None, battles.id):

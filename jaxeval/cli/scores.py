@@ -153,37 +153,37 @@ def scores(
     if asked.random and asked.cost is not None:
         raise click.UsageError("--random and --cost do not go together: leave one out")
     try:
-        given = columns.read(files, [name for name in (asked.by, asked.n) if name is not None], asked.facets)
+        item_scores = columns.read(files, [name for name in (asked.by, asked.n) if name is not None], asked.facets)
     except MeansOnlyError as error:
         present(_of_means(error.means, level, top), outputs)
         return
     estimated: dict[str, Any] = asked.arguments("by", "population", "benchmark_weights")
-    boards = score_boards(given, random=asked.facets, missing=missing, **estimated, **drawn.arguments())
+    boards = score_boards(item_scores, random=asked.facets, missing=missing, **estimated, **drawn.arguments())
     table = leaderboard_of(boards, level, asked.simultaneous_ranks)
     tables = {"scores": table}
     for measure, ks, what in ((pass_at_k, asked.pass_at, "pass_at"), (pass_hat_k, asked.pass_hat, "pass_hat")):
-        tables |= {f"{what}_{k}": measure(given, k, missing=missing, level=level) for k in dict.fromkeys(ks)}
+        tables |= {f"{what}_{k}": measure(item_scores, k, missing=missing, level=level) for k in dict.fromkeys(ks)}
     warnings = list(table.attrs["warnings"])
     if asked.items:
-        tables["items"] = item_report(given, level=level)
+        tables["items"] = item_report(item_scores, level=level)
         warnings += tables["items"].attrs["warnings"]
-    notes = [what_was_read(given), _how(table.attrs["settings"])]
+    notes = [what_was_read(item_scores), _how(table.attrs["settings"])]
     if asked.irt:
         from jaxeval.scores.item_response import fit_item_response
 
-        fitted = fit_item_response(given, kind=asked.irt, n=asked.n, **drawn.arguments())
+        fitted = fit_item_response(item_scores, kind=asked.irt, n=asked.n, **drawn.arguments())
         tables |= {"abilities": fitted.abilities, "difficulties": fitted.items}
         warnings += [f"{asked.irt}: {text}" for text in fitted.warnings]
     if asked.subset is not None:
         from jaxeval.scores.item_subset import item_subset
 
-        few = item_subset(given, asked.subset, missing=missing, seed=drawn.seed)
+        few = item_subset(item_scores, asked.subset, missing=missing, seed=drawn.seed)
         tables |= {"subset": few.items, "subset_errors": few.errors}
         warnings += few.warnings
         notes.append(few.answer.sentences[0])
 
     stated = stated_means(files if len(files) > 1 else files[0])
-    if stated is not None and len(beside_them := beside_stated(given, stated, columns.score)):
+    if stated is not None and len(beside_them := beside_stated(item_scores, stated, columns.score)):
         tables["harness"] = beside_them
     answer = _answer(tables, notes, warnings, top)
     if len(boards) == 1:
@@ -232,15 +232,15 @@ def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int |
     return answer._replace(tables=tables, figures=figures)
 
 
-def what_was_read(given: ItemScores) -> str:
+def what_was_read(item_scores: ItemScores) -> str:
     """How much there is of everything, in words."""
-    parts = [counted(len(given.models), "model"), counted(len(given.items), "item")]
-    if given.benchmark is not None:
-        parts.append(counted(len(given.benchmark.names), "benchmark"))
-    if given.cluster is not None:
-        parts.append(counted(len(given.cluster.names), "cluster"))
-    if given.trials is not None:
-        parts.append(f"{len(given.trials.score):,} trials")
+    parts = [counted(len(item_scores.models), "model"), counted(len(item_scores.items), "item")]
+    if item_scores.benchmark is not None:
+        parts.append(counted(len(item_scores.benchmark.names), "benchmark"))
+    if item_scores.cluster is not None:
+        parts.append(counted(len(item_scores.cluster.names), "cluster"))
+    if item_scores.trials is not None:
+        parts.append(f"{len(item_scores.trials.score):,} trials")
     return ", ".join(parts)
 
 
@@ -272,7 +272,7 @@ def _answer(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[st
         if name != "scores":
             title = name.replace("_at_", "@").replace("_hat_", "^").capitalize()
             parts.append(Part(title, further.drop(columns="fewest_trials", errors="ignore"), rows="row"))
-    said = str(table.attrs.get("answer", "")).splitlines() or score_answers(table)
-    sentences = said[:_MOST_ANSWERS]
+    answers = str(table.attrs.get("answer", "")).splitlines() or score_answers(table)
+    sentences = answers[:_MOST_ANSWERS]
     answer = Answer("Scores", table, table.attrs["settings"], warnings, sentences=sentences, notes=notes, parts=parts)
     return answer._replace(tables=tables).with_top(top)

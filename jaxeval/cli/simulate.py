@@ -52,11 +52,11 @@ def _votes(size: Size) -> pd.DataFrame:
 
 def _verdicts(size: Size) -> pd.DataFrame:
     """A judge's verdicts on the battles of `_votes`, and on ten times as many that nobody voted on."""
-    own, n = _votes(size), 10 * size.n
+    voted, n = _votes(size), 10 * size.n
     strengths = votes.simulate_strengths(size.models, seed=size.seed)
     # The models are the same, and the battles are drawn anew.
     others = votes.simulate_votes(n, strengths=strengths, tie_rate=size.ties, details=True, seed=size.seed ^ 2**62)
-    battles = pd.concat([own, others.assign(prompt=others["prompt"] + own["prompt"].max() + 1)], ignore_index=True)
+    battles = pd.concat([voted, others.assign(prompt=others["prompt"] + voted["prompt"].max() + 1)], ignore_index=True)
     winner = verdicts.Judge().verdicts(battles, strengths, np.random.default_rng([size.seed, 12]), size.ties)
     return battles[["prompt", "model_a", "model_b", "language"]].assign(winner=winner)
 
@@ -79,8 +79,8 @@ def _calls(size: Size, new: bool) -> pd.DataFrame:
     battles = judged.simulate_judged_battles(size.n, size.models, tie_rate=size.ties, seed=size.seed)
     calls = judged.scored_calls(battles, size.seed)
     middle = battles.models[(len(battles.models) - 1) // 2]
-    own = calls[((calls["model_a"] == middle) | (calls["model_b"] == middle)) == new]
-    return own.replace({middle: "new-model"}).drop(columns="human") if new else own
+    chosen = calls[((calls["model_a"] == middle) | (calls["model_b"] == middle)) == new]
+    return chosen.replace({middle: "new-model"}).drop(columns="human") if new else chosen
 
 
 def _answers(size: Size, labelled: bool) -> pd.DataFrame:

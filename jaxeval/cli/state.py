@@ -79,8 +79,8 @@ class State(NamedTuple):
         if new is not None and vote_id is not None:
             from jaxeval.data.shared_votes import votes_once
 
-            new, told = votes_once(new, vote_id, self.battles)
-            for sentence in told:
+            new, notes = votes_once(new, vote_id, self.battles)
+            for sentence in notes:
                 tell(sentence)
         n_battles = 0 if new is None else new.n_battles
         tell(f"adding {counted(n_battles, 'battle')} of {', '.join(added.values())} to {self.path}")

@@ -52,10 +52,10 @@ def option(default: Any, text: str, metavar: str | None = None, **how: Any) -> A
 
 def again(home: type[Options], name: str, /, default: Any = MISSING, more: str = "", **how: Any) -> Any:
     """Declare an option that another class has, with another ``default``, ``more`` help, or what differs otherwise."""
-    (own,) = (x for x in fields(home) if x.name == name)
-    declared = own.metadata[_DECLARED]._replace(section=section_of(home, name))
+    (original,) = (x for x in fields(home) if x.name == name)
+    declared = original.metadata[_DECLARED]._replace(section=section_of(home, name))
     declared = declared._replace(**{"text": f"{declared.text} {more}".strip(), **how})
-    return field(default=own.default if default is MISSING else default, metadata={_DECLARED: declared})
+    return field(default=original.default if default is MISSING else default, metadata={_DECLARED: declared})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,14 +119,14 @@ class Options:
 
 def declared_in(kind: type[Options]) -> Iterator[tuple[str, str, Any, Declared]]:
     """Yield name, type (as it is written), default and declaration of every option of a class."""
-    for own in fields(kind):
-        if _DECLARED in own.metadata:
-            declared = own.metadata[_DECLARED]
-            flag = f"--{own.name.replace('_', '-')}" if declared.flag is None else declared.flag
-            where = section_of(kind, own.name)
-            written = own.type if isinstance(own.type, str) else getattr(own.type, "__name__", str(own.type))
-            choices = tuple(declared.choices) or _choices(kind, own.name, written)
-            yield own.name, written, own.default, declared._replace(flag=flag, section=where, choices=choices)
+    for entry in fields(kind):
+        if _DECLARED in entry.metadata:
+            declared = entry.metadata[_DECLARED]
+            flag = f"--{entry.name.replace('_', '-')}" if declared.flag is None else declared.flag
+            where = section_of(kind, entry.name)
+            written = entry.type if isinstance(entry.type, str) else getattr(entry.type, "__name__", str(entry.type))
+            choices = tuple(declared.choices) or _choices(kind, entry.name, written)
+            yield entry.name, written, entry.default, declared._replace(flag=flag, section=where, choices=choices)
 
 
 def section_of(kind: type[Options], name: str) -> str:
