@@ -108,9 +108,22 @@ def penalised_board(board: Board, main: Bool) -> Penalised | None:
         fitted = penalised(n[among], wins[among], board.theta[members])
     if fitted is None:
         return None
+    cells, weight, squares = board.cells, board.cells.weight, np.zeros((m, m))
+    weight = weight if board.pair_weight is None else weight * board.pair_weight[cells.pair]
+    of_pairs = np.bincount(cells.pair, weight**2 * cells.count, len(board.n))
+    cells.fill_tables(of_pairs, of_pairs, squares, np.zeros((m, m)))
+    if not np.array_equal(squares, n):
+        fitted = _of_weights(fitted, n[among], squares[among])
     theta, covariance = np.zeros(m), np.zeros((m, m))
     theta[members], covariance[among] = fitted
     return Penalised(theta, covariance)
+
+
+def _of_weights(fitted: Penalised, n: Float, squares: Float) -> Penalised:
+    """With the covariance of sums of weighted results: 5 is not five battles; ``squares`` are of weights."""
+    p = 1 / (1 + np.exp(fitted.theta - fitted.theta[:, None]))
+    v = (squares + inverse_and_leverage(n, p)[1]) * p * (1 - p)
+    return fitted._replace(covariance=fitted.covariance @ (np.diag(v.sum(1)) - v) @ fitted.covariance)
 
 
 def dispersion(board: Board, theta: Float) -> float:

@@ -141,6 +141,14 @@ def test_a_model_that_beat_all_has_a_rank_and_one_of_five_votes_has_none():
         assert list(board.models[board.too_few()]) == ["five"]
 
 
+def test_weights_make_no_leader_of_four_battles():
+    """Of inverse propensities, say: a weight of 5 is not five battles."""
+    rows = {"model_a": [*"aaaa", *"bc" * 20], "model_b": [*"bcbc", *"cb" * 20], "winner": ["model_a"] * 44}
+    votes = pd.DataFrame(rows).assign(weight=[5.0] * 4 + [0.5] * 40)
+    board = jaxeval.bootstrap(jaxeval.Battles.from_pandas(votes, weight="weight"), 60)
+    assert "leads" not in board.first_sentence()
+
+
 def test_draws_that_few_battles_moved_are_reflected(few):
     """Two models of more than 200 battles, whose draws lie 0, 20 and 300 Elo above their ratings, and four of 30."""
     often = pd.DataFrame({"model_a": "m0", "model_b": "m1", "target": np.arange(200) % 2})
