@@ -76,13 +76,13 @@ def _check_length(block: bytes, start: int) -> None:
 def _opening(block: bytes) -> NDArray[np.intp]:
     """Where lists and objects may begin: brackets in places of values, and by mistake a few within strings."""
     text = np.frombuffer(block, np.uint8)
-    found = [np.empty(0, np.intp)]
+    places = [np.empty(0, np.intp)]
     for start, piece in _pieces(block):
         # The codes of "[" and "{" differ in one bit.
         place = start + np.flatnonzero(piece | 0x20 == 0x7B)
         before, further = text[np.maximum(place - 1, 0)], text[np.maximum(place - 2, 0)]
-        found.append(place[_BEFORE[before] | (_BLANK[before] & _BEFORE_BLANK[further])])
-    return np.concatenate(found)
+        places.append(place[_BEFORE[before] | (_BLANK[before] & _BEFORE_BLANK[further])])
+    return np.concatenate(places)
 
 
 def _pieces(block: bytes) -> Iterator[tuple[int, NDArray[np.uint8]]]:
@@ -186,13 +186,13 @@ def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
 def _lines_of_array(text: bytes) -> bytes:
     """The objects in an array, a line each."""
     try:
-        found = loads(text)
+        values = loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(f"cannot be read as an array of JSON objects: {error}") from error
-    odd = next((k for k, value in enumerate(found) if not isinstance(value, dict)), None)
+    odd = next((k for k, value in enumerate(values) if not isinstance(value, dict)), None)
     if odd is not None:
-        raise DataError(f"value {odd + 1:,} of the array is no JSON object, {{...}}, but {type(found[odd]).__name__}")
-    return b"\n".join(dumps(value).encode() for value in found)
+        raise DataError(f"value {odd + 1:,} of the array is no JSON object, {{...}}, but {type(values[odd]).__name__}")
+    return b"\n".join(dumps(value).encode() for value in values)
 
 
 def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Sequence[str]) -> Iterator[pa.Table]:
@@ -215,8 +215,8 @@ def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Seque
         if len(rest) > MOST_BYTES:
             raise too_long(line + n_lines + 1)
         if block and not block.isspace():
-            table, found, within = _json_block(block, line, needed, text)
-            names |= dict.fromkeys(found)
+            table, columns, within = _json_block(block, line, needed, text)
+            names |= dict.fromkeys(columns)
             fields |= dict.fromkeys(within)
             yield table
         line += n_lines
@@ -299,9 +299,9 @@ def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[
         except pa.ArrowException as error:
             there = [(type(x).__name__, line) for x, line in zip(values, numbers, strict=True) if x is not None]
             kinds = Counter(kind for kind, _ in there)
-            lines = ", ".join(f"{next(line for own, line in there if own == kind):,}" for kind in kinds)
-            found = f"{', '.join(f'{kind} ({count:,})' for kind, count in kinds.items())}, first in lines {lines}"
-            raise DataError(f"column {name!r} mixes values of types {found}; write names as text") from error
+            lines = ", ".join(f"{next(line for its_kind, line in there if its_kind == kind):,}" for kind in kinds)
+            mixture = f"{', '.join(f'{kind} ({count:,})' for kind, count in kinds.items())}, first in lines {lines}"
+            raise DataError(f"column {name!r} mixes values of types {mixture}; write names as text") from error
     return pa.table(table), names, fields
 
 

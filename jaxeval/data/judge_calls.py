@@ -67,11 +67,11 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool, str]:
             continue
         reply = replies[row] = read_reply(value)
         in_words[row] = _key(reply.word) in _GRADES
-        found = _grade(reply.word)
-        if found is None:
+        number = _grade(reply.word)
+        if number is None:
             wrong[row] = f"{reply.word[:40]!r} is no grade"
         else:
-            grade[row] = found
+            grade[row] = number
         if reply.second and _grade(reply.second) != grade[row]:
             wrong[row], grade[row] = SEVERAL, np.nan
         if reply.wrong or not (np.isfinite(grade[row]) or wrong[row]):
@@ -218,7 +218,7 @@ def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) ->
     results = spoken_results([reply.word for reply in replies], rules.labels)
     seconds = spoken_results([reply.second for reply in replies], rules.labels)
     confidence = _shares(replies, rules.confidence, column.name)
-    names = sorted({name for own in expected if own for name in own})
+    names = sorted({name for criteria in expected if criteria for name in criteria})
     for row, (reply, result, second, number) in enumerate(zip(replies, results, seconds, judge, strict=True)):
         if not reply.wrong:
             wrong[row] = _problem(reply, result is not None, expected[number], rules.criteria)
@@ -299,12 +299,12 @@ def _expected(
     replies: Sequence[Reply], judge: NDArray[np.intp], criteria: tuple[str, ...] | None
 ) -> list[frozenset[str] | None]:
     """The criteria of each judge: those that were named, or those of most replies; None for judges without scores."""
-    found: list[Counter[frozenset[str] | None]] = [Counter() for _ in range(judge.max(initial=-1) + 1)]
-    own = None if criteria is None else frozenset(map(spelled, criteria))
+    counters: list[Counter[frozenset[str] | None]] = [Counter() for _ in range(judge.max(initial=-1) + 1)]
+    chosen = None if criteria is None else frozenset(map(spelled, criteria))
     for reply, number in zip(replies, judge, strict=True):
         if not reply.wrong:
-            found[number][None if reply.scores is None else own or frozenset(reply.scores[0])] += 1
-    return [counts.most_common(1)[0][0] if counts else None for counts in found]
+            counters[number][None if reply.scores is None else chosen or frozenset(reply.scores[0])] += 1
+    return [counts.most_common(1)[0][0] if counts else None for counts in counters]
 
 
 def _problem(reply: Reply, known: bool, expected: frozenset[str] | None, chosen: tuple[str, ...] | None) -> str:

@@ -176,7 +176,7 @@ class JudgeOutputs(Shown):
             )
         } | {"model_a": model_a, "model_b": model_b}  # fmt: skip
         rows, calls = called_pairs(frame, roles, rules, unparsed)
-        told = [*told_renames(renamed), *rows.told]
+        messages = [*told_renames(renamed), *rows.told]
         rows, n_repeated = without_repeats(rows, roles, repeats)
         rows, n_one = in_both_orders(rows, roles, one_order)
         table = _calls_table(rows, calls)
@@ -184,7 +184,7 @@ class JudgeOutputs(Shown):
         labelled, n_unused, n_disputed = None, 0, 0
         if human_labels is not None or human is not False:
             given, more = _labels_given(frame, roles, human, human_labels, label_coding)
-            told += more
+            messages += more
             if given is not None:
                 beside = human_labels is None
                 labelled, battles["human"], n_unused, n_disputed = joined_labels(given, battles, people, beside=beside)
@@ -195,7 +195,7 @@ class JudgeOutputs(Shown):
             n_reasoned=int(calls.reasoned[rows.row].sum()),
             n_self_battles=rows.n_self, n_repeated=n_repeated, n_one_order=n_one,
             n_human=0 if labelled is None else len(labelled), n_human_unused=n_unused, n_disputed=n_disputed,
-            read_as=tuple(told),
+            read_as=tuple(messages),
         )  # fmt: skip
         return cls(table, battles, labelled, report)
 
@@ -215,25 +215,25 @@ class JudgeOutputs(Shown):
         if judge not in self.judges:
             raise ValueError(f"name one of the judges {named(self.judges)}, got {judge!r}")
         calls = self.calls[self.calls["judge"] == judge].reset_index(drop=True)
-        own = self.battles[self.battles["judge"] == judge].reset_index(drop=True)
+        battles = self.battles[self.battles["judge"] == judge].reset_index(drop=True)
         orders = rows_by_order(calls.groupby(_BATTLE, sort=False).ngroup().to_numpy(), _b_first(calls))
-        further = own.columns.drop([name for name in (*_OWN, "human") if name in own])
-        table = own[["item", "run", "model_a", "model_b", *further]].copy()
-        given: dict[str, Any] = {}
+        further = battles.columns.drop([name for name in (*_OWN, "human") if name in battles])
+        table = battles[["item", "run", "model_a", "model_b", *further]].copy()
+        columns: dict[str, Any] = {}
         difference = (calls["score_a"] - calls["score_b"]).to_numpy()
         for side, swapped in zip(np.flatnonzero((orders >= 0).any(axis=0)), ("", "_swapped"), strict=False):
             row = orders[:, side]
             if not np.isnan(difference).all():
                 table[f"_a{swapped}"], table[f"_b{swapped}"] = np.where(row < 0, np.nan, difference[row]), 0.0
-                given |= {f"scores_a{swapped}": f"_a{swapped}", f"scores_b{swapped}": f"_b{swapped}"}
+                columns |= {f"scores_a{swapped}": f"_a{swapped}", f"scores_b{swapped}": f"_b{swapped}"}
             if calls["stated"].any():
                 table[f"_verdict{swapped}"] = np.where(row < 0, np.nan, targets_of(calls["verdict"])[row])
-                given[f"verdict{swapped}"] = f"_verdict{swapped}"
-        if "human" in own:
-            table["human"] = targets_of(own["human"])
+                columns[f"verdict{swapped}"] = f"_verdict{swapped}"
+        if "human" in battles:
+            table["human"] = targets_of(battles["human"])
         return JudgedBattles.from_pandas(
-            table, **{"verdict": False, "human": "human" if "human" in own else False, **given}, judge_name=str(judge),
-            label_coding="a_wins_1", one_order="keep", hard_label=hard_label,
+            table, **{"verdict": False, "human": "human" if "human" in battles else False, **columns},
+            judge_name=str(judge), label_coding="a_wins_1", one_order="keep", hard_label=hard_label,
         )  # fmt: skip
 
 
@@ -389,21 +389,21 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
         {'judge-1': 60, 'judge-2': 60}
     """
     path = whole_local_file(path)
-    given = {name: value for name, value in columns.items() if value is not None}
-    if given.get("one_order") == "error":
-        del given["one_order"]
-    of_replies = "output" in given or _holds_replies(head_names(path), given)
+    arguments = {name: value for name, value in columns.items() if value is not None}
+    if arguments.get("one_order") == "error":
+        del arguments["one_order"]
+    of_replies = "output" in arguments or _holds_replies(head_names(path), arguments)
     known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name", "hard_label"}
-    idle = next((name for name, value in given.items() if name not in known and value is not False), None)
+    idle = next((name for name, value in arguments.items() if name not in known and value is not False), None)
     if idle is not None:
         what = "replies of judges" if of_replies else "a table of scores or verdicts"
         raise ValueError(
             f"{path.name} is read as {what}, for which {idle}= (--{idle.replace('_', '-')}) has no meaning: leave it "
             "out"
         )
-    name = given.pop("judge_name", None)
-    given = {key: value for key, value in given.items() if key in known}
-    judges = (_of_replies if of_replies else _of_table)(path, given)
+    name = arguments.pop("judge_name", None)
+    arguments = {key: value for key, value in arguments.items() if key in known}
+    judges = (_of_replies if of_replies else _of_table)(path, arguments)
     if name is not None:
         if len(judges) > 1:
             raise ValueError(
@@ -444,46 +444,46 @@ def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
     return battles
 
 
-def _holds_replies(names: Sequence[str], given: Mapping[str, Any]) -> bool:
+def _holds_replies(names: Sequence[str], arguments: Mapping[str, Any]) -> bool:
     """Whether a file with columns of these names holds replies of judges, and no table of scores or verdicts."""
-    own = {folded(name) for name in names}
-    table = any(given.get(option) for option in _SAYINGS) or set(SCORES) <= set(names)
+    folded_names = {folded(name) for name in names}
+    table = any(arguments.get(option) for option in _SAYINGS) or set(SCORES) <= set(names)
     return (
         not table
-        and own.isdisjoint(usual_names("verdict"))
-        and any(folded(name) in own for name in usual_names("output"))
+        and folded_names.isdisjoint(usual_names("verdict"))
+        and any(folded(name) in folded_names for name in usual_names("output"))
     )
 
 
-def _of_replies(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
-    hard_label = given.pop("hard_label", None)
-    outputs = read_judge_outputs(path, **given)
+def _of_replies(path: Path, arguments: dict[str, Any]) -> dict[str, JudgedBattles]:
+    hard_label = arguments.pop("hard_label", None)
+    outputs = read_judge_outputs(path, **arguments)
     judges = {}
     for name in outputs.judges:
         battles = outputs.judged(name, hard_label=hard_label)
-        told = (*str(outputs.report).splitlines(), *battles.report.read_as)
-        judges[str(name)] = replace(battles, report=replace(battles.report, read_as=told))
+        messages = (*str(outputs.report).splitlines(), *battles.report.read_as)
+        judges[str(name)] = replace(battles, report=replace(battles.report, read_as=messages))
     return judges
 
 
-def _of_table(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
+def _of_table(path: Path, arguments: dict[str, Any]) -> dict[str, JudgedBattles]:
     """Battles of a table by judge; all belong to "judge" if no column names judges."""
-    column = given.pop("judge", None)
+    column = arguments.pop("judge", None)
     with naming(path):
         names = head_names(path)
         form = format_of_names(names, "pair") or format_of_names(names, "answer")
-        if form is not None and not set(SCORES) <= {*names} and not any(given.get(option) for option in _SAYINGS):
+        if form is not None and not set(SCORES) <= {*names} and not any(arguments.get(option) for option in _SAYINGS):
             raise DataError(f"it holds {form.name}, and no scores of both answers beside labels of people")
-        text = [given.get("model_a", "model_a"), given.get("model_b", "model_b")]
+        text = [arguments.get("model_a", "model_a"), arguments.get("model_b", "model_b")]
         frame = frame_of(read_whole_table(path, text))
         column = usual_column(frame, column, "judge")
         if column is None:
-            return {"judge": JudgedBattles.from_pandas(frame, **given)}
+            return {"judge": JudgedBattles.from_pandas(frame, **arguments)}
         number, names = factorize_sorted(frame[column], column)
         judges = {}
         for k, name in enumerate(map(str, names)):
             try:
-                judges[name] = JudgedBattles.from_pandas(frame[number == k], **given, judge_name=name)
+                judges[name] = JudgedBattles.from_pandas(frame[number == k], **arguments, judge_name=name)
             except DataError as error:
                 rows = counted((number == k).sum(), "row")
                 raise DataError(f"judge {name!r} ({rows}, counted from 0 within this judge): {error}") from error

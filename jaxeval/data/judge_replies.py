@@ -118,13 +118,13 @@ def _without_reasoning(text: str) -> str:
 
 
 def _of_text(text: str) -> Reply:
-    said, broken, beside = _of_json(text) if "{" in text else (None, "", text)
+    reply, broken, beside = _of_json(text) if "{" in text else (None, "", text)
     words = {unspaced(word.strip().casefold()): word.strip() for word in _BRACKETS.findall(beside)}
     if len(words) > 1:
         raise _OddReply("several verdicts in brackets")
     word = next(iter(words.values()), "")
-    if said is not None:
-        return said._replace(second=word) if said.word else said._replace(word=word)
+    if reply is not None:
+        return reply._replace(second=word) if reply.word else reply._replace(word=word)
     if words:
         return Reply(word=word)
     ranked = _of_ranks(text)
@@ -140,7 +140,7 @@ def _of_text(text: str) -> Reply:
     last = lines[-1].strip().strip("*_`\"'. ")
     named = _NAMED.match(last) if len(last) <= 2 * _LONGEST_WORD else None
     word = (named[1] if named else last).strip("*_`\"'. ")
-    graded = {unspaced(found.casefold()): found for found in _GRADED.findall(text)}
+    graded = {unspaced(grade.casefold()): grade for grade in _GRADED.findall(text)}
     if graded and named is None:
         if len(graded) > 1:
             raise _OddReply(SEVERAL)
@@ -188,14 +188,14 @@ def _of_json(text: str) -> tuple[Reply | None, str, str]:
     replies, beside, last, whole = list[Reply](), list[str](), 0, text
     at = _OBJECT.search(text)
     while at is not None:
-        found = _object(text, at.start())
-        if isinstance(found, str):
-            return None, found, whole
-        value, end, mended = found
+        parsed = _object(text, at.start())
+        if isinstance(parsed, str):
+            return None, parsed, whole
+        value, end, mended = parsed
         beside.append(text[last : at.start()])
-        said = _of_object(value)
-        if said is not None:
-            replies.append(said if mended is None else said._replace(repaired=True))
+        answer = _of_object(value)
+        if answer is not None:
+            replies.append(answer if mended is None else answer._replace(repaired=True))
         text, last = text if mended is None else mended, end
         at = _OBJECT.search(text, end)
     if len(replies) > 1 and len({repr(reply._replace(repaired=False)) for reply in replies}) > 1:
@@ -213,8 +213,8 @@ def _object(text: str, start: int) -> tuple[Any, int, str | None] | str:
         return "lists and objects nested too deep to read"
     except ValueError as error:
         reason = f"JSON that cannot be read ({str(error).split(':')[0]})"
-    plain = _TRAILING_COMMA.sub(lambda found: found[1] or "", text[start:])
-    straight = _TRAILING_COMMA.sub(lambda found: found[1] or "", text[start:].translate(_STRAIGHT))
+    plain = _TRAILING_COMMA.sub(lambda match: match[1] or "", text[start:])
+    straight = _TRAILING_COMMA.sub(lambda match: match[1] or "", text[start:].translate(_STRAIGHT))
     for mended in dict.fromkeys((plain, straight)):
         try:
             return *_DECODER.raw_decode(mended), mended
@@ -226,10 +226,10 @@ def _object(text: str, start: int) -> tuple[Any, int, str | None] | str:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise _OddReply("JSON that names a key twice")
-    return found
+    return entries
 
 
 def _no_number(name: str) -> Any:
@@ -252,11 +252,13 @@ def _of_object(value: dict[Any, Any]) -> Reply | None:
             scores, _ = _by_criterion(there["scores"])
     if scores is None:
         scores, used = _by_criterion(value)
-    given = [there[key] for key in _VERDICT if key in there and isinstance(there[key], str | int | float)]
-    words = {word.strip().casefold(): word.strip() for word in given if isinstance(word, str) and word.strip()}
+    verdicts = [there[key] for key in _VERDICT if key in there and isinstance(there[key], str | int | float)]
+    words = {word.strip().casefold(): word.strip() for word in verdicts if isinstance(word, str) and word.strip()}
     if len(words) > 1:
         raise _OddReply("JSON with several verdicts that differ")
-    word = next(iter(words.values()), "") or next((str(number) for number in given if not isinstance(number, str)), "")
+    word = next(iter(words.values()), "") or next(
+        (str(number) for number in verdicts if not isinstance(number, str)), ""
+    )
     if not word:
         word = next((_ranked(there[key]) for key in _RANKING if isinstance(there.get(key), list | dict)), "")
     if not word and scores is None:
@@ -279,7 +281,7 @@ def _ranked(value: list[Any] | dict[str, Any]) -> str:
 def _is_score(name: Any, entry: Any) -> bool:
     """Whether an entry of an object looks like a score: a number, or numbers by name."""
     if isinstance(entry, dict):
-        return any(_is_score(key, own) for key, own in entry.items())
+        return any(_is_score(key, value) for key, value in entry.items())
     key = _folded(str(name)[:_LONGEST_WORD])
     return type(entry) in (int, float) and not any(word in key for word in _NO_SCORES)
 
@@ -294,11 +296,11 @@ def _by_criterion(value: dict[Any, Any]) -> tuple[tuple[Criteria, Criteria] | No
     for name, entry in value.items():
         name = str(name)[:_LONGEST_WORD]
         criterion = isinstance(entry, dict) and _folded(name) not in _RANKING
-        own = {_side_of(key): score for key, score in entry.items()} if criterion else {}
-        if own.keys() == {"a", "b"} and len(own) == len(entry):
+        by_side = {_side_of(key): score for key, score in entry.items()} if criterion else {}
+        if by_side.keys() == {"a", "b"} and len(by_side) == len(entry):
             used.add(_folded(name))
             for side, letter in zip(sides, "ab", strict=True):
-                side[name] = own[letter]
+                side[name] = by_side[letter]
         ending = _OF_SIDE.match(name)
         if ending and type(entry) in (int, float):
             used.add(_folded(name))
@@ -329,9 +331,11 @@ def _folded(key: str) -> str:
 def _scores(there: dict[str, Any]) -> tuple[Criteria, Criteria] | None:
     """Scores of both sides, where there are keys for them."""
     for stem in _STEMS:
-        given = [there.get(f"{stem}{side}") for side in "ab"]
+        stated = [there.get(f"{stem}{side}") for side in "ab"]
         # Text under other keys is what the judge writes about the answers.
-        sides = [_criteria(side) for side in given if not (side is None or (isinstance(side, str) and stem != "score"))]
+        sides = [
+            _criteria(side) for side in stated if not (side is None or (isinstance(side, str) and stem != "score"))
+        ]
         if len(sides) == 1:
             raise _OddReply("scores of one side only")
         if sides:
@@ -343,13 +347,13 @@ def _criteria(value: Any) -> Criteria:
     """Numbers by criterion; a single number belongs to the criterion "score"."""
     if not isinstance(value, dict):
         return {"score": _number(value, "score")}
-    found = {spelled(str(name)[:_LONGEST_WORD]): _number(score, str(name)) for name, score in value.items()
+    scores = {spelled(str(name)[:_LONGEST_WORD]): _number(score, str(name)) for name, score in value.items()
              if score is not None}  # fmt: skip
-    if len(found) < len(value) - list(value.values()).count(None):
+    if len(scores) < len(value) - list(value.values()).count(None):
         raise _OddReply("JSON that names a criterion twice")
-    if not found:
+    if not scores:
         raise _OddReply("scores without a criterion")
-    return found
+    return scores
 
 
 @lru_cache(maxsize=4096)

@@ -41,14 +41,14 @@ def score_differences(
         if (a is None) != (b is None):
             side, other = ("A", "B") if b is None else ("B", "A")
             raise ValueError(f"scores are needed for both sides, got those of {side} only: name those of {other}, too")
-    given = [(a, b) for a, b in pairs if a is not None and b is not None]
+    both = [(a, b) for a, b in pairs if a is not None and b is not None]
     if score_difference is not None:
-        if given:
+        if both:
             raise ValueError("give score_difference= or columns of scores, not both")
         return [_rounded(finite_or_nan(frame[score_difference], score_difference))]
-    if scores_a is None and given:
+    if scores_a is None and both:
         raise ValueError("scores of the swapped order need those of the other order: name scores_a= and scores_b=")
-    if not given:
+    if not both:
         if not verdicts:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
@@ -57,7 +57,7 @@ def score_differences(
                 f"{have}"
             )
         return [2 * label - 1 for label in verdicts]
-    return [_rounded(_criteria_difference(frame, a, b)) for a, b in given]
+    return [_rounded(_criteria_difference(frame, a, b)) for a, b in both]
 
 
 def over_orders(each: Sequence[Float], keep_one: bool = False) -> tuple[Float, Float | None]:

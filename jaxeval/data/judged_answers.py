@@ -145,15 +145,15 @@ class JudgedAnswers(Shown):
         if len(frame) == 0:
             raise DataError("the table has no rows")
         defaults = [*(usual_names("judgment") if judgment is None else ()), *(DEFAULT_LABEL if label is None else ())]
-        given = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
-        named = [*given, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]
+        judgment_columns = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
+        named = [*judgment_columns, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]
         renamed = renames(named, frame.columns)
         frame = with_fields(frame.rename(columns=renamed), [name for name in named if name not in defaults])
         judgments = _judgment_columns(frame, judgment)
         if judgment is None and positive is None and holds_text(frame[judgments[0]]):
             model, judge, item, run = (
-                usual_column(frame, own, usual)
-                for own, usual in ((model, "model"), (judge, "judge"), (item, "item"), (run, "run"))
+                usual_column(frame, column, usual)
+                for column, usual in ((model, "model"), (judge, "judge"), (item, "item"), (run, "run"))
             )
         if judge is not None and len(judgments) > 1:
             raise ValueError(
@@ -207,7 +207,7 @@ class JudgedAnswers(Shown):
             answered=np.isin(np.arange(shape[0] * shape[1]), place).reshape(shape),
             answer=np.arange(shape[0] * shape[1]).reshape(shape),
             covariates={name: _covariate(frame, name, place, shape) for name in keep},
-            report=AnswersReport(read_as=(*told_renames(renamed), *(told for *_, told in read if told))),
+            report=AnswersReport(read_as=(*told_renames(renamed), *(message for *_, message in read if message))),
         )  # fmt: skip
         if answer is not None:
             answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))
@@ -286,11 +286,11 @@ class JudgedAnswers(Shown):
         parts = tuple(
             replace(
                 self,
-                judgment=np.where(own[:, :, None], self.judgment, np.nan),
-                label=np.where(own, self.label, np.nan),
-                answered=self.answered & own,
-            ).take(np.flatnonzero(own.any(1)))
-            for own in (labelled, self.answered & ~labelled)
+                judgment=np.where(subset[:, :, None], self.judgment, np.nan),
+                label=np.where(subset, self.label, np.nan),
+                answered=self.answered & subset,
+            ).take(np.flatnonzero(subset.any(1)))
+            for subset in (labelled, self.answered & ~labelled)
         )
         for part, what in zip(parts, ("no answer has a human label", "all answers have a human label"), strict=True):
             if not len(part.items):
@@ -351,14 +351,14 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
 def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:
     if judgment is None:
         replies = usual_replies(frame)
-        found = [c for c in usual_names("judgment") if c in frame.columns][:1] or ([replies] if replies else [])
-        if not found:
+        columns = [c for c in usual_names("judgment") if c in frame.columns][:1] or ([replies] if replies else [])
+        if not columns:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
                 "no column 'judgment': name the column, or columns, with judgment= (on the command line --judgment); "
                 f"the table's columns are {have}{did_you_mean('judgment', frame.columns)}"
             )
-        return found
+        return columns
     names = [judgment] if isinstance(judgment, str) else list(judgment)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"judgment must name one column, or several different ones, got {judgment!r}")
@@ -376,14 +376,14 @@ def _judgments(
     column: pd.Series, name: str, positive: Any, threshold: float | None, drop: bool
 ) -> tuple[Float, Bool, str]:
     """(rows,) judgments, NaN where missing, (rows,) which are replies that cannot be read, and what is to be told."""
-    unread, told = np.zeros(len(column), bool), ""
+    unread, message = np.zeros(len(column), bool), ""
     if positive is not None:
         values = _two_valued(column, positive)
     elif holds_text(column):
-        values, unread, told = replied_grades(column, drop)
+        values, unread, message = replied_grades(column, drop)
     else:
         values = finite_or_nan(column, name)
-    return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread, told
+    return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread, message
 
 
 def _labels(column: pd.Series, name: str, positive: Any) -> Float:
@@ -397,8 +397,8 @@ def _labels(column: pd.Series, name: str, positive: Any) -> Float:
         raise DataError(f"{error}: {advice}") from error
     wrong = ~np.isnan(values) & (values != 0) & (values != 1)
     if wrong.any():
-        found = pd.Series(values[wrong]).value_counts().head(5)
-        shown = ", ".join(f"{value:g} ({count:,})" for value, count in found.items())
+        counts = pd.Series(values[wrong]).value_counts().head(5)
+        shown = ", ".join(f"{value:g} ({count:,})" for value, count in counts.items())
         n = counted(wrong.sum(), "label is", "labels are")
         raise DataError(f"column {name!r}: labels must be 0 or 1, and {n} not: {shown}{first_place(wrong)}; {advice}")
     return values
@@ -418,11 +418,11 @@ def _check_two_values(frame: pd.DataFrame, columns: Sequence[str], positive: Any
     """Raise an error unless labels and judgments together hold ``positive`` and at most one other value."""
     counts = pd.concat([frame[c].astype(object) for c in columns]).value_counts()
     if len(counts) > 2 or not any(_is(value, positive) for value in counts.index):
-        found = ", ".join(f"{plain(value)!r} ({count:,})" for value, count in counts.head(8).items())
+        shown = ", ".join(f"{plain(value)!r} ({count:,})" for value, count in counts.head(8).items())
         more = f" and {len(counts) - 8:,} more" if len(counts) > 8 else ""
         raise DataError(
             f"columns {', '.join(map(repr, columns))}: with positive={positive!r} there may be that value and one "
-            f"other, found {found}{more}; otherwise, map values to 1 and 0 in the table"
+            f"other, found {shown}{more}; otherwise, map values to 1 and 0 in the table"
         )
 
 

@@ -155,7 +155,7 @@ class JudgedBattles(Shown):
             raise DataError("the table has no rows: nothing to rate")
         check_labels(label_coding, "label_coding")
         scores = [scores_a, scores_b, scores_a_swapped, scores_b_swapped]
-        named = [x for given in scores for x in ([given] if isinstance(given, str) else given or ())]
+        named = [x for names in scores for x in ([names] if isinstance(names, str) else names or ())]
         named += [x for x in (model_a, model_b, score_difference, human, verdict, verdict_swapped, item) if x]
         unnamed = [DEFAULT_HUMAN if human is None else (), DEFAULT_VERDICT if verdict is None else (), SCORES]
         renamed = renames([*named, *(x for defaults in unnamed for x in defaults)], frame.columns)
@@ -163,9 +163,9 @@ class JudgedBattles(Shown):
         human = _column(human, DEFAULT_HUMAN, frame)
         verdict = _column(verdict, DEFAULT_VERDICT, frame)
         if scores_a is None and scores_b is None and score_difference is None:
-            found = [c for c in SCORES if c in frame.columns]
-            if len(found) == 2:
-                scores_a, scores_b = found
+            score_columns = [c for c in SCORES if c in frame.columns]
+            if len(score_columns) == 2:
+                scores_a, scores_b = score_columns
         if verdict_swapped is not None and verdict is None:
             raise ValueError("verdicts of the swapped order need those of the other order: name verdict=")
         used = [*dict.fromkeys([*named, *(x for x in (scores_a, scores_b, human, verdict) if isinstance(x, str))])]
@@ -182,7 +182,7 @@ class JudgedBattles(Shown):
             )
             for column in labelled
         }
-        told = (*told_renames(renamed), *stripped, *(results.told for results in read.values() if results.told))
+        messages = (*told_renames(renamed), *stripped, *(results.told for results in read.values() if results.told))
         humans = missing if human is None else read[human].target
         verdicts = [read[column].target for column in (verdict, verdict_swapped) if column is not None]
         each = score_differences(
@@ -191,14 +191,14 @@ class JudgedBattles(Shown):
         n_rows = len(frame)
         judges = usual_column(frame, None, "judge")
         if judges is not None and (n_judges := frame[judges].nunique()) > 1:
-            told += (
+            messages += (
                 f"column {judges!r} names {n_judges:,} judges, but all battles are read as those of one judge: "
                 "read_judges tells them apart",
             )
         in_rows = None
         if len(each) == len(verdicts or each) == 1 and one_order != "separate":
             in_rows, sentence = orders_in_rows(frame, item, sides, one_order)
-            told += (sentence,) if sentence else ()
+            messages += (sentence,) if sentence else ()
         if in_rows is not None:
             each, verdicts = in_rows.turned(each, 0.0), in_rows.turned(verdicts, 0.5)
             humans = in_rows.one_label(humans)
@@ -214,7 +214,7 @@ class JudgedBattles(Shown):
             judge=sign_labels(difference, orders), orders=orders,
             verdict_orders=None if verdict_orders is None else (1 + verdict_orders) / 2,
             verdict=sign_labels(printed, None) if verdicts else None,
-            columns=frame.reset_index(drop=True), judge_name=judge_name, report=JudgedReport(read_as=told),
+            columns=frame.reset_index(drop=True), judge_name=judge_name, report=JudgedReport(read_as=messages),
             scored=scored,
             hard_label=_hard_label(hard_label, bool(verdicts), scored, orders is not None), label_coding=label_coding,
         )  # fmt: skip
@@ -305,21 +305,21 @@ class JudgedBattles(Shown):
         return replace(result, report=report)
 
 
-def _hard_label(asked: HardLabel | None, has_verdict: bool, scored: bool, both_orders: bool) -> HardLabel:
+def _hard_label(choice: HardLabel | None, has_verdict: bool, scored: bool, both_orders: bool) -> HardLabel:
     """The hard label to use: the one that was asked for, or the paper's if there are scores of both orders."""
-    if asked is not None:
-        check_choice("hard_label", asked, HardLabel)
-    if asked == "verdict" and not has_verdict:
+    if choice is not None:
+        check_choice("hard_label", choice, HardLabel)
+    if choice == "verdict" and not has_verdict:
         raise DataError(
             "hard_label='verdict' needs a column of verdicts: name it with verdict= (on the command line --verdict)"
         )
-    if asked == "scores" and not scored:
+    if choice == "scores" and not scored:
         raise DataError(
             "hard_label='scores' needs scores, but the judge gives verdicts only: name columns of scores, or leave the "
             "option out"
         )
-    if asked is not None:
-        return asked
+    if choice is not None:
+        return choice
     return "scores" if not has_verdict or (scored and both_orders) else "verdict"
 
 

@@ -92,30 +92,32 @@ class Judgments(Shown):
             other = next((x for x in roles if roles[x] == column and x != role), None)
             if other is not None:
                 raise ValueError(f"column {column!r} is named for two roles, {role!r} and {other!r}: name it once")
-        found = _found_roles(frame, roles)
-        told: tuple[str, ...] = ()
-        said = {"winner", "target", "score_a", "winner_model"} & roles.keys()
-        if shape in (None, "pair") and not (_has(found, "pair") or said):
+        columns = _found_roles(frame, roles)
+        messages: tuple[str, ...] = ()
+        result_roles = {"winner", "target", "score_a", "winner_model"} & roles.keys()
+        if shape in (None, "pair") and not (_has(columns, "pair") or result_roles):
             by_value = found_votes(frame)
             if by_value is not None:
-                given, _, why = by_value
-                given |= dict(zip(("score_a", "score_b"), given.pop("scores", ()), strict=False))
-                found = {role: name for role, name in found.items() if name not in given.values()} | given
-                told = (why,)
-        fitting = [own for own in _NEEDS if shape in (None, own) and _has(found, own)]
+                vote_columns, _, why = by_value
+                vote_columns |= dict(zip(("score_a", "score_b"), vote_columns.pop("scores", ()), strict=False))
+                columns = {
+                    role: name for role, name in columns.items() if name not in vote_columns.values()
+                } | vote_columns
+                messages = (why,)
+        fitting = [kind for kind in _NEEDS if shape in (None, kind) and _has(columns, kind)]
         if not fitting:
             needs = "; ".join(
-                f"{own}s: {', and '.join(' or '.join(group) for group in _NEEDS[own])}"
-                for own in _NEEDS if shape in (None, own)
+                f"{kind}s: {', and '.join(' or '.join(group) for group in _NEEDS[kind])}"
+                for kind in _NEEDS if shape in (None, kind)
             )  # fmt: skip
             raise DataError(
                 f"the columns do not say what is judged; needed are, for {needs}. Name them by role, such as "
                 f"model_a='left'; the table's columns are {named(list(map(repr, frame.columns)), 20)}"
             )
-        names = {column: role for role, column in found.items() if folded(column) not in _usual(role)}
+        names = {column: role for role, column in columns.items() if folded(column) not in _usual(role)}
         taken = {name: f"{name}_" for name in frame.columns if name in names.values() and name not in names}
-        ordered = {role: found[role] for role in ROLES if role in found}
-        return cls(frame.rename(columns={**taken, **names}), ordered, fitting[0], told)
+        ordered = {role: columns[role] for role in ROLES if role in columns}
+        return cls(frame.rename(columns={**taken, **names}), ordered, fitting[0], messages)
 
     @classmethod
     def read(
@@ -148,21 +150,21 @@ class Judgments(Shown):
             column 'left': read as model_a
             column 'right': read as model_b
         """
-        frames, told, files = [], dict[str, None](), names_of(path)
+        frames, messages, files = [], dict[str, None](), names_of(path)
         for name in files:
             file = whole_local_file(name)
             with naming(name):
                 names = head_names(file)
-                known = (format_of_names(names, own) for own in _NEEDS if shape in (None, own))
+                known = (format_of_names(names, kind) for kind in _NEEDS if shape in (None, kind))
                 form = None if roles else next((form for form in known if form is not None), None)
                 if form is None:
                     frames.append(frame_of(read_whole_table(file, [*roles.values(), "model_a", "model_b", "model"])))
-                    told |= dict.fromkeys(told_of(file))
+                    messages |= dict.fromkeys(told_of(file))
                     continue
                 frames.append(form.read(Source(name, (file,), names, baseline=baseline)))
-                told[f"read as {form.name}{': ' * bool(form.about)}{form.about}"] = None
+                messages[f"read as {form.name}{': ' * bool(form.about)}{form.about}"] = None
         judgments = cls.from_pandas(one_table(frames, [base_name(name) for name in files]), shape, **roles)
-        return cls(judgments.table, judgments.roles, judgments.shape, (*told, *judgments.read_as))
+        return cls(judgments.table, judgments.roles, judgments.shape, (*messages, *judgments.read_as))
 
     def __len__(self) -> int:
         return len(self.table)
@@ -223,19 +225,19 @@ class Judgments(Shown):
         return make(self.table, **{**columns, **options})
 
 
-def _found_roles(frame: pd.DataFrame, said: Mapping[str, str]) -> dict[str, str]:
+def _found_roles(frame: pd.DataFrame, named_roles: Mapping[str, str]) -> dict[str, str]:
     """The columns by role that are said, and those with usual names; no column has two roles."""
-    found = dict(said)
+    roles = dict(named_roles)
     for role in ROLES:
-        name = next((name for name in columns_of(frame, usual_names(role)) if name not in found.values()), None)
-        if role not in found and name is not None and (frame.columns == name).sum() == 1:
-            found[role] = str(name)
-    return found
+        name = next((name for name in columns_of(frame, usual_names(role)) if name not in roles.values()), None)
+        if role not in roles and name is not None and (frame.columns == name).sum() == 1:
+            roles[role] = str(name)
+    return roles
 
 
 def _usual(role: str) -> set[str]:
     return {role, *map(folded, (role, *usual_names(role)))}
 
 
-def _has(found: Mapping[str, str], shape: Shape) -> bool:
-    return all(any(role in found for role in group) for group in _NEEDS[shape])
+def _has(roles: Mapping[str, str], shape: Shape) -> bool:
+    return all(any(role in roles for role in group) for group in _NEEDS[shape])

@@ -66,20 +66,20 @@ def read_scale(
     if labels is not None and labels != "grades":
         read = read_labels(flat, labels, may_miss=True, option="label_coding")
         return SIDES, read.target.reshape(len(columns), -1).T, [read.told] if read.told else []
-    codes, found = pd.factorize(flat)
-    numbers = [_number(value) for value in found]
-    if not found.size:
+    codes, distinct = pd.factorize(flat)
+    numbers = [_number(value) for value in distinct]
+    if not distinct.size:
         raise DataError(f"columns {flat.name} have no labels")
     if all(number is not None for number in numbers):
-        scale, of_label, told = _of_numbers([float(number or 0) for number in numbers], str(flat.name), labels)
+        scale, of_label, message = _of_numbers([float(number or 0) for number in numbers], str(flat.name), labels)
     elif labels == "grades":
         raise DataError(
-            f"columns {flat.name} hold words, such as {_first_word(found, numbers)!r}, so they are no grades"
+            f"columns {flat.name} hold words, such as {_first_word(distinct, numbers)!r}, so they are no grades"
         )
     else:
-        scale, of_label, told = _of_words([str(plain(value)) for value in found], str(flat.name))
+        scale, of_label, message = _of_words([str(plain(value)) for value in distinct], str(flat.name))
     values = np.append(of_label, np.nan)[codes]
-    return scale, values.reshape(len(columns), len(table)).T, [told] if told else []
+    return scale, values.reshape(len(columns), len(table)).T, [message] if message else []
 
 
 def _of_numbers(numbers: list[float], columns: str, labels: Any) -> tuple[LabelScale, list[float], str]:
@@ -158,5 +158,5 @@ def _number(value: Any) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def _first_word(found: Any, numbers: list[float | None]) -> str:
-    return str(next(value for value, number in zip(found, numbers, strict=True) if number is None))
+def _first_word(distinct: Any, numbers: list[float | None]) -> str:
+    return str(next(value for value, number in zip(distinct, numbers, strict=True) if number is None))

@@ -210,12 +210,12 @@ class _LabelledTable(VerdictTable):
         n_judges: int,
     ) -> Float:
         """(N, J, 4) verdict, verdicts in both orders, and confidence; of several runs, the verdict that most give."""
-        found = np.full((unit.max() + 1, n_judges, 4), np.nan)
+        verdicts = np.full((unit.max() + 1, n_judges, 4), np.nan)
         if judges is not None:
             for k, column in enumerate(judges):
-                found[:, k, 0] = self.targets(column)
-                found[:, k, 1:3] = self._in_order(found[:, k, 0], shown_first)
-            return found
+                verdicts[:, k, 0] = self.targets(column)
+                verdicts[:, k, 1:3] = self._in_order(verdicts[:, k, 0], shown_first)
+            return verdicts
         if "verdict" not in self.frame:
             have = ", ".join(map(repr, self.frame.columns))
             raise DataError(
@@ -230,13 +230,15 @@ class _LabelledTable(VerdictTable):
         for k, values in enumerate([np.where(flipped, 1 - verdict, verdict), *pair.T]):
             known = ~np.isnan(values)
             cell = (unit * n_judges + judge)[known]
-            found[..., k] = agreed(cell, values[known], found[..., 0].size, "majority")[0].reshape(found.shape[:2])
+            verdicts[..., k] = agreed(cell, values[known], verdicts[..., 0].size, "majority")[0].reshape(
+                verdicts.shape[:2]
+            )
         if confidence is not None:
             odd = (confidence < 0) | (confidence > 1)
             reject_values(confidence, odd, "confidence", "confidence must lie in [0, 1] (divide per cent by 100)")
             means = pd.Series(confidence).groupby(unit * n_judges + judge).mean()
-            found[..., 3].reshape(-1)[means.index] = means  # a view
-        return found
+            verdicts[..., 3].reshape(-1)[means.index] = means  # a view
+        return verdicts
 
     def _in_order(self, verdict: Float, shown_first: str | None) -> Float:
         """(N, 2) verdicts by the order in which they were given; NaN in the other order, and if no order is known."""
@@ -267,11 +269,11 @@ class _LabelledTable(VerdictTable):
             refuse_raters_twice(columns, verdicts)
             labels = np.full((n, len(columns)), np.nan)
             for k, column in enumerate(columns):
-                own = self.targets(column)
-                own = np.where(flipped, 1 - own, own)
-                known = ~np.isnan(own)
+                targets = self.targets(column)
+                targets = np.where(flipped, 1 - targets, targets)
+                known = ~np.isnan(targets)
                 # Rows of several judges repeat the label of a battle.
-                labels[:, k], disputed = agreed(unit[known], own[known], n, "majority")
+                labels[:, k], disputed = agreed(unit[known], targets[known], n, "majority")
                 if disputed:
                     self.notes.append(
                         f"column {column!r} has different labels in the rows of {counted(disputed, 'battle')}: the "
@@ -288,8 +290,8 @@ class _LabelledTable(VerdictTable):
                 "(item=, --item)"
             )
         columns: dict[str, str | None] = {"item": self.item, "model_a": self.sides[0], "model_b": self.sides[1]}
-        table, told = human_labels_of(human, self.coding, columns)
-        self.notes += told
+        table, messages = human_labels_of(human, self.coding, columns)
+        self.notes += messages
         known = pairs.assign(item=self.frame[self.item].to_numpy()[pairs["row"]])
         place = self.models.get_indexer
         one = pd.DataFrame({"item": table["item"], "a": place(table["model_a"]), "b": place(table["model_b"])})
@@ -313,8 +315,8 @@ class _LabelledTable(VerdictTable):
         names: list[Any] | None = None
         slot = pd.Series(cell).groupby(cell).cumcount().to_numpy()
         if rater.notna().all():
-            slot, found = factorize_sorted(rater, "rater")
-            names = list(found)
+            slot, raters = factorize_sorted(rater, "rater")
+            names = list(raters)
             twice = pd.Series(cell * len(names) + slot).duplicated()
             if twice.any():
                 raise DataError(
@@ -358,5 +360,5 @@ def most_frequent(labels: Float, scale: LabelScale) -> Float:
 
 def family_of(names: Sequence[Any], families: Mapping[Any, str] | None) -> NDArray[Any]:
     """(K,) the family of each of the ``names``, None for names without a family."""
-    given = {str(name): family for name, family in (families or {}).items()}
-    return np.array([given.get(str(name)) for name in names], object)
+    by_name = {str(name): family for name, family in (families or {}).items()}
+    return np.array([by_name.get(str(name)) for name in names], object)

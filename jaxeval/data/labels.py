@@ -152,11 +152,11 @@ class _Column(NamedTuple):
     def all(self) -> str:
         return self.counted(list(range(len(self.distinct))))
 
-    def results(self, of_label: list[Graded], told: str) -> LabelledResults:
+    def results(self, of_label: list[Graded], message: str) -> LabelledResults:
         """The results of the rows, from the result ``of_label`` that each label stands for."""
         each = np.array([*of_label, Graded(np.nan)], float).reshape(-1, len(Graded._fields))[self.codes]
         weight = each[:, 1] if any(result.weight != 1 for result in of_label) else None
-        return LabelledResults(each[:, 0], each[:, 2] > 0, weight, told)
+        return LabelledResults(each[:, 0], each[:, 2] > 0, weight, message)
 
     def known(self, of_label: list[Graded | None], knows: str, advice: str = "") -> list[Graded]:
         """The results of all labels, or an error about the unknown ones."""
@@ -194,30 +194,30 @@ def read_labels(
     if labels is not None:
         check_labels(labels, option)
     try:
-        codes, found = factorized(column)
+        codes, distinct = factorized(column)
     except TypeError as error:
         raise DataError(f"column {column.name!r} holds values that are no labels: {error}") from error
     if not may_miss:
         reject_missing(codes < 0, str(column.name), rows)
-    own = _Column(column.name, codes, [plain(value) for value in found], rows)
+    values = _Column(column.name, codes, [plain(value) for value in distinct], rows)
     if isinstance(labels, Mapping):
         word_of = {word: word for word in STANDARD} | {_form(label): word for label, word in labels.items()}
-        words = [word_of.get(_form(value)) for value in own.distinct]
-        given = ", ".join(repr(str(label)) for label in labels)
-        results = own.known([None if word is None else STANDARD[word] for word in words], f"{option}= maps {given}")
-        told = [f"{str(value)!r} as {word}" for value, word in zip(own.distinct, words, strict=True)]
-        return own.results(results, f"column {own.name!r}: read {', '.join(told[:_MOST_SHOWN])}")
-    if labels in CODINGS and own.numeric:
+        words = [word_of.get(_form(value)) for value in values.distinct]
+        mapped = ", ".join(repr(str(label)) for label in labels)
+        results = values.known([None if word is None else STANDARD[word] for word in words], f"{option}= maps {mapped}")
+        meanings = [f"{str(value)!r} as {word}" for value, word in zip(values.distinct, words, strict=True)]
+        return values.results(results, f"column {values.name!r}: read {', '.join(meanings[:_MOST_SHOWN])}")
+    if labels in CODINGS and values.numeric:
         coding = CODINGS[labels]
-        numbers = [coding.get(number) for number in own.numbers]
-        return own.results(own.known(numbers, f"{option}={labels!r} knows 0, 0.5 and 1"), "")
-    return _recognised(own, sides, option, advice)
+        numbers = [coding.get(number) for number in values.numbers]
+        return values.results(values.known(numbers, f"{option}={labels!r} knows 0, 0.5 and 1"), "")
+    return _recognised(values, sides, option, advice)
 
 
 def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Graded | None]:
     """What each word that a judge printed means for the side shown first, by ``labels``, then by `SPOKEN`; or None."""
-    own = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
-    of_word = {word: own.get(_form(word)) or SPOKEN.get(unspaced(_lettered(_key(word)))) for word in set(words)}
+    by_label = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
+    of_word = {word: by_label.get(_form(word)) or SPOKEN.get(unspaced(_lettered(_key(word)))) for word in set(words)}
     return [of_word[word] for word in words]
 
 
@@ -236,47 +236,51 @@ def check_labels(labels: Any, option: str = "labels") -> None:
             raise ValueError(f"{option} maps {str(twice)!r} twice")
         if odd is None and labels:
             return
-        found = "an empty mapping" if odd is None else repr(odd)
-        raise ValueError(f"{option} must map each label to one of {', '.join(map(repr, STANDARD))}, got {found}")
+        shown = "an empty mapping" if odd is None else repr(odd)
+        raise ValueError(f"{option} must map each label to one of {', '.join(map(repr, STANDARD))}, got {shown}")
     if labels is not None:
         check_choice(option, labels, LabelCoding, ", or a mapping such as {'A': 'model_a'}")
 
 
-def _as_codes(own: _Column) -> dict[str, str]:
+def _as_codes(column: _Column) -> dict[str, str]:
     """What two or three numbers may mean: of 0, 1 and 2 the tie is often 0, else it lies between the sides."""
-    labels = [str(_shown(own.distinct[k])) for k in np.argsort(own.numbers, kind="stable")]
-    if sorted(own.numbers) == [0, 1, 2]:
+    labels = [str(_shown(column.distinct[k])) for k in np.argsort(column.numbers, kind="stable")]
+    if sorted(column.numbers) == [0, 1, 2]:
         labels = [labels[1], labels[0], labels[2]]
     if len(labels) not in (2, 3):
         return {"1": "model_a", "2": "model_b"}
     return dict(zip(labels, ("model_a", "model_b") if len(labels) == 2 else ("model_a", "tie", "model_b"), strict=True))
 
 
-def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> LabelledResults:
+def _recognised(column: _Column, sides: Sides | None, option: str, advice: str) -> LabelledResults:
     """The results of labels by their own words: all are words of one family, or all are names of the winners."""
-    readings = [] if own.numeric else _by_words(own, sides)
-    if sides is not None and not (own.numeric and set(own.numbers) <= _CODED):
-        readings += _by_names(own, sides)
-    if own.numeric and not readings:
-        sides_of = _as_codes(own)
+    readings = [] if column.numeric else _by_words(column, sides)
+    if sides is not None and not (column.numeric and set(column.numbers) <= _CODED):
+        readings += _by_names(column, sides)
+    if column.numeric and not readings:
+        sides_of = _as_codes(column)
         meant = ",".join(f"{label}={side}" for label, side in sides_of.items())
         raise DataError(
-            f"column {own.name!r} has numeric labels ({own.all}), and numbers are never guessed: say what they mean "
-            f"with {option}='a_wins_1' (1 is a win of side A), {option}='a_wins_0' (0 is one), or a mapping such as "
-            f"{option}={sides_of}; on the command line --labels a_wins_1, --labels "
+            f"column {column.name!r} has numeric labels ({column.all}), and numbers are never guessed: say what they "
+            f"mean with {option}='a_wins_1' (1 is a win of side A), {option}='a_wins_0' (0 is one), or a mapping such "
+            f"as {option}={sides_of}; on the command line --labels a_wins_1, --labels "
             f"a_wins_0 or --labels {meant} (or the sides the other way round){advice}"
         )
     if not readings:
-        results = [STANDARD.get(value) if isinstance(value, str) else None for value in own.distinct]
+        results = [STANDARD.get(value) if isinstance(value, str) else None for value in column.distinct]
         if sides is not None:  # where some labels are names of winners, only the others are unknown
-            named = _models_named(own, sides) >= 0
-            odd = [not name and _key(value) not in TIES for name, value in zip(named, own.distinct, strict=True)]
-            if named.any() and any(odd) and not any(value in STANDARD for value in np.array(own.distinct, object)[odd]):
+            named = _models_named(column, sides) >= 0
+            odd = [not name and _key(value) not in TIES for name, value in zip(named, column.distinct, strict=True)]
+            if (
+                named.any()
+                and any(odd)
+                and not any(value in STANDARD for value in np.array(column.distinct, object)[odd])
+            ):
                 results = [None if is_odd else _TIE for is_odd in odd]
-        first = next(value for value, result in zip(own.distinct, results, strict=True) if result is None)
+        first = next(value for value, result in zip(column.distinct, results, strict=True) if result is None)
         example = f"{option}={{{str(first)!r}: 'model_a', ...}}, on the command line --labels '{first}=model_a,...'"
-        whole = f"whole columns of {'; '.join(FAMILIES)}{_neither(own, sides)}"
-        own.known(
+        whole = f"whole columns of {'; '.join(FAMILIES)}{_neither(column, sides)}"
+        column.known(
             results,
             f"known are {', '.join(map(repr, STANDARD))}, and {whole}",
             f". Say what they mean ({example}){advice}{did_you_mean(first, STANDARD)}",
@@ -284,7 +288,7 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
     reading, *others = readings
     for other in others:
         if not np.array_equal(reading.results.target, other.results.target, equal_nan=True):
-            label = str(own.distinct[0])
+            label = str(column.distinct[0])
             advice = (
                 f"say what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
                 f"'{label}=model_a,...'"
@@ -292,66 +296,68 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
             if reading.words == _NAMES:
                 advice = "a model's name is also a word for ties, so give the model another name in the file"
             raise DataError(
-                f"column {own.name!r} ({own.all}) may hold {reading.words}, or {other.words}, with different results: "
-                f"{advice}"
+                f"column {column.name!r} ({column.all}) may hold {reading.words}, or {other.words}, with different "
+                f"results: {advice}"
             )
-    is_standard = all(value in STANDARD for value in own.distinct)
-    told = "" if is_standard else f"column {own.name!r}: read {own.all} as {reading.words}"
-    return reading.results._replace(told=told, families=tuple(one.words for one in readings))
+    is_standard = all(value in STANDARD for value in column.distinct)
+    message = "" if is_standard else f"column {column.name!r}: read {column.all} as {reading.words}"
+    return reading.results._replace(told=message, families=tuple(one.words for one in readings))
 
 
-def _by_words(own: _Column, sides: Sides | None) -> list[_Reading]:
+def _by_words(column: _Column, sides: Sides | None) -> list[_Reading]:
     """One reading by each family that has all the labels, and by the names of the sides' columns."""
-    keys = [_key(value) for value in own.distinct]
+    keys = [_key(value) for value in column.distinct]
     families = dict(FAMILIES)
     a, b = ("", "") if sides is None else sides.columns
     if a and not {_key(a), _key(b)} & set(STANDARD):
         families[f"the columns {a} and {b}"] = {_key(a): _A, _key(b): _B, **TIES}
     return [
-        _Reading(words, own.results([family[key] for key in keys], ""))
+        _Reading(words, column.results([family[key] for key in keys], ""))
         for words, family in families.items()
         if all(key in family for key in keys)
     ]
 
 
-def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
+def _by_names(column: _Column, sides: Sides) -> list[_Reading]:
     """Readings of labels as names of the winners and words for ties; two if a word for ties is also a model's name."""
-    keys = [_key(value) for value in own.distinct]
-    of_label = _models_named(own, sides)
+    keys = [_key(value) for value in column.distinct]
+    of_label = _models_named(column, sides)
     ties = np.array([key in TIES for key in keys], bool)
-    found = []
+    readings = []
     for words, named in ((_NAMES, of_label), ("the same with words for ties", np.where(ties, -1, of_label))):
-        winner = np.append(named, -1)[own.codes]
-        is_first, is_second, missing = winner == sides.first, winner == sides.second, own.codes < 0
-        is_tie = np.append(ties, False)[own.codes] & ~(is_first | is_second)  # also where a third model has that name
+        winner = np.append(named, -1)[column.codes]
+        is_first, is_second, missing = winner == sides.first, winner == sides.second, column.codes < 0
+        is_tie = np.append(ties, False)[column.codes] & ~(
+            is_first | is_second
+        )  # also where a third model has that name
         if (named >= 0).any() and (is_first | is_second | is_tie | missing).all():
             even = is_tie | (is_first & is_second)
             target = np.select([even, is_first, is_second], [0.5, 1.0, 0.0], np.nan)
             bad = np.array([*(key in TIES and TIES[key].both_bad for key in keys), False])
-            found.append(_Reading(words, LabelledResults(target, bad[own.codes] & is_tie, None)))
-    return found
+            readings.append(_Reading(words, LabelledResults(target, bad[column.codes] & is_tie, None)))
+    return readings
 
 
-def _models_named(own: _Column, sides: Sides) -> NDArray[np.intp]:
+def _models_named(column: _Column, sides: Sides) -> NDArray[np.intp]:
     """The number of the model that each label names, in upper or lower case; -1 if it names none."""
-    of_label = sides.models.get_indexer(pd.Index(own.distinct, dtype=object))
+    of_label = sides.models.get_indexer(pd.Index(column.distinct, dtype=object))
     folded = pd.Index([_key(model) for model in sides.models])
     if folded.is_unique:
-        of_label = np.where(of_label >= 0, of_label, folded.get_indexer([_key(value) for value in own.distinct]))
+        of_label = np.where(of_label >= 0, of_label, folded.get_indexer([_key(value) for value in column.distinct]))
     return of_label
 
 
-def _neither(own: _Column, sides: Sides | None) -> str:
+def _neither(column: _Column, sides: Sides | None) -> str:
     """What to say of names of winners among the labels: whether there are any, and where they name neither side."""
     if sides is None:
         return ""
-    named = np.append(_models_named(own, sides), -1)[own.codes]
-    ties = np.array([*(_key(value) in TIES for value in own.distinct), True])[own.codes]
+    named = np.append(_models_named(column, sides), -1)[column.codes]
+    ties = np.array([*(_key(value) in TIES for value in column.distinct), True])[column.codes]
     neither = ~ties & (named != sides.first) & (named != sides.second)
     if not (named >= 0).any():
         return "; or of the winners' names"
-    n = counted(count_rows(neither, own.rows), "row")
-    rows = f", but the label names neither side in {n}{first_place(neither, own.rows)}" if neither.any() else ""
+    n = counted(count_rows(neither, column.rows), "row")
+    rows = f", but the label names neither side in {n}{first_place(neither, column.rows)}" if neither.any() else ""
     return f"; or of the winners' names. Some of the labels are names of models{rows}"
 
 

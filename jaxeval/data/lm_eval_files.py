@@ -84,7 +84,7 @@ def scorers_of(log: Mapping[str, Any]) -> list[str]:
     """The scorers of a log, those of several values with the names of these."""
     samples = [sample for sample in log.get("samples") or [] if isinstance(sample, dict)]
     scores = [sample["scores"] for sample in samples if isinstance(sample.get("scores"), dict)]
-    return list(dict.fromkeys(name for own in scores for name, _ in _values(own)))
+    return list(dict.fromkeys(name for by_scorer in scores for name, _ in _values(by_scorer)))
 
 
 def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFrame, list[str]]:
@@ -106,12 +106,12 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
     samples = log.get("samples") or []
     for number, sample in enumerate(samples, 1):
         scores = (sample.get("scores") or {}) if isinstance(sample, dict) else None
-        if not isinstance(scores, dict) or not all(isinstance(own, dict) for own in scores.values()):
+        if not isinstance(scores, dict) or not all(isinstance(scored, dict) for scored in scores.values()):
             raise DataError(f"sample {number:,} of the log is no object with scores: the log may be damaged")
-        given = dict(_values(scores))
-        scorers |= dict.fromkeys(given)
-        rows.append((sample.get("id"), sample.get("epoch", 1), given))
-        if not given:
+        values = dict(_values(scores))
+        scorers |= dict.fromkeys(values)
+        rows.append((sample.get("id"), sample.get("epoch", 1), values))
+        if not values:
             without.append("error" if sample.get("error") else "unscored")
     if not scorers:
         raise NoScoresError(
@@ -121,8 +121,8 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
     if chosen is None or chosen not in scorers:
         hint = did_you_mean(chosen, scorers) if chosen else ""
         raise DataError(f"the log has scores by {named(sorted(scorers))}{hint}: name one scorer (score=, --score)")
-    own = [(str(item), epoch, as_score(given.get(chosen))) for item, epoch, given in rows]
-    frame = pd.DataFrame(own, columns=["item", "trial", "score"])
+    scored = [(str(item), epoch, as_score(values.get(chosen))) for item, epoch, values in rows]
+    frame = pd.DataFrame(scored, columns=["item", "trial", "score"])
     notes = []
     if log.get("status", "success") != "success":
         notes.append(f"the evaluation did not finish{_ended(log, samples)}")
@@ -175,7 +175,9 @@ def merge_runs(tables: Sequence[pd.DataFrame]) -> tuple[list[pd.DataFrame], list
         run = table.attrs.get("run")
         groups.setdefault(number if run is None else (run.model, run.task), []).append(table)
     notes: list[str] = []
-    return [table for own in groups.values() for table in (own if len(own) == 1 else _as_trials(own, notes))], notes
+    return [
+        table for group in groups.values() for table in (group if len(group) == 1 else _as_trials(group, notes))
+    ], notes
 
 
 def _as_trials(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[pd.DataFrame]:
@@ -184,20 +186,20 @@ def _as_trials(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[pd.Data
     in_order = sorted(tables, key=lambda table: (table.attrs["run"].finished, table.attrs["run"].created))
     for number, table in enumerate(in_order):
         last[table.attrs["run"].task_id or number] = table
-    found: list[pd.DataFrame] = []
+    merged: list[pd.DataFrame] = []
     about = ", ".join(in_order[0].attrs["run"][:2])
     for table in last.values():
-        for other in found:
-            mine, theirs = (own.attrs["run"].arguments for own in (table, other))
+        for other in merged:
+            mine, theirs = (log.attrs["run"].arguments for log in (table, other))
             unlike = [name for name in _ARGUMENTS if mine[name] != theirs[name]]
             if unlike and set(table["item"]) & set(other["item"]):
                 raise DataError(f"logs of {about} have the same samples and other {named(unlike)}: name those of one")
-        found.append(table.assign(trial=table["trial"] + max((other["trial"].max() for other in found), default=0)))
-    if n := len(tables) - len(found):
+        merged.append(table.assign(trial=table["trial"] + max((other["trial"].max() for other in merged), default=0)))
+    if n := len(tables) - len(merged):
         notes.append(f"{about}: {counted(n, 'log')} left out, whose task another one took up again")
-    if len(found) > 1:
-        notes.append(f"{about}: {len(found):,} logs, whose epochs are trials of their samples")
-    return found
+    if len(merged) > 1:
+        notes.append(f"{about}: {len(merged):,} logs, whose epochs are trials of their samples")
+    return merged
 
 
 def unlike_runs(runs: Sequence[InspectRun]) -> list[str]:
@@ -210,7 +212,7 @@ def unlike_runs(runs: Sequence[InspectRun]) -> list[str]:
                 if run.task == task:
                     models.setdefault(run.compared[what], []).append(run.model)
             if len(models) > 1:
-                each = [f"{value} ({named(list(dict.fromkeys(own)))})" for value, own in models.items()]
+                each = [f"{value} ({named(list(dict.fromkeys(names)))})" for value, names in models.items()]
                 texts.append(f"{task}: the {what} differs: {', '.join(each)}")
     return texts
 
@@ -232,8 +234,8 @@ def _ended(log: Mapping[str, Any], samples: Sequence[Any]) -> str:
 
 def _values(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Scores by their scorer; of a scorer with several values, by "scorer.value"."""
-    for scorer, own in scores.items():
-        value = own.get("value")
+    for scorer, score in scores.items():
+        value = score.get("value")
         if isinstance(value, dict):
             yield from ((f"{scorer}.{name}", part) for name, part in value.items())
         else:
@@ -272,29 +274,29 @@ def metrics_of(names: Sequence[str]) -> list[str]:
     return [name for name in names if name.partition(".")[0] not in _NO_METRICS]
 
 
-def metric_of(names: Sequence[str], asked: str | None) -> str:
+def metric_of(names: Sequence[str], metric: str | None) -> str:
     """The metric of samples with the columns ``names``.
 
     Args:
         names: of the columns.
-        asked: a metric, or several with commas between them: the first that the samples have.
+        metric: a metric, or several with commas between them: the first that the samples have.
 
     Raises:
         DataError: none of these is there, or there are several and none is named.
     """
     metrics = metrics_of(names)
-    if asked is None and len(metrics) == 1:
+    if metric is None and len(metrics) == 1:
         return metrics[0]
-    wanted = [] if asked is None else [asked, *map(str.strip, asked.split(","))]
-    found = next((name for name in wanted if name in metrics), None)
-    if found is None:
-        wrong = f"no metric {asked!r}; " if asked else ""
-        hint = did_you_mean(asked, metrics) if asked else ""
+    wanted = [] if metric is None else [metric, *map(str.strip, metric.split(","))]
+    first = next((name for name in wanted if name in metrics), None)
+    if first is None:
+        wrong = f"no metric {metric!r}; " if metric else ""
+        hint = did_you_mean(metric, metrics) if metric else ""
         raise DataError(
             f"{wrong}the samples have the metrics {named(metrics)}{hint}: name one (score=, --score), or several in "
             "the order in which you prefer them, as acc_norm,acc,exact_match"
         )
-    return found
+    return first
 
 
 def samples_table(frame: pd.DataFrame, name: FileName, output_filter: str | None) -> pd.DataFrame:
@@ -325,8 +327,8 @@ def samples_table(frame: pd.DataFrame, name: FileName, output_filter: str | None
 
 def _source(name: FileName) -> tuple[str, str, str]:
     """The folder, the task and the date of a file of samples."""
-    found = _SAMPLES.fullmatch(base_name(name))
-    task, date = (found[1], found[2] or "") if found else (Path(base_name(name)).stem, "")
+    match = _SAMPLES.fullmatch(base_name(name))
+    task, date = (match[1], match[2] or "") if match else (Path(base_name(name)).stem, "")
     return str(Path(str(name)).parent), task, date
 
 
@@ -349,8 +351,8 @@ def newest(files: Sequence[FileName]) -> tuple[list[FileName], list[str]]:
         last[folder, task] = max(date, last.get((folder, task), ""))
     kept = [file for file in files if file not in dated or dated[file][2] == last[dated[file][:2]]]
     n = len(files) - len(kept)
-    said = f"{counted(n, 'file')} of samples left out, as a later run of the same model and task is in the same folder"
-    return kept, [said] if n else []
+    note = f"{counted(n, 'file')} of samples left out, as a later run of the same model and task is in the same folder"
+    return kept, [note] if n else []
 
 
 def telling_file(files: Sequence[FileName]) -> FileName:
@@ -370,9 +372,9 @@ def named_by_results(
     notes, means = [], []
     by_folder = {_source(name)[0]: document for name, document in results}
     for name, table in tables:
-        own = by_folder.get(_source(name)[0])
-        if own is not None and own.get("model_name"):
-            table["model"] = str(own["model_name"])
+        stated = by_folder.get(_source(name)[0])
+        if stated is not None and stated.get("model_name"):
+            table["model"] = str(stated["model_name"])
     for name, document in results:
         folder = _source(name)[0]
         have = {task for task_folder, task, _ in (_source(file) for file, _ in tables) if task_folder == folder}
@@ -381,11 +383,11 @@ def named_by_results(
         for task, values in document["results"].items():
             if task in have or task in groups or not isinstance(values, Mapping):
                 continue
-            found = list(_means(values))
-            said = [f"{metric} {mean:.3f}" + (f" (standard error {error:.3f})" if isfinite(error) else "")
-                    for metric, _, mean, error in found]  # fmt: skip
-            notes.append(f"{model}, {task}: no samples, only {named(said, 3) if said else 'a mean'}")
-            means += [(model, task, *row) for row in found]
+            rows = list(_means(values))
+            shown = [f"{metric} {mean:.3f}" + (f" (standard error {error:.3f})" if isfinite(error) else "")
+                    for metric, _, mean, error in rows]  # fmt: skip
+            notes.append(f"{model}, {task}: no samples, only {named(shown, 3) if shown else 'a mean'}")
+            means += [(model, task, *row) for row in rows]
     if notes and not tables:
         raise MeansOnlyError(
             f"{base_name(results[0][0])} has means of tasks and no samples ({notes[0]}): run lm_eval with "
@@ -407,7 +409,7 @@ def stated_by_results(name: FileName, document: Mapping[str, Any]) -> pd.DataFra
     def tasks_of(task: str, above: tuple[str, ...] = ()) -> list[str]:
         if task not in within or task in above:
             return [task]
-        return [own for part in within[task] for own in tasks_of(str(part), (*above, task))]
+        return [leaf for part in within[task] for leaf in tasks_of(str(part), (*above, task))]
 
     rows = [
         (model, task, tuple(tasks_of(task)), *row)

@@ -31,14 +31,14 @@ def read_names(name: FileName, competitor: Noun = MODEL) -> dict[str, str]:
     if path.suffix.lower() == ".json":
         with naming(path):
             try:
-                found = json.loads(path.read_bytes())
+                names = json.loads(path.read_bytes())
             except (ValueError, RecursionError) as error:
                 raise DataError(f"cannot be read as JSON: {error}") from error
-            if isinstance(found, dict):
-                odd = next((name for name, other in found.items() if not isinstance(other, str)), None)
+            if isinstance(names, dict):
+                odd = next((name for name, other in names.items() if not isinstance(other, str)), None)
                 if odd is not None:
-                    raise DataError(f"the name of {odd!r} must be text, got {found[odd]!r}")
-                return found
+                    raise DataError(f"the name of {odd!r} must be text, got {names[odd]!r}")
+                return names
     return read_as(partial(_names, competitor=competitor), path, [*_keys(competitor), "name"], {})
 
 
@@ -80,8 +80,8 @@ def read_metadata(path: FileName, competitor: str | Sequence[str] = MODEL) -> pd
         >>> jaxeval.read_metadata("models.csv")["licence"].to_dict()
         {'model-1': 'open'}
     """
-    own = Noun.of(competitor)
-    return read_as(partial(_by_model, competitor=own), path, _keys(own), {})
+    noun = Noun.of(competitor)
+    return read_as(partial(_by_model, competitor=noun), path, _keys(noun), {})
 
 
 def _keys(competitor: Noun) -> list[str]:
@@ -130,9 +130,9 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
         >>> jaxeval.join_metadata(board, known)["licence"].tolist()
         ['closed', 'open', nan]
     """
-    metadata, own = as_frame(metadata), competitor_of(table.attrs.get("settings"))
-    if metadata.index.name not in ("model", own.one):
-        metadata = _by_model(metadata, own)
+    metadata, noun = as_frame(metadata), competitor_of(table.attrs.get("settings"))
+    if metadata.index.name not in ("model", noun.one):
+        metadata = _by_model(metadata, noun)
     table = with_present_names(table)
     require_column(table, "model")
     both = [column for column in metadata if column in table]
@@ -144,7 +144,7 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
     by_name = metadata.set_axis(metadata.index.astype(str))
     if not names.isin(by_name.index).any():
         raise DataError(
-            f"the metadata have none of the {own.counted(len(names))} of the table; they have "
+            f"the metadata have none of the {noun.counted(len(names))} of the table; they have "
             f"{named(list(by_name.index))}"
         )
     joined = table.assign(**{column: names.map(by_name[column]) for column in by_name})

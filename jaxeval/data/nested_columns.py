@@ -135,8 +135,8 @@ def within(frame: pd.DataFrame, name: str) -> pd.Series | None:
             continue
         keys = keys_of(values.type, name.removeprefix(f"{column}."))
         if keys:
-            found = pa.table({name: pc.struct_field(values, keys)})
-            return frame_of(found, nested=True)[name].set_axis(frame.index)
+            table = pa.table({name: pc.struct_field(values, keys)})
+            return frame_of(table, nested=True)[name].set_axis(frame.index)
         fields += [f"{column}.{path}" for path in _names(values.type)]
     if fields:
         raise DataError(f"no field {name!r} in the table{told_fields(name, fields)}{did_you_mean(name, fields)}")
@@ -149,6 +149,6 @@ def with_fields(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     Raises:
         DataError: a column that a path begins with has no such field.
     """
-    found = {name: within(frame, name) for name in names if name not in frame.columns}
-    there = {name: field for name, field in found.items() if field is not None}
+    columns = {name: within(frame, name) for name in names if name not in frame.columns}
+    there = {name: field for name, field in columns.items() if field is not None}
     return frame.assign(**there) if there else frame

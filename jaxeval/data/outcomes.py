@@ -47,22 +47,22 @@ class NeededColumns(NamedTuple):
                 raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
         for column in self.named:
             if column not in names and column not in fields:
-                own = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
+                advice = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
                 raise ColumnError(
                     f"no column {column!r} in the table; its columns are {have}"
-                    f"{own if column in ('model_a', 'model_b') else ''}{told_fields(column, fields)}"
+                    f"{advice if column in ('model_a', 'model_b') else ''}{told_fields(column, fields)}"
                     f"{did_you_mean(column, [*names, *fields])}"
                 )
         of_counts = COUNT_COLUMNS if has_counts(names) else ()
-        found = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
-        if self.results and not found:
+        results = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
+        if self.results and not results:
             raise ColumnError(
                 f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
                 f"{did_you_mean('winner', names)}"
             )
         if self.results and not self.counted:
             reject_unnamed_count(names)
-        return list(dict.fromkeys([*self.named, *found, *(c for c in self.beside if c in names)]))
+        return list(dict.fromkeys([*self.named, *results, *(c for c in self.beside if c in names)]))
 
     def spelled(self, names: Sequence[str], fields: Sequence[str] = ()) -> dict[str, str]:
         """The needed names, by the file's names of the same columns in another spelling."""
@@ -71,8 +71,8 @@ class NeededColumns(NamedTuple):
 
     def renamed(self, spelled: Mapping[str, str]) -> NeededColumns:
         """The same columns under the file's own names, which `spelled` found."""
-        found = {name: column for column, name in spelled.items()}
-        named, results = (tuple(found.get(c, c) for c in columns) for columns in (self.named, self.results))
+        of_file = {name: column for column, name in spelled.items()}
+        named, results = (tuple(of_file.get(c, c) for c in columns) for columns in (self.named, self.results))
         return self._replace(named=named, results=results)
 
 
@@ -136,8 +136,8 @@ class BattleReading(VoteReading):
     def _results(self) -> list[str]:
         """The results that the user named."""
         names = ("winner", "target", "scores", "counts")
-        given = [f"{name}=" for name in names if getattr(self, name) is not None]
-        return [*given, *(["winner_model= and loser_model="] if self.always else [])]
+        options = [f"{name}=" for name in names if getattr(self, name) is not None]
+        return [*options, *(["winner_model= and loser_model="] if self.always else [])]
 
     @property
     def always(self) -> bool:
@@ -166,29 +166,31 @@ class BattleReading(VoteReading):
         return [c for c in (self.weight, self.propensity, self.cluster) if c is not None]
 
 
-def there(frame: pd.DataFrame, models: Sequence[str], asked: BattleReading) -> Bool:
+def there(frame: pd.DataFrame, models: Sequence[str], reading: BattleReading) -> Bool:
     """(N,) whether a row has its models and its result."""
-    results: Sequence[str] = [c for c in asked.named if c != asked.count]
-    if asked.searched:
+    results: Sequence[str] = [c for c in reading.named if c != reading.count]
+    if reading.searched:
         labelled = [c for c in ("winner", "target") if c in frame.columns]
         results = labelled or (COUNT_COLUMNS if has_counts(frame.columns) else ONE_HOT_COLUMNS)
     whole = np.ones(len(frame), bool)
     for name in dict.fromkeys([*models, *(c for c in results if c in frame.columns)]):
         try:
-            codes, found = factorized(frame[name])
+            codes, distinct = factorized(frame[name])
         except TypeError:  # lists and the like, which are reported later
             whole &= frame[name].notna().to_numpy()
             continue
-        blank = [isinstance(value, str) and not value.strip() for value in found]
+        blank = [isinstance(value, str) and not value.strip() for value in distinct]
         whole &= ~np.array([*blank, True])[codes]
     return whole
 
 
-def read_outcomes(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows: Rows | None = None) -> LabelledResults:
+def read_outcomes(
+    frame: pd.DataFrame, reading: BattleReading, sides: Sides, rows: Rows | None = None
+) -> LabelledResults:
     """The results in a table; a table of counts has three per row."""
-    names = asked.counts or (COUNT_COLUMNS if asked.searched and has_counts(frame.columns) else None)
+    names = reading.counts or (COUNT_COLUMNS if reading.searched and has_counts(frame.columns) else None)
     if names is not None:
-        if asked.count is not None:
+        if reading.count is not None:
             raise ValueError(
                 f"the columns {', '.join(names)} are counts already: leave out count= (on the command line --count)"
             )
@@ -196,8 +198,8 @@ def read_outcomes(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows:
         none = np.zeros(counts.size, bool)
         row = np.repeat(np.arange(len(frame)), len(names))
         return LabelledResults(np.tile([1.0, 0.5, 0.0], len(frame)), none, None, row=row, times=counts.reshape(-1))
-    count = None if asked.count is None else whole_numbers(frame[asked.count], asked.count, rows)
-    return _labelled(frame, asked, sides, rows)._replace(times=count)
+    count = None if reading.count is None else whole_numbers(frame[reading.count], reading.count, rows)
+    return _labelled(frame, reading, sides, rows)._replace(times=count)
 
 
 def has_counts(columns: Container[Any]) -> bool:
@@ -219,36 +221,36 @@ def reject_unnamed_count(columns: Container[Any]) -> None:
     )
 
 
-def _labelled(frame: pd.DataFrame, asked: BattleReading, sides: Sides, rows: Rows | None) -> LabelledResults:
+def _labelled(frame: pd.DataFrame, reading: BattleReading, sides: Sides, rows: Rows | None) -> LabelledResults:
     """The result of every row."""
-    winner, target = asked.winner, asked.target
-    if asked.always:
+    winner, target = reading.winner, reading.target
+    if reading.always:
         return _hard(np.ones(len(frame)))
-    if asked.scores is not None:
-        return _hard(_by_scores(frame, *asked.scores, asked.tie_within, rows))
+    if reading.scores is not None:
+        return _hard(_by_scores(frame, *reading.scores, reading.tie_within, rows))
     if winner is None and target is None:
-        found = [c for c in ("winner", "target") if c in frame.columns]
-        if not found and all(c in frame.columns for c in ONE_HOT_COLUMNS):
+        columns = [c for c in ("winner", "target") if c in frame.columns]
+        if not columns and all(c in frame.columns for c in ONE_HOT_COLUMNS):
             return _hard(_one_hot_targets(frame, rows))
-        if len(found) == 2:
+        if len(columns) == 2:
             raise DataError(
                 "the table has both a 'winner' and a 'target' column: name the one to use, winner='winner' or "
                 "target='target' (on the command line --winner winner or --target target)"
             )
-        if not found:
+        if not columns:
             have = ", ".join(map(repr, frame.columns))
             raise ColumnError(
                 f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
                 f"{did_you_mean('winner', frame.columns)}"
             )
-        winner, target = ("winner", None) if found == ["winner"] else (None, "target")
+        winner, target = ("winner", None) if columns == ["winner"] else (None, "target")
     if target is not None:
         values = numbers(frame[target], target, rows)
         reject_values(values, (values < 0) | (values > 1), target, "targets must lie in [0, 1]", rows)
         return _hard(values)
     return read_labels(
         frame[winner],
-        cast(Labels, asked.labels),  # which is checked
+        cast(Labels, reading.labels),  # which is checked
         sides,
         rows,
         advice=", or name a column of probabilities that side A wins with target= (on the command line --target)",
@@ -280,10 +282,10 @@ def by_difference(of_a: Float, of_b: Float, tie_within: float) -> Float:
 def opposed_winners(winner: pd.Series, target: Float) -> tuple[Bool, Bool]:
     """(N,) whether label and target name opposite sides, and (N,) whether both name a side; unknown labels do not."""
     try:
-        codes, found = factorized(winner)
+        codes, labels = factorized(winner)
     except TypeError:  # values that are no labels
-        codes, found = np.full(len(winner), -1), pd.Index([])
-    side_of = np.array([*(STANDARD[label].target if label in STANDARD else 0.5 for label in found), 0.5]) - 0.5
+        codes, labels = np.full(len(winner), -1), pd.Index([])
+    side_of = np.array([*(STANDARD[label].target if label in STANDARD else 0.5 for label in labels), 0.5]) - 0.5
     product = side_of[codes] * (target - 0.5)
     return product < 0, product != 0
 
@@ -293,9 +295,9 @@ def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> Float:
     bad = ~(np.isin(values, (0, 1)).all(0) & (values.sum(0) == 1))
     if bad.any():
         first = int(bad.argmax())
-        found = ", ".join(f"{v:g}" for v in values[:, first])
+        shown = ", ".join(f"{v:g}" for v in values[:, first])
         place = f"row {first}" if rows is None else rows.place(first)
-        where = f"first in {place}: {found}; rows count from 0" if place else f"the first is {found}"
+        where = f"first in {place}: {shown}; rows count from 0" if place else f"the first is {shown}"
         raise DataError(
             f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; "
             f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not ({where})"

@@ -109,8 +109,8 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
     item = usual_column(battles.columns, where.item, "item")
     if item is None and ROW in battles.columns:
         item = ROW
-    own: dict[str, Any] = {role.name: getattr(battles, role.name) for role in fields(Battles)}
-    return PanelRows(**own, judge=number, judges=judges, item=item)
+    roles: dict[str, Any] = {role.name: getattr(battles, role.name) for role in fields(Battles)}
+    return PanelRows(**roles, judge=number, judges=judges, item=item)
 
 
 def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:
@@ -136,33 +136,33 @@ def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:
 
 def _of_judged(judged: Mapping[Any, JudgedBattles]) -> Battles:
     """Battles of several judges, each in a table of its own."""
-    frames, told = [], []
-    for name, own in judged.items():
-        if not isinstance(own, JudgedBattles):
+    frames, messages = [], []
+    for name, battles in judged.items():
+        if not isinstance(battles, JudgedBattles):
             raise TypeError(
-                f"a mapping of judges must hold JudgedBattles by the judges' names, got {type(own).__name__} for "
+                f"a mapping of judges must hold JudgedBattles by the judges' names, got {type(battles).__name__} for "
                 f"{str(name)!r}"
             )
-        sides = {"model_a": own.models[own.model_a], "model_b": own.models[own.model_b]}
-        frame = own.columns.drop(columns=list(sides), errors="ignore").reset_index(drop=True).assign(**sides)
-        for target, b_first in _orders_of(own):
+        sides = {"model_a": battles.models[battles.model_a], "model_b": battles.models[battles.model_b]}
+        frame = battles.columns.drop(columns=list(sides), errors="ignore").reset_index(drop=True).assign(**sides)
+        for target, b_first in _orders_of(battles):
             swapped = np.full(len(frame), b_first)
             frames.append(_long(frame, ("model_a", "model_b"), target, swapped).assign(judge=str(name)))
-        told += [f"{name}: {line}" for line in str(own.report).splitlines()]
+        messages += [f"{name}: {line}" for line in str(battles.report).splitlines()]
     if not frames:
         raise DataError("the mapping of judges is empty")
     table = pd.concat(frames, ignore_index=True)
-    return _told(Battles.from_pandas(table, target=_TARGET), *told)
+    return _told(Battles.from_pandas(table, target=_TARGET), *messages)
 
 
-def _orders_of(own: JudgedBattles) -> Iterator[tuple[Float, bool]]:
+def _orders_of(battles: JudgedBattles) -> Iterator[tuple[Float, bool]]:
     """Targets that A wins, and whether B was shown first: for each order if both are known, else once."""
-    if own.verdict_orders is not None and own.hard_label == "verdict":
-        both = own.verdict_orders
-    elif own.orders is not None:
-        both = np.where(np.isnan(own.orders), np.nan, (1 + np.sign(own.orders)) / 2)
+    if battles.verdict_orders is not None and battles.hard_label == "verdict":
+        both = battles.verdict_orders
+    elif battles.orders is not None:
+        both = np.where(np.isnan(battles.orders), np.nan, (1 + np.sign(battles.orders)) / 2)
     else:
-        yield own.hard, False
+        yield battles.hard, False
         return
     yield both[:, 0], False
     yield both[:, 1], True
@@ -211,8 +211,8 @@ def _rows_of(frame: pd.DataFrame, sides: tuple[str, str], parts: Sequence[_Part]
     """Battles of a table whose rows hold one verdict or several."""
     frames = []
     for name, target, b_first in parts:
-        own = _long(frame, sides, target, b_first)
-        frames.append(own if name is None else own.assign(**{judge or "judge": name}))
+        rows = _long(frame, sides, target, b_first)
+        frames.append(rows if name is None else rows.assign(**{judge or "judge": name}))
     table = pd.concat(frames, ignore_index=True)
     if len(table) == 0:
         raise DataError(f"no verdict in the table: all are missing in its {counted(len(frame), 'row')}")

@@ -62,12 +62,12 @@ def plain_labels(
     frame = as_frame(verdicts).reset_index(drop=True)
     if len(frame) == 0:
         raise DataError("the table of verdicts has no rows")
-    told = list[str]()
+    messages = list[str]()
     if human is None and (called := _names_of_raters(frame)) is not None:
-        frame, judges, human, told = _column_each(frame, *called, judges, item)
-    human_columns, found = _people(frame, human)
+        frame, judges, human, messages = _column_each(frame, *called, judges, item)
+    human_columns, of_people = _people(frame, human)
     judge_columns, more = _judges(frame, judges, human_columns)
-    told += [*found, *more]
+    messages += [*of_people, *more]
     refuse_columns_twice(judge_columns, "judge", "judges=, --judges")
     refuse_raters_twice(human_columns, judge_columns)
     require_column(frame, *judge_columns, *human_columns)
@@ -82,7 +82,7 @@ def plain_labels(
     if scale.kind == "sides" and np.isnan(orders).all():
         columns = [*judge_columns, *human_columns]
         rows, verdict, people, orders, more = _orders_in_rows(frame, verdict, people, columns, item, shown_first)
-        frame, told = frame.iloc[rows].reset_index(drop=True), [*told, *more]
+        frame, messages = frame.iloc[rows].reset_index(drop=True), [*messages, *more]
     if scale.has_middle and not (verdict == 0.5).any() and not (people == 0.5).any():
         scale = scale.without_middle()
     item_column = usual_column(frame, item, "item")
@@ -95,7 +95,7 @@ def plain_labels(
         models=models, model_a=np.zeros(len(frame), np.intp), model_b=np.zeros(len(frame), np.intp), item=items,
         judges=names, raters=human_columns if len(human_columns) > 1 else None, verdict=verdict, orders=orders,
         human=people, confidence=np.full(verdict.shape, np.nan), longer=np.full(len(frame), np.nan),
-        notes=[*told, *sentences], scale=scale, answers_of=of_model,
+        notes=[*messages, *sentences], scale=scale, answers_of=of_model,
     )  # fmt: skip
     column = usual_column(frame, None, "judge")
     if column is not None and column not in judge_columns:
@@ -114,7 +114,7 @@ def _names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
             continue
         beside = [str(other) for other in frame.columns if str(other) not in (name, labels[0])]
         words = [{word.casefold() for word in _WORDS.split(other)} for other in beside]
-        if not any(own & (_ONE_PERSON | _TOGETHER) for own in words) and not _texts(frame[name]) & _texts(
+        if not any(its_words & (_ONE_PERSON | _TOGETHER) for its_words in words) and not _texts(frame[name]) & _texts(
             frame[labels[0]]
         ):
             return name, labels[0]
@@ -158,8 +158,8 @@ def _column_each(
             f"column {name!r} names the raters {named(list(map(repr, raters)), 10)}, and {what}: say which of them are "
             "judges with judges= (on the command line --judges A,B); the others are people"
         )
-    told = f"a row for each label in {label!r}, by rater in {name!r}: judges {named(judges)}, people {named(people)}"
-    return wide.reset_index(), list(judges), people, [told]
+    message = f"a row for each label in {label!r}, by rater in {name!r}: judges {named(judges)}, people {named(people)}"
+    return wide.reset_index(), list(judges), people, [message]
 
 
 def _people(frame: pd.DataFrame, human: str | Sequence[str] | None) -> tuple[list[str], list[str]]:
@@ -167,8 +167,10 @@ def _people(frame: pd.DataFrame, human: str | Sequence[str] | None) -> tuple[lis
     if human is not None:
         return [human] if isinstance(human, str) else list(human), []
     words = {str(name): {word.casefold() for word in _WORDS.split(str(name))} for name in frame.columns}
-    single = [name for name, own in words.items() if own & _ONE_PERSON and _few(frame[name])]
-    together = [name for name, own in words.items() if own & _TOGETHER and name not in single and _few(frame[name])]
+    single = [name for name, its_words in words.items() if its_words & _ONE_PERSON and _few(frame[name])]
+    together = [
+        name for name, its_words in words.items() if its_words & _TOGETHER and name not in single and _few(frame[name])
+    ]
     numbered = [name for name in single if folded(name) not in ("human", "humans")]
     chosen = numbered if len(numbered) > 1 else single or together[:1]
     if not chosen:
@@ -234,7 +236,7 @@ def _in_orders(judges: list[str], verdict: Float, scale: LabelScale) -> tuple[li
     for k, name in enumerate(judges):
         if name in done:
             continue
-        other = next((own for own in judges if _are_orders(name, own)), None) if scale.kind == "sides" else None
+        other = next((judge for judge in judges if _are_orders(name, judge)), None) if scale.kind == "sides" else None
         if other is None:
             names.append(name)
             parts.append(verdict[:, k])
@@ -271,10 +273,10 @@ def _orders_in_rows(
     keys = [item_column, *(name for name in beside if name not in labels)]
     cell = frame.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
     if shown_first is None:
-        found, sure = order_columns(frame, cell, [*labels, *keys])
+        of_order, sure = order_columns(frame, cell, [*labels, *keys])
         if not sure:
-            return np.arange(len(frame)), verdict, human, known, [told_apart(found).strip()] if found else []
-        shown_first = found[0]
+            return np.arange(len(frame)), verdict, human, known, [told_apart(of_order).strip()] if of_order else []
+        shown_first = of_order[0]
     require_column(frame, shown_first)
     nobody = np.full(len(frame), -1, np.int32)
     second = second_side_first(frame[shown_first], pd.Index([]), nobody, nobody)

@@ -77,11 +77,11 @@ def called_pairs(
     if shown is None and roles["item"] is not None:
         cells = np.column_stack([judge, item, run, first, second])
         cell = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
-        found, is_order = order_columns(frame, cell, list(roles.values()))
-        shown, maybe = (found[0], []) if is_order else (None, found)
+        columns, is_order = order_columns(frame, cell, list(roles.values()))
+        shown, maybe = (columns[0], []) if is_order else (None, columns)
     b_first = np.zeros(len(frame), bool) if shown is None else second_side_first(frame[shown], models, first, second)
     numbers = "" if shown is None else numbered_orders(frame[shown])
-    told = f"column {shown or a!r}: read as the side shown first{f' ({numbers})' if numbers else ''}"
+    message = f"column {shown or a!r}: read as the side shown first{f' ({numbers})' if numbers else ''}"
     is_self = first == second
     calls = read_calls(frame[output], judge, rules)
     if unparsed == "error" and (calls.unread & ~is_self).any():
@@ -100,7 +100,7 @@ def called_pairs(
         row=kept, origin=kept[start][pairs.unit], unit=pairs.unit, judge=judges[judge[kept]],
         item=items[item[kept]], run=runs[run[kept]],
         model_a=sides[0], model_b=sides[1], b_first=b_first[kept] ^ pairs.flipped,
-        told=(told, *([calls.unused] if calls.unused else [])),
+        told=(message, *([calls.unused] if calls.unused else [])),
         n_self=int(is_self.sum()), told_apart=told_apart(maybe) if maybe else "",
     )  # fmt: skip
     return rows, calls
@@ -195,14 +195,14 @@ def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int
     """
     name = str(column.name)
     reject_missing(column.isna().to_numpy(), name)
-    codes, found = pd.factorize(column)
-    keys = [folded(value) for value in found]
+    codes, distinct = pd.factorize(column)
+    keys = [folded(value) for value in distinct]
     known = [-1 if key in _OF_SWAPS and "swap" not in folded(name) else _WORDS.get(key, -1) for key in keys]
-    numbers = [_number_or_word(value) for value in found]
+    numbers = [_number_or_word(value) for value in distinct]
     if set(numbers) in _NUMBERED and "swap" not in folded(name):
         known = [int(key == max(numbers)) for key in numbers]
     by_word = np.array(known, int)[codes]
-    named = models.get_indexer(pd.Index(found, dtype=object))[codes]
+    named = models.get_indexer(pd.Index(distinct, dtype=object))[codes]
     by_name = np.select([(named >= 0) & (named == second), (named >= 0) & (named == first)], [1, 0], -1)
     odd = (by_word < 0) & (by_name < 0)
     if odd.any():
@@ -295,7 +295,9 @@ class OrdersInRows(NamedTuple):
     def turned(self, values: Sequence[Float], middle: float) -> list[Float]:
         """(n,) values in both orders from values of rows (N,); those of the other order are mirrored at ``middle``."""
         absent = self.rows[:, 1] < 0
-        both = [(own[self.base], np.where(absent, np.nan, 2 * middle - own[self.rows[:, 1]])) for own in values]
+        both = [
+            (of_rows[self.base], np.where(absent, np.nan, 2 * middle - of_rows[self.rows[:, 1]])) for of_rows in values
+        ]
         return [of_order for orders in both for of_order in orders]
 
     def one_label(self, target: Float) -> Float:
@@ -304,15 +306,15 @@ class OrdersInRows(NamedTuple):
         Raises:
             DataError: the labels of the two rows differ.
         """
-        own, other = self.turned([target], 0.5)
-        differ = ~np.isnan(own + other) & (own != other)
+        label, other = self.turned([target], 0.5)
+        differ = ~np.isnan(label + other) & (label != other)
         if differ.any():
             first, second = self.rows[differ.argmax()]
             raise DataError(
                 f"human labels beside the two orders of {counted(differ.sum(), 'battle')} differ (first in rows "
                 f"{first} and {second}; rows count from 0), but a battle has one label: correct them, or {_SEPARATE}"
             )
-        return np.where(np.isnan(own), other, own)
+        return np.where(np.isnan(label), other, label)
 
 
 def orders_in_rows(
@@ -333,8 +335,8 @@ def orders_in_rows(
     pairs = pairs_of(number, sides.first, sides.second, len(sides.models))
     if not pairs.flipped.any():
         return None, ""
-    own = np.flatnonzero(sides.first != sides.second)
-    battle, b_first = pd.factorize(pairs.unit[own])[0], pairs.flipped[own]
+    row_of = np.flatnonzero(sides.first != sides.second)
+    battle, b_first = pd.factorize(pairs.unit[row_of])[0], pairs.flipped[row_of]
     again = pd.Series(2 * battle + b_first).duplicated().to_numpy()
     rows = rows_by_order(battle, b_first)
     one = rows[:, 1] < 0
@@ -348,16 +350,16 @@ def orders_in_rows(
     if again.any():
         raise DataError(
             f"rows of one {', '.join(names)} have pairs of models in both orders, but "
-            f"{counted(again.sum(), 'row repeats', 'rows repeat')} an order (first in row {own[again.argmax()]}; rows "
-            f"count from 0): name the prompts with item= (--item), or {_SEPARATE}"
+            f"{counted(again.sum(), 'row repeats', 'rows repeat')} an order (first in row {row_of[again.argmax()]}; "
+            f"rows count from 0): name the prompts with item= (--item), or {_SEPARATE}"
         )
     if one.any() and one_order is None:
         raise DataError(
-            f"{one_order_text(int(one.sum()), len(one))} (first in row {own[rows[one][0, 0]]}; rows count from 0). "
+            f"{one_order_text(int(one.sum()), len(one))} (first in row {row_of[rows[one][0, 0]]}; rows count from 0). "
             f"Battles are found by {', '.join(names)}: keep them with one_order='keep', leave them out with "
             f"one_order='drop' (on the command line --one-order), or {_SEPARATE}"
         )
     rows = rows[~one] if one_order == "drop" else rows
-    told = f"column {column!r}: two rows with the models in both orders are one battle ({both:,} times)"
+    message = f"column {column!r}: two rows with the models in both orders are one battle ({both:,} times)"
     left = f"; {one.sum():,} judged in one order {'left out' if one_order == 'drop' else 'kept'}" if one.any() else ""
-    return OrdersInRows(np.where(rows < 0, -1, own[rows])), told + left
+    return OrdersInRows(np.where(rows < 0, -1, row_of[rows])), message + left

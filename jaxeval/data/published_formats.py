@@ -59,11 +59,11 @@ def format_of_names(
     if shape == "pair" and {"modela", "modelb"} <= {folded(name) for name in names}:
         return None  # a table of battles
     known = (form for form in formats().values() if (form.shape, form.is_document) == (shape, is_document))
-    found = next((form for form in known if form.seen(names)), None)
-    if found is None and shape == "pair":
+    chosen = next((form for form in known if form.seen(names)), None)
+    if chosen is None and shape == "pair":
         first = rows()
         return None if first is None or not pair_columns(first) else FORM
-    return found
+    return chosen
 
 
 #: Scores that differ by no more are ties, as in FastChat, the home of MT-bench.
@@ -172,7 +172,7 @@ def _comparia_choices(rows: pd.DataFrame) -> tuple[str, ...]:
 def _wild_bench(source: Source) -> pd.DataFrame:
     """Read rows of two models, in the keys of their outputs, and the name of the better one."""
     table = source.columns(("session_id", "model_outputs", "winner"))
-    sides = [[name for name, text in said.items() if text is not None] for said in table["model_outputs"]]
+    sides = [[name for name, text in outputs.items() if text is not None] for outputs in table["model_outputs"]]
     odd = np.array([len(names) != 2 for names in sides])
     if odd.any():
         raise DataError(f"column 'model_outputs' must hold the answers of two models{first_place(odd)}")

@@ -78,11 +78,11 @@ def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Foun
     values = frame[item]
     reject_missing(_blank(values), item)
     codes, items = factorize_sorted(values, item)
-    found = Found(
+    entries = Found(
         frame=frame, roles=(ranking, item, rank), ranking=number, row=np.arange(len(frame)), names=list(names),
         item=codes, items=items, rank=ranks,
     )  # fmt: skip
-    _reject_short(found)
+    _reject_short(entries)
     by_ranking = pd.Series(ranks).groupby(number)
     # After a tie of two, the next rank is one more (dense), or two more, as in sports (min).
     off = [
@@ -90,10 +90,10 @@ def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Foun
         for method in ("dense", "min")
     ]
     _reject(
-        off[0] & off[1], found, "has gaps in its ranks", "have gaps in their ranks",
+        off[0] & off[1], entries, "has gaps in its ranks", "have gaps in their ranks",
         "give the places of each ranking the ranks 1, 2, 3 and so on, one rank for items that tie",
     )  # fmt: skip
-    return found
+    return entries
 
 
 def from_lists(frame: pd.DataFrame, ranking: str) -> Found:
@@ -112,17 +112,17 @@ def from_lists(frame: pd.DataFrame, ranking: str) -> Found:
     row_of = np.array(rows, np.intp)
     named = pd.Series(items, dtype=object).infer_objects()
     missing[row_of[_blank(named)]] = True
-    found = Found(
+    entries = Found(
         frame=frame, roles=(ranking,), ranking=row_of, row=row_of, names=range(len(frame)),
         item=np.zeros(0, np.intp), items=pd.Index([]), rank=np.array(ranks, float),
     )  # fmt: skip
     _reject(
-        missing, found, "holds a missing item, or an empty name", "hold a missing item, or an empty name",
+        missing, entries, "holds a missing item, or an empty name", "hold a missing item, or an empty name",
         "name the item, or leave it out of the list",
     )  # fmt: skip
-    _reject_short(found)  # before names are sorted, as there may be none
+    _reject_short(entries)  # before names are sorted, as there may be none
     codes, names = factorize_sorted(named, ranking)
-    return found._replace(item=codes, items=names)
+    return entries._replace(item=codes, items=names)
 
 
 def _levels(value: Any, ranking: str, row: int) -> Iterable[list[Any]]:
@@ -153,82 +153,86 @@ def _blank(names: pd.Series) -> Bool:
     return blank | text.to_numpy(bool, na_value=False)
 
 
-def _reject(bad: Bool, found: Found, one: str, many: str, advice: str) -> None:
+def _reject(bad: Bool, entries: Found, one: str, many: str, advice: str) -> None:
     """Raise an error that counts the ``bad`` rankings (N,), in words for ``one`` or ``many``, and names the first."""
     if bad.any():
         number = int(bad.argmax())
-        rows = found.row[found.ranking == number]
+        rows = entries.row[entries.ranking == number]
         row = rows.min() if len(rows) else number  # an empty list has a row, and no place
-        called = f", {plain(found.names[number])!r}," if len(found.frame) > len(bad) else ""
+        called = f", {plain(entries.names[number])!r}," if len(entries.frame) > len(bad) else ""
         raise DataError(
             f"{int(bad.sum()):,} of {counted(len(bad), 'ranking')} {one if bad.sum() == 1 else many} (the "
             f"first{called} is in row {row}; rows count from 0): {advice}"
         )
 
 
-def _reject_short(found: Found) -> None:
+def _reject_short(entries: Found) -> None:
     _reject(
-        np.bincount(found.ranking, minlength=len(found.names)) < 2, found, "holds fewer than two items",
+        np.bincount(entries.ranking, minlength=len(entries.names)) < 2, entries, "holds fewer than two items",
         "hold fewer than two items", "one item alone says nothing; drop those rankings",
     )  # fmt: skip
 
 
-def sorted_places(found: Found, first: int | None = None) -> Places:
+def sorted_places(entries: Found, first: int | None = None) -> Places:
     """The places of all rankings, the best item of each first; those below the ``first`` places are the rest.
 
     Raises:
         DataError: a ranking holds an item twice, or too many items tie for a mean over their orders.
     """
-    n = len(found.names)
-    pairs = pd.Series(found.ranking * len(found.items) + found.item)
-    twice = np.bincount(found.ranking, pairs.duplicated().to_numpy(), n) > 0
+    n = len(entries.names)
+    pairs = pd.Series(entries.ranking * len(entries.items) + entries.item)
+    twice = np.bincount(entries.ranking, pairs.duplicated().to_numpy(), n) > 0
     _reject(
-        twice, found, "holds an item twice", "hold an item twice", "an item has one place in a ranking; drop all others"
+        twice,
+        entries,
+        "holds an item twice",
+        "hold an item twice",
+        "an item has one place in a ranking; drop all others",
     )
-    below = np.zeros(len(found.rank), bool)
+    below = np.zeros(len(entries.rank), bool)
     if first is not None:
-        below = pd.Series(found.rank).groupby(found.ranking).rank(method="max").to_numpy() > first
-        kept = np.bincount(found.ranking, ~below, n)
+        below = pd.Series(entries.rank).groupby(entries.ranking).rank(method="max").to_numpy() > first
+        kept = np.bincount(entries.ranking, ~below, n)
         _reject(
-            kept == 0, found, f"has a tie across place {first:,}", f"have a tie across place {first:,}",
+            kept == 0, entries, f"has a tie across place {first:,}", f"have a tie across place {first:,}",
             "leave those rankings out, or say another number of first places",
         )  # fmt: skip
-    ranks = np.where(below, REST, found.rank)
-    order = np.lexsort([found.item, ranks, found.ranking])
-    ranking, rank = found.ranking[order], ranks[order]
+    ranks = np.where(below, REST, entries.rank)
+    order = np.lexsort([entries.item, ranks, entries.ranking])
+    ranking, rank = entries.ranking[order], ranks[order]
     start = np.concatenate([[0], np.cumsum(np.bincount(ranking, minlength=n))])
     step = np.diff(rank, prepend=0) != 0
     step[start[:-1]] = True
     number = np.cumsum(step) - 1
     tied = np.maximum.reduceat(np.where(rank == REST, 0, np.bincount(number)[number]), start[:-1])
     _reject(
-        tied > MOST_TIED, found, f"ties more than {MOST_TIED} items ({tied.max():,})",
+        tied > MOST_TIED, entries, f"ties more than {MOST_TIED} items ({tied.max():,})",
         f"tie more than {MOST_TIED} items (up to {tied.max():,})",
         f"a tie is the mean over its orders, which takes 2**{tied.max()} sums; break ties, or leave items out",
     )  # fmt: skip
     level = np.where(rank == REST, REST, number - number[start[:-1]][ranking])
-    return Places(start, found.item[order].astype(np.int32), level)
+    return Places(start, entries.item[order].astype(np.int32), level)
 
 
-def first_rows(found: Found) -> NDArray[np.intp]:
+def first_rows(entries: Found) -> NDArray[np.intp]:
     """(N,) the first row of each ranking in the table."""
-    first = np.full(len(found.names), len(found.frame))
-    np.minimum.at(first, found.ranking, found.row)
+    first = np.full(len(entries.names), len(entries.frame))
+    np.minimum.at(first, entries.ranking, entries.row)
     return first
 
 
-def varying_columns(found: Found) -> dict[str, str]:
+def varying_columns(entries: Found) -> dict[str, str]:
     """Columns that differ within a ranking, with the number of such rankings in words."""
-    frame, first, varying = found.frame, first_rows(found), {}
+    frame, first, varying = entries.frame, first_rows(entries), {}
     if len(frame) == len(first):
         return {}
-    for name in set(frame.columns[~frame.columns.duplicated(keep=False)]) - set(found.roles):
+    for name in set(frame.columns[~frame.columns.duplicated(keep=False)]) - set(entries.roles):
         try:
             codes = pd.factorize(frame[name])[0]
         except TypeError:  # lists and the like, which make no groups
             continue
-        differs = np.bincount(found.ranking, codes[found.row] != codes[first][found.ranking], len(first)) > 0
+        differs = np.bincount(entries.ranking, codes[entries.row] != codes[first][entries.ranking], len(first)) > 0
         if differs.any():
-            one = plain(found.names[int(differs.argmax())])
+            one = plain(entries.names[int(differs.argmax())])
             varying[name] = f"{counted(int(differs.sum()), 'ranking')} (the first is {one!r})"
     return varying

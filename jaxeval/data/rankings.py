@@ -121,11 +121,11 @@ class RankingRows(Battles):
         code, length = 3 * places.item.astype(np.int64) + kind, places.length
         cell_of_row, first, n_cells = np.empty(len(chosen), np.intp), [], 0
         for size in np.unique(length):
-            own = np.flatnonzero(length == size)
-            table = np.column_stack([code[places.start[own][:, None] + np.arange(size)], of_weight[own]])
+            of_size = np.flatnonzero(length == size)
+            table = np.column_stack([code[places.start[of_size][:, None] + np.arange(size)], of_weight[of_size]])
             _, one, cell = np.unique(table, axis=0, return_index=True, return_inverse=True)
-            first.append(own[one])
-            cell_of_row[own] = n_cells + cell.reshape(-1)
+            first.append(of_size[one])
+            cell_of_row[of_size] = n_cells + cell.reshape(-1)
             n_cells += len(one)
         one = np.concatenate(first)
         count = count_by(cell_of_row, None if self.count is None else self.count[chosen], n_cells)
@@ -210,12 +210,12 @@ class Rankings(Shown):
         if len(frame) == 0:
             raise NoRowsError("the table has no rows: nothing to rate")
         if has_places(frame, item, rank):
-            found = from_places(frame, ranking, item or "item", rank or "rank")
+            entries = from_places(frame, ranking, item or "item", rank or "rank")
         else:
-            found = from_lists(frame, ranking)
+            entries = from_lists(frame, ranking)
         if first is not None and first < 1:
             raise ValueError(f"first must be a number of places >= 1, got {first!r}")
-        rows = _rows(found, weight, count, cluster, first)
+        rows = _rows(entries, weight, count, cluster, first)
         named = () if item in (None, "item") else (item,)
         report = replace(rows.report, _said=competitor_word(competitor, *named))
         return cls(replace(rows, report=report))
@@ -251,11 +251,11 @@ class Rankings(Shown):
 
     def _levels(self, n: int) -> list[list[list[Any]]]:
         """The items on each level of the first ``n`` rankings."""
-        places, found = self.rows.places, []
+        places, levels = self.rows.places, []
         for start, end in zip(places.start[:-1][:n], places.start[1 : n + 1], strict=True):
             ends = np.flatnonzero(np.diff(places.level[start:end])) + 1
-            found.append([list(level) for level in np.split(self.items[places.item[start:end]], ends)])
-        return found
+            levels.append([list(level) for level in np.split(self.items[places.item[start:end]], ends)])
+        return levels
 
     def _shown(self) -> Answer:
         first = [" > ".join(" = ".join(map(str, level)) for level in levels) for levels in self._levels(ROWS_OF_DATA)]
@@ -311,17 +311,17 @@ def as_rankings(rankings: Any) -> Rankings:
     return rankings if isinstance(rankings, Rankings) else Rankings.from_pandas(rankings)
 
 
-def _rows(found: Found, weight: str | None, count: str | None, cluster: str | None, first: int | None) -> RankingRows:
+def _rows(entries: Found, weight: str | None, count: str | None, cluster: str | None, first: int | None) -> RankingRows:
     """The rankings of a table, with their weights, counts and further columns."""
-    frame, n = found.frame, len(found.names)
-    every = sorted_places(found, first)
-    varying = varying_columns(found)
+    frame, n = entries.frame, len(entries.names)
+    every = sorted_places(entries, first)
+    varying = varying_columns(entries)
     for name in (weight, count, cluster):
         if name is not None:
             require_column(frame, name)
         if name in varying:
             raise DataError(f"column {name!r} differs within {varying[name]}: give all places of a ranking one value")
-    of_rankings = frame.iloc[first_rows(found)].reset_index(drop=True)
+    of_rankings = frame.iloc[first_rows(entries)].reset_index(drop=True)
     weights = np.ones(n) if weight is None else numbers(of_rankings[weight], weight)
     bad = ~((weights == 0) | ((weights >= 1e-100) & (weights <= 1e100)))
     reject_values(weights, bad, str(weight), "weights must lie between 1e-100 and 1e100, or be 0")
@@ -333,7 +333,7 @@ def _rows(found: Found, weight: str | None, count: str | None, cluster: str | No
             f"no ranking is left of {counted(n, 'ranking')}: {n_zero:,} of weight 0, and the others have count 0"
         )
     places, weights, counts = every.of(kept), weights[kept], counts[kept]
-    present, (item,) = renumbered(len(found.items), places.item)
+    present, (item,) = renumbered(len(entries.items), places.item)
     same = (np.diff(places.level, prepend=-1) == 0) & (places.level < REST)
     same[places.start[:-1]] = False
     has_ties = np.bincount(places.ranking, same, len(kept)) > 0
@@ -346,17 +346,17 @@ def _rows(found: Found, weight: str | None, count: str | None, cluster: str | No
         both_bad="half",
         n_self_battles=0,
         n_zero_weight=n_zero,
-        models_left_out=tuple(found.items[~present]),
+        models_left_out=tuple(entries.items[~present]),
         n_places=int(counts @ places.length),
     )
     return RankingRows(
-        models=found.items[present].rename("model"),
+        models=entries.items[present].rename("model"),
         model_a=item[places.start[:-1]],
         model_b=item[places.start[1:] - 1],
         target=np.ones(len(kept)),
         weight=None if np.all(weights == 1) else weights,
         report=report,
-        columns=of_rankings.loc[:, ~of_rankings.columns.isin([*found.roles, *varying, weight, count])],
+        columns=of_rankings.loc[:, ~of_rankings.columns.isin([*entries.roles, *varying, weight, count])],
         kept=kept,
         cluster=cluster,
         count=None if np.all(counts == 1) else counts,

@@ -118,17 +118,17 @@ def read_battles(
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
     with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
         for file, head in zip(files, heads, strict=True):
-            found = needed.spelled(*head)
-            spelled |= found
+            renamed = needed.spelled(*head)
+            spelled |= renamed
             try:
-                own = _rows_of(file, with_voters, text, found, voters, advance)
+                batch = _rows_of(file, with_voters, text, renamed, voters, advance)
             except DataError:
                 if not voters:
                     raise
-                own = _rows_of(file, needed, text, found, (), advance)  # whom nobody asked for is no reason to stop
-            own_columns = needed.choose(own.columns)
+                batch = _rows_of(file, needed, text, renamed, (), advance)  # whom nobody asked for is no reason to stop
+            own_columns = needed.choose(batch.columns)
             if known is not _ANY and (known is not None or len(files) > 1):
-                content = own.content(own_columns)
+                content = batch.content(own_columns)
                 if (other := contents.get(content.key)) is not None:
                     sentences.append(reject_same(content, file.name, other, _TELL_APART))
                 elif known and content.key in known:
@@ -144,15 +144,15 @@ def read_battles(
                         "a result column that all of them have"
                     )
             starts.append((str(file.name), rows.n_rows))
-            rows.add_all(own, [*own_columns, *voters], file.name)
+            rows.add_all(batch, [*own_columns, *voters], file.name)
     merged = rows.result()
     one = len(files) == 1 and len(merged.times) == rows.n_rows
     origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
     with naming(label):
         battles = Battles.from_pandas(frame_of(merged.table, nested=True), rows=origin, keep=keep, **columns)
-    told = dict.fromkeys(sentence for file in files for sentence in told_of(file))
-    told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as, *sentences])
-    battles = replace(battles, report=replace(battles.report, read_as=tuple(told)))
+    messages = dict.fromkeys(sentence for file in files for sentence in told_of(file))
+    messages |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as, *sentences])
+    battles = replace(battles, report=replace(battles.report, read_as=tuple(messages)))
     battles = battles if known is None else replace(battles, files=contents)
     if one and isinstance(
         path, str | Path
@@ -180,17 +180,17 @@ def _further(path: FileName, battles: Battles, columns: BattlesArguments, name: 
 
 def needed_for(columns: BattlesArguments, keep: Sequence[str]) -> tuple[NeededColumns, tuple[str, ...]]:
     """The columns that are needed to read a table of battles, and those of them that hold names or labels."""
-    asked = BattleReading(**columns)
-    roles = [*asked.sides, *asked.named, *asked.further, *keep]
-    known = {folded(name) for name in (*roles, *(_RESULTS if asked.searched else ()))}
-    of_condition = [name for name in columns_of(asked.where) if folded(name) not in known] if asked.where else []
+    reading = BattleReading(**columns)
+    roles = [*reading.sides, *reading.named, *reading.further, *keep]
+    known = {folded(name) for name in (*roles, *(_RESULTS if reading.searched else ()))}
+    of_condition = [name for name in columns_of(reading.where) if folded(name) not in known] if reading.where else []
     needed = NeededColumns(
         named=tuple(dict.fromkeys([*roles, *of_condition])),
-        results=_RESULTS if asked.searched else (),
-        counted=asked.count is not None,
-        beside=("winner",) if asked.target not in (None, "winner") else (),
+        results=_RESULTS if reading.searched else (),
+        counted=reading.count is not None,
+        beside=("winner",) if reading.target not in (None, "winner") else (),
     )
-    return needed, (*asked.sides, asked.winner or "winner")
+    return needed, (*reading.sides, reading.winner or "winner")
 
 
 def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) -> None:
@@ -213,19 +213,19 @@ def _published(
     columns: BattlesArguments,
 ) -> Battles:
     """Battles of files in a published format."""
-    asked = BattleReading(**columns)
-    further = [*keep, *asked.further, *(columns_of(asked.where) if asked.where else ())]
+    reading = BattleReading(**columns)
+    further = [*keep, *reading.further, *(columns_of(reading.where) if reading.where else ())]
     source = Source(label if len(files) > 1 else files[0], tuple(files), baseline=baseline, keep=further)
     with naming(label):
         battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
-    told = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
-    return replace(battles, report=replace(battles.report, read_as=(told, *battles.report.read_as)))
+    message = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
+    return replace(battles, report=replace(battles.report, read_as=(message, *battles.report.read_as)))
 
 
 def _voters(needed: NeededColumns, names: Sequence[Sequence[str]]) -> list[str]:
     """The column that says who voted, if all files have one: it is read to say how unequally people vote."""
-    found = [name for name in voter_columns(names[0]) if all(list(own).count(name) == 1 for own in names)]
-    return [] if {*found} & {*needed.named} else found[:1]
+    columns = [name for name in voter_columns(names[0]) if all(list(of_file).count(name) == 1 for of_file in names)]
+    return [] if {*columns} & {*needed.named} else columns[:1]
 
 
 def _rows_of(
@@ -241,12 +241,12 @@ def _rows_of(
     needed, text = needed.renamed(spelled), [of_file.get(name, name) for name in text]
 
     def read(widened: dict[str, Any]) -> EqualRows:
-        rows, told = EqualRows(voters), [0, 0]
+        rows, done = EqualRows(voters), [0, 0]
 
         def advance_bytes(n: int) -> None:
-            told[0] += n
-            advance(told[0] // _MEGABYTE - told[1])
-            told[1] = told[0] // _MEGABYTE
+            done[0] += n
+            advance(done[0] // _MEGABYTE - done[1])
+            done[1] = done[0] // _MEGABYTE
 
         for piece in pieces(file, needed, text, widened, advance_bytes):
             names = [spelled.get(name, name) for name in piece.column_names]

@@ -243,11 +243,11 @@ def remote_files(name: str) -> list[str]:
     if not any(sign in (urlsplit(name).path if is_web(name) else path) for sign in "*["):
         return [name]
     with reaching(name, system, path):
-        found = sorted(system.glob(path))
-    if not found:
+        files = sorted(system.glob(path))
+    if not files:
         raise FileNotFoundError(f"no file matches {shown(name)}")
     protocol = name.split("://", 1)[0]
-    return [file if "://" in file else f"{protocol}://{file.lstrip('/')}" for file in found]
+    return [file if "://" in file else f"{protocol}://{file.lstrip('/')}" for file in files]
 
 
 def _found(name: str) -> _Remote:
@@ -296,9 +296,10 @@ def _opened(name: str) -> tuple[Any, str]:
         # A new instance, as cached ones keep old lists of files.
         system = fsspec.filesystem(protocol, skip_instance_cache=True, **options)
     except (ImportError, ValueError) as error:
-        own = "" if protocol in ("hf", "http", "https") else f", and the package that fsspec asks for ({error})"
+        package = "" if protocol in ("hf", "http", "https") else f", and the package that fsspec asks for ({error})"
         raise ImportError(
-            f"files at {protocol}:// need the extra jaxeval[remote]: pip install 'fsspec[http]' huggingface_hub{own}"
+            f"files at {protocol}:// need the extra jaxeval[remote]: pip install 'fsspec[http]' "
+            f"huggingface_hub{package}"
         ) from error
     return system, system._strip_protocol(name)
 
@@ -395,10 +396,10 @@ def _source(remote: _Remote, **options: Any) -> Any:
 
 def _read(source: Any, start: int, end: int) -> bytes:
     source.seek(start)
-    found: bytes = source.read(end - start)
-    if len(found) != end - start:
+    content: bytes = source.read(end - start)
+    if len(content) != end - start:
         raise EOFError
-    return found
+    return content
 
 
 def _parts(copy: Path, columns: Sequence[str], size: int) -> list[tuple[int, int]]:
@@ -406,7 +407,7 @@ def _parts(copy: Path, columns: Sequence[str], size: int) -> list[tuple[int, int
     import pyarrow.parquet as pq
 
     about = pq.read_metadata(copy)
-    found = []
+    ranges = []
     for group in range(about.num_row_groups):
         for k in range(about.num_columns):
             chunk = about.row_group(group).column(k)
@@ -416,9 +417,9 @@ def _parts(copy: Path, columns: Sequence[str], size: int) -> list[tuple[int, int
                 if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
                     start = chunk.dictionary_page_offset
                 end = start + chunk.total_compressed_size + _PADDING
-                found.append((min(max(start, 0), size), min(max(end, 0), size)))
+                ranges.append((min(max(start, 0), size), min(max(end, 0), size)))
     parts: list[tuple[int, int]] = []
-    for start, end in sorted(found):
+    for start, end in sorted(ranges):
         if parts and start <= parts[-1][1] + _GAP_BYTES:
             parts[-1] = parts[-1][0], max(end, parts[-1][1])
         else:

@@ -67,9 +67,9 @@ class Report(Shown):
 
     def __str__(self) -> str:
         lines = [self._first_line()]
-        for own in fields(self):
-            value, sentence = getattr(self, own.name), own.metadata
-            if own.name == "read_as":
+        for entry in fields(self):
+            value, sentence = getattr(self, entry.name), entry.metadata
+            if entry.name == "read_as":
                 lines += value
             elif sentence and value:
                 number = counted(value, sentence["noun"], sentence["plural"]) if sentence["noun"] else ""

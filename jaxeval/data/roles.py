@@ -113,10 +113,10 @@ def usual_column(frame: pd.DataFrame, named: str | None, usual: str | Sequence[s
         DataError: the column is not there, or is there twice.
     """
     names = usual_names(usual) if isinstance(usual, str) else usual
-    found = named or next(iter(columns_of(frame, names)), None)
-    if found is not None:
-        require_column(frame, found)
-    return found
+    column = named or next(iter(columns_of(frame, names)), None)
+    if column is not None:
+        require_column(frame, column)
+    return column
 
 
 def columns_of(frame: pd.DataFrame, names: Sequence[str]) -> list[Any]:
@@ -141,8 +141,8 @@ def guessed_column(frame: pd.DataFrame, role: str) -> str | None:
 def voter_columns(names: Sequence[Any]) -> list[Any]:
     """The columns that may say who voted, those with the usual names first; none that is there twice."""
     usual = [folded(name) for name in (*ROLES["rater"].names, *ROLES["rater"].also)]
-    found = [name for name in names if folded(name) in usual and list(names).count(name) == 1]
-    return sorted(found, key=lambda name: usual.index(folded(name)))
+    columns = [name for name in names if folded(name) in usual and list(names).count(name) == 1]
+    return sorted(columns, key=lambda name: usual.index(folded(name)))
 
 
 def is_plain(column: pd.Series) -> bool:

@@ -60,7 +60,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         rows.add_merged(merged, n_rows, f"batch {k}")
     merged = rows.result(always=True)
     reports = [batch.report for batch in batches]
-    said = [report.label_families for report in reports if report.label_families]
+    families = [report.label_families for report in reports if report.label_families]
     sums: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in _SUMS}
     report = DataReport(
         n_models=0,
@@ -69,7 +69,9 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         target=next((report.target for report in reports if report.target is not None), None),
         read_as=tuple(dict.fromkeys(sentence for report in reports for sentence in report.read_as)),
         n_effective=next((report.n_effective for report in reports if report.n_effective is not None), None),
-        label_families=tuple(family for family in said[0] if all(family in own for own in said)) if said else (),
+        label_families=tuple(family for family in families[0] if all(family in of_report for of_report in families))
+        if families
+        else (),
         _said=said_noun(report._said for report in reports),
         **sums,
     )
@@ -131,8 +133,8 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
         saved: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in content["report"].items()}
-        said = Noun.of(content["competitor"]) if "competitor" in content else None
-        report, files = DataReport(**saved, _said=said), dict(content["files"])
+        noun = Noun.of(content["competitor"]) if "competitor" in content else None
+        report, files = DataReport(**saved, _said=noun), dict(content["files"])
         return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files,
                            names=dict(content.get("names", {})), id=content.get("id"))  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
@@ -173,7 +175,7 @@ def files_to_add(paths: Sequence[FileName], before: Mapping[str, str]) -> FilesT
     Raises:
         DataError: a file is named twice, or holds saved battles itself.
     """
-    found = FilesToAdd([], {}, {})
+    files = FilesToAdd([], {}, {})
     for path in names_of(paths):
         file = whole_local_file(path)
         if is_saved(file):
@@ -183,14 +185,14 @@ def files_to_add(paths: Sequence[FileName], before: Mapping[str, str]) -> FilesT
             )
         digest = digest_of(file)
         if digest in before:
-            found.known[file.name] = before[digest]
-        elif digest in found.added:
-            other = found.added[digest]
+            files.known[file.name] = before[digest]
+        elif digest in files.added:
+            other = files.added[digest]
             raise DataError(f"{file.name} is the same as {other}: its battles would count twice. Leave it out")
         else:
-            found.paths.append(path)
-            found.added[digest] = file.name
-    return found
+            files.paths.append(path)
+            files.added[digest] = file.name
+    return files
 
 
 def column_roles(names: Sequence[Any], weighted: bool) -> dict[str, str]:

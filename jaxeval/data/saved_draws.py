@@ -80,11 +80,11 @@ def _tabled(draws: Draws) -> dict[str, Any]:
     return {f"closed_{name}": x for name, x in zip(_CLOSED_FORM, (rows, *draws.closed_form(rows, _LEVEL)), strict=True)}
 
 
-def _check_draws(given: object) -> None:
-    if isinstance(given, Draws):
+def _check_draws(draws: object) -> None:
+    if isinstance(draws, Draws):
         return
-    kind = type(given).__name__
-    has_joint = isinstance(getattr(given, "joint", None), Draws)
+    kind = type(draws).__name__
+    has_joint = isinstance(getattr(draws, "joint", None), Draws)
     advice = f"give the {kind}'s joint draws, as in save_draws(board.joint, path)" if has_joint else "give Draws"
     raise TypeError(f"save_draws takes Draws, got {kind}: {advice}")
 

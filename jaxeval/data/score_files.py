@@ -80,12 +80,12 @@ def read_judged_scores(
             scores do not have.
     """
     further = [human, *([judge] if judge else []), *keep]
-    asked = ScoreColumns(keep=list(dict.fromkeys(further)), **columns)
-    if asked.wide:
+    score_columns = ScoreColumns(keep=list(dict.fromkeys(further)), **columns)
+    if score_columns.wide:
         raise DataError(
             "a wide table has no place for labels of single answers: give one row per model and item, without --wide"
         )
-    frame, label, _ = score_table(path, asked)
+    frame, label, _ = score_table(path, score_columns)
     with naming(label):
         require_column(frame, *further)
         if only_judge is not None:
@@ -145,10 +145,10 @@ def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:
 
 def _reject_groups(frame: pd.DataFrame) -> None:
     """Raise DataError if scores have benchmarks or weights, which judged scores do not take."""
-    given = [role for role in ("benchmark", "weight") if role in frame and len(frame[role].unique()) > 1]
-    if given:
+    columns = [role for role in ("benchmark", "weight") if role in frame and len(frame[role].unique()) > 1]
+    if columns:
         raise DataError(
-            f"the table has a {' and a '.join(given)} column, but scores that human labels correct take none: all "
+            f"the table has a {' and a '.join(columns)} column, but scores that human labels correct take none: all "
             "items count alike. Drop the column, or rate its groups separately (--by)"
         )
 
@@ -255,9 +255,9 @@ def read_two_models(
     Raises:
         DataError: one of them holds several models, or cannot be read.
     """
-    asked, sides = ScoreColumns(**columns, keep=random), []
+    score_columns, sides = ScoreColumns(**columns, keep=random), []
     for path in (a, b):
-        frame, label, notes = score_table(path, asked)
+        frame, label, notes = score_table(path, score_columns)
         models = list(dict.fromkeys(frame["model"]))
         if len(models) > 1:
             raise DataError(
@@ -274,19 +274,21 @@ def read_two_models(
     )
     runs = [(run, name) for (frame, *_), name in zip(sides, names, strict=True) for run in frame.attrs["runs"]]
     table.attrs["runs"] = [run._replace(model=name) for run, name in runs]
-    notes = [note for _, _, own, _ in sides for note in own]
+    notes = [note for _, _, of_model, _ in sides for note in of_model]
     label = f"{sides[0][1]} and {sides[1][1]}"
     return _of_table(table, label, notes, (), random), names[0], names[1]
 
 
-def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tuple[pd.DataFrame, str, list[str]]:
+def score_table(
+    path: FileName | Sequence[FileName], score_columns: ScoreColumns
+) -> tuple[pd.DataFrame, str, list[str]]:
     """The long table of all files ("model", "item", "score", and other roles of `ScoreColumns`), a name, and notes."""
     files, notes = newest(names_of(path))
     tables, samples, results = [], [], []
     for name in files:
         try:
             with naming(name):
-                table = _table_of(whole_local_file(name), name, asked)
+                table = _table_of(whole_local_file(name), name, score_columns)
         except NoScoresError as error:
             if len(files) == 1:
                 raise
@@ -314,29 +316,29 @@ def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tup
 
 def stated_means(path: FileName | Sequence[FileName]) -> pd.DataFrame | None:
     """What files of lm-evaluation-harness's results state, see `stated_by_results`; None where there are none."""
-    found = []
+    means = []
     for name in newest(names_of(path))[0]:
         if base_name(name).startswith("results") and base_name(name).endswith(".json"):
             document = json_document(whole_local_file(name), _MOST_BYTES) or {}
             if isinstance(document.get("results"), Mapping) and "configs" in document:
-                found.append(stated_by_results(name, document))
-    return pd.concat(found, ignore_index=True) if found else None
+                means.append(stated_by_results(name, document))
+    return pd.concat(means, ignore_index=True) if means else None
 
 
-def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
+def _table_of(path: Path, name: FileName, score_columns: ScoreColumns) -> pd.DataFrame:
     """The long table of a file: "model", "item", "score", and its other columns."""
     document = read_archive(path) if path.is_file() and archived(path) else json_document(path, _MOST_BYTES)
     names = head_names(path) if document is None else list(document)
     form = format_of_names(names, "answer", is_document=document is not None)
     if form is not None:
-        said = {option: getattr(asked, option) for option in ("score", "output_filter")}
-        keep = [*asked.keep, *asked.of_condition]
-        return asked.chosen(form.read(Source(name, (path,), names, document or {}, keep=keep, **said)))
+        options = {option: getattr(score_columns, option) for option in ("score", "output_filter")}
+        keep = [*score_columns.keep, *score_columns.of_condition]
+        return score_columns.chosen(form.read(Source(name, (path,), names, document or {}, keep=keep, **options)))
     if document is None:
-        table = _plain_table(path, name, names, asked)
+        table = _plain_table(path, name, names, score_columns)
         table.attrs["notes"] = [*table.attrs.get("notes", ()), *told_of(path)]
         return table
-    if {"item", "score"} <= document.keys() or {asked.item, asked.score} <= document.keys():
+    if {"item", "score"} <= document.keys() or {score_columns.item, score_columns.score} <= document.keys():
         return with_model(pd.DataFrame([document]), name)
     known = named([f"{form.name} ({', '.join(form.marks)})" for form in formats().values()
                    if form.shape == "answer" and form.is_document], 20)  # fmt: skip
@@ -346,31 +348,35 @@ def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
     )
 
 
-def _plain_table(path: Path, name: FileName, names: Sequence[str], asked: ScoreColumns) -> pd.DataFrame:
-    if asked.wide:
-        return _wide_table(path, asked)
-    roles = {"model": asked.model, "item": asked.item, "score": asked.score}
-    wanted = {role: own or role for role, own in roles.items()}
-    lone = asked.model is None and "model" not in names
-    named_columns = [own for role, own in wanted.items() if not (lone and role == "model")]
-    further = [own for own in (getattr(asked, role) for role in _USUAL) if own is not None]
-    usual = [role for role in _USUAL if getattr(asked, role) is None]
-    every = dict.fromkeys((*named_columns, *further, *asked.keep, *asked.of_condition))
+def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns: ScoreColumns) -> pd.DataFrame:
+    if score_columns.wide:
+        return _wide_table(path, score_columns)
+    roles = {"model": score_columns.model, "item": score_columns.item, "score": score_columns.score}
+    wanted = {role: column or role for role, column in roles.items()}
+    lone = score_columns.model is None and "model" not in names
+    named_columns = [column for role, column in wanted.items() if not (lone and role == "model")]
+    further = [column for column in (getattr(score_columns, role) for role in _USUAL) if column is not None]
+    usual = [role for role in _USUAL if getattr(score_columns, role) is None]
+    every = dict.fromkeys((*named_columns, *further, *score_columns.keep, *score_columns.of_condition))
     needed = NeededColumns(named=tuple(every), results=(), beside=tuple(usual))
-    frame = asked.chosen(whole_table(path, needed, nested=True))
-    renamed = {own: role for role, own in wanted.items()}
-    renamed |= {own: role for role in _USUAL if (own := getattr(asked, role)) is not None}
-    frame = frame.rename(columns={own: role for own, role in renamed.items() if own not in asked.keep})
-    for own, role in renamed.items():  # a column with a role may also be one of ``keep``
-        if own in asked.keep and own in frame:
-            frame[role] = frame[own]
+    frame = score_columns.chosen(whole_table(path, needed, nested=True))
+    renamed = {column: role for role, column in wanted.items()}
+    renamed |= {column: role for role in _USUAL if (column := getattr(score_columns, role)) is not None}
+    frame = frame.rename(columns={column: role for column, role in renamed.items() if column not in score_columns.keep})
+    for column, role in renamed.items():  # a column with a role may also be one of ``keep``
+        if column in score_columns.keep and column in frame:
+            frame[role] = frame[column]
     return with_model(frame, name) if lone else frame
 
 
-def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
-    frame = asked.chosen(whole_table(path, ALL_COLUMNS, nested=True))
-    item = "item" if asked.item is None and "item" in frame else asked.item
-    about = [x for x in (item, asked.cluster, asked.benchmark, asked.weight, *asked.keep) if x is not None]
+def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
+    frame = score_columns.chosen(whole_table(path, ALL_COLUMNS, nested=True))
+    item = "item" if score_columns.item is None and "item" in frame else score_columns.item
+    about = [
+        x
+        for x in (item, score_columns.cluster, score_columns.benchmark, score_columns.weight, *score_columns.keep)
+        if x is not None
+    ]
     about += [x for x in ("cluster", "benchmark", "weight") if x in frame and x not in about]
     require_column(frame, *about)
     frame = pd.concat([frame[x] if x in about else numeric_but_for_gaps(frame[x]) for x in frame], axis=1)
@@ -385,7 +391,7 @@ def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
     if item is None:
         frame, about, item = frame.assign(item=np.arange(len(frame))), ["item", *about], "item"
     long = frame.melt(about, models, var_name="model", value_name="score")
-    roles = {own: role for role in ("item", *_USUAL) if (own := getattr(asked, role)) is not None}
+    roles = {column: role for role in ("item", *_USUAL) if (column := getattr(score_columns, role)) is not None}
     return long.rename(columns=roles)
 
 

@@ -41,21 +41,21 @@ def votes_once(battles: Battles, column: str, before: Battles | None = None) -> 
     battles = _single(battles, column, ids)
     again = pd.Series(ids).duplicated().to_numpy()
     known = np.zeros(len(ids), bool) if before is None else pd.Index(before.column(column)).get_indexer(ids) >= 0
-    told = []
+    notes = []
     if n := battles.report.n_repeated + int((again & ~known).sum()):
-        told.append(f"{counted(n, 'vote is', 'votes are')} left out, as other rows have the same {column}")
+        notes.append(f"{counted(n, 'vote is', 'votes are')} left out, as other rows have the same {column}")
     if before is not None and known.any():
         n, differ = int(known.sum()), _n_differ(battles, ids, known, before, column)
         changed = f"; {differ:,} of them differ from the vote of that id, which stays" if differ else ""
-        told.append(f"{counted(n, 'vote is', 'votes are')} there already, by {column}{changed}")
+        notes.append(f"{counted(n, 'vote is', 'votes are')} there already, by {column}{changed}")
     new = ~again & ~known
     if new.all():
-        return battles, told
+        return battles, notes
     if not new.any():
-        return None, told
+        return None, notes
     n_repeated, n_excluded = battles.report.n_repeated + int((~new).sum()), battles.report.n_excluded
-    found = battles.filter(new)
-    return replace(found, report=replace(found.report, n_repeated=n_repeated, n_excluded=n_excluded)), told
+    kept = battles.filter(new)
+    return replace(kept, report=replace(kept.report, n_repeated=n_repeated, n_excluded=n_excluded)), notes
 
 
 def _ids(battles: Battles, column: str) -> NDArray[np.object_]:
@@ -95,10 +95,10 @@ def _n_differ(
     """Votes that are known, and were between other models or had another result then."""
     there = pd.Index(before.column(column)).get_indexer(ids[known])
 
-    def votes(own: Battles, rows: NDArray[np.intp]) -> pd.DataFrame:
-        first, second = (own.models[side[rows]].astype(str) for side in (own.model_a, own.model_b))
+    def votes(battles: Battles, rows: NDArray[np.intp]) -> pd.DataFrame:
+        first, second = (battles.models[side[rows]].astype(str) for side in (battles.model_a, battles.model_b))
         swap = np.asarray(first > second)
-        target = own.target[rows]
+        target = battles.target[rows]
         return pd.DataFrame({
             "first": np.where(swap, second, first),
             "second": np.where(swap, first, second),
@@ -181,11 +181,11 @@ def shared_votes(a: Battles, b: Battles, sharing: Sharing | None = None, id: Seq
         rows = [np.repeat(np.arange(x.n_rows), 1 if x.count is None else x.count) for x in (a, b)]
         codes = _codes([*columns, *_results(a, b)], names)
         keys = [_joint(code[row], _before(code[row])) for code, row in zip(codes, rows, strict=True)]
-        found = _alike((keys[0], keys[1]), f"equal rows, in {named([*names, 'models', 'result'], 6)}")
-        return found._replace(a=rows[0][found.a], b=rows[1][found.b])
+        shared = _alike((keys[0], keys[1]), f"equal rows, in {named([*names, 'models', 'result'], 6)}")
+        return shared._replace(a=rows[0][shared.a], b=rows[1][shared.b])
     if sharing is None and a.columns is b.columns:
-        found = _alike((_place(a), _place(b)), "the one table that both are parts of")
-        return _checked(a, b, found if a.count is None else found._replace(times=a.count[found.a]))
+        shared = _alike((_place(a), _place(b)), "the one table that both are parts of")
+        return _checked(a, b, shared if a.count is None else shared._replace(times=a.count[shared.a]))
     return NO_VOTES
 
 
@@ -272,7 +272,9 @@ def _common(a: Battles, b: Battles, may_fail: bool = False) -> tuple[list[str], 
 def _results(a: Battles, b: Battles) -> list[Pair]:
     """Models, results and weights of both."""
     ones = [np.ones(x.n_rows) if x.weight is None else x.weight for x in (a, b)]
-    columns = [[x.models[x.model_a], x.models[x.model_b], x.target, own] for x, own in zip((a, b), ones, strict=True)]
+    columns = [
+        [x.models[x.model_a], x.models[x.model_b], x.target, weight] for x, weight in zip((a, b), ones, strict=True)
+    ]
     return [(pd.Series(one), pd.Series(other)) for one, other in zip(*columns, strict=True)]
 
 
@@ -310,19 +312,19 @@ def _alike(keys: tuple[Int, Int], known: str) -> SharedVotes:
     return SharedVotes(a, b, np.ones(len(a), np.int64), known)
 
 
-def _checked(a: Battles, b: Battles, found: SharedVotes) -> SharedVotes:
+def _checked(a: Battles, b: Battles, shared: SharedVotes) -> SharedVotes:
     """The votes themselves, or an error if some of them are between other models on the other board."""
     sides = [np.stack([x.models[x.model_a[rows]], x.models[x.model_b[rows]]])
-             for x, rows in ((a, found.a), (b, found.b))]  # fmt: skip
+             for x, rows in ((a, shared.a), (b, shared.b))]  # fmt: skip
     one, other = sides
     differ = ~(((one == other) | (one == other[::-1])).all(0))
     if differ.any():
         k = int(differ.argmax())
         pairs = [f"{x[0, k]!s} and {x[1, k]!s}" for x in sides]
         raise DataError(
-            f"{found.known}: {differ.sum():,} of {counted(found.n_battles, 'shared vote')} "
-            f"{'is' if differ.sum() == 1 else 'are'} between other models on board b (first in row {int(found.a[k])} "
-            f"of a, between {pairs[0]}, and in row {int(found.b[k])} of b, between {pairs[1]}; rows count from 0): "
+            f"{shared.known}: {differ.sum():,} of {counted(shared.n_battles, 'shared vote')} "
+            f"{'is' if differ.sum() == 1 else 'are'} between other models on board b (first in row {int(shared.a[k])} "
+            f"of a, between {pairs[0]}, and in row {int(shared.b[k])} of b, between {pairs[1]}; rows count from 0): "
             "name other columns, or rename the models first"
         )
-    return found
+    return shared

@@ -180,20 +180,20 @@ def head_columns(name: FileName) -> tuple[list[str], list[str]]:
             begun = lines_of_json(lambda n: file.read() if n < 0 else file.read(n)).lstrip()
             while b"\n" not in begun and len(begun) < MOST_BYTES and (more := file.read(MOST_BYTES)):
                 begun += more
-            found = json.loads(begun.split(b"\n", 1)[0])
-            return list(found.keys()), fields_of_rows([found])
+            row = json.loads(begun.split(b"\n", 1)[0])
+            return list(row.keys()), fields_of_rows([row])
     return [], []
 
 
 @contextmanager
-def undamaged(found: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iterator[None]:
+def undamaged(problem: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iterator[None]:
     """Turn the errors of Arrow about damaged Parquet into one that says what to do."""
     try:
         yield
     except (DataError, FileNotFoundError):
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
-        raise DataError(f"{found}: {error}{advice}") from error
+        raise DataError(f"{problem}: {error}{advice}") from error
 
 
 @contextmanager
@@ -295,10 +295,14 @@ def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
     frame = frame.iloc[:, columns].dropna(how="all")
     frame = pd.concat([frame[c] if c in text else numeric_but_for_gaps(frame[c]) for c in frame], axis=1)
     # pandas adds a number to a name that is there twice.
-    found = [str(own if pd.isna(name) else name) for own, name in zip(frame, sheet.iloc[top, columns], strict=True)]
-    chosen = range(len(found)) if needed.every else [found.index(name) for name in needed.choose(found)]
+    columns_read = [
+        str(header if pd.isna(name) else name) for header, name in zip(frame, sheet.iloc[top, columns], strict=True)
+    ]
+    chosen = (
+        range(len(columns_read)) if needed.every else [columns_read.index(name) for name in needed.choose(columns_read)]
+    )
     table = pa.Table.from_pandas(frame.iloc[:, list(chosen)].infer_objects(), preserve_index=False)
-    return table.rename_columns([found[k] for k in chosen])
+    return table.rename_columns([columns_read[k] for k in chosen])
 
 
 def _preflib(path: Path, form: FileFormat, needed: NeededColumns) -> pa.Table:
@@ -363,11 +367,11 @@ def _csv(
         name = names[int(column[1])] if column else None
         if name is None or name in strings or "UTF8" in str(error):
             raise
-        found = widened.get(name, None if schema is None else schema.field(name).type)
+        its_type = widened.get(name, None if schema is None else schema.field(name).type)
         ladder = _ladder()
-        if found is None or found not in ladder[:-1]:
+        if its_type is None or its_type not in ladder[:-1]:
             raise
-        widened[name] = ladder[ladder.index(found) + 1]
+        widened[name] = ladder[ladder.index(its_type) + 1]
         raise WiderType from error
 
 
@@ -391,8 +395,8 @@ def _lines(file: pa.NativeFile, form: FileFormat) -> Iterator[str]:
 
 def _ends_early(error: Exception) -> bool:
     """Whether Arrow met a row with fewer values than the header."""
-    found = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
-    return found is not None and int(found[2]) < int(found[1])
+    match = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
+    return match is not None and int(match[2]) < int(match[1])
 
 
 def _padded(path: Path, form: FileFormat, n_columns: int, error: Exception) -> Path:
@@ -421,8 +425,8 @@ _ENDED_EARLY: dict[Path, int] = {}
 def told_of(path: Path) -> list[str]:
     """What was unusual about a file that has been read, in sentences."""
     n = _ENDED_EARLY.get(path, 0)
-    said = f"{counted(n, 'row ends', 'rows end')} early: the last values are missing there"
-    return [*format_of(path).told, *([said] if n else [])]
+    note = f"{counted(n, 'row ends', 'rows end')} early: the last values are missing there"
+    return [*format_of(path).told, *([note] if n else [])]
 
 
 def _ladder() -> list[Any]:
@@ -433,13 +437,13 @@ def _ladder() -> list[Any]:
 
 def _inexact(table: pa.Table) -> list[str]:
     """Columns with doubles that may stand for several whole numbers: IDs of people, for instance."""
-    found = []
+    names = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if column.type == pa.float64():
             size = np.abs(column.to_numpy())
             if ((size >= _INEXACT) & (size < np.inf)).any():
-                found.append(name)
-    return found
+                names.append(name)
+    return names
 
 
 def _json(

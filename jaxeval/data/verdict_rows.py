@@ -145,7 +145,10 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
         n_both_bad=human.report.n_both_bad + unlabelled.report.n_both_bad,
         n_self_battles=human.report.n_self_battles + unlabelled.report.n_self_battles,
         n_missing=human.report.n_missing + unlabelled.report.n_missing,
-        read_as=(*human.report.read_as, *(f"the judge's verdicts: {told}" for told in unlabelled.report.read_as)),
+        read_as=(
+            *human.report.read_as,
+            *(f"the judge's verdicts: {sentence}" for sentence in unlabelled.report.read_as),
+        ),
         models_left_out=tuple(m for m in human.report.models_left_out if m not in models),
     )
     return VerdictRows(
@@ -290,23 +293,23 @@ def join_verdicts(
     _check_names(human, judged)
     human, judged = _found_by_item(human), _found_by_item(judged)
     keys = [_keys(battles, item) for battles in (human, judged)]
-    found = pd.MultiIndex.from_frame(keys[1])
+    index = pd.MultiIndex.from_frame(keys[1])
     wanted = pd.MultiIndex.from_frame(keys[0])
-    labelled = found.isin(wanted)
-    repeated = (found.duplicated() | (_count(judged) > 1)) & labelled
+    labelled = index.isin(wanted)
+    repeated = (index.duplicated() | (_count(judged) > 1)) & labelled
     if repeated.any():
         raise DataError(
-            f"the judge has several verdicts on {counted(int(found[repeated].nunique()), 'battle')} of people (the "
+            f"the judge has several verdicts on {counted(int(index[repeated].nunique()), 'battle')} of people (the "
             f"first is {_told(keys[1].iloc[int(repeated.argmax())], item)}): keep one of them, or bring both orders "
             "into one battle (read_judge_outputs)"
         )
-    at = found[~found.duplicated()].get_indexer(wanted)
-    place = np.flatnonzero(~found.duplicated())[at]
+    at = index[~index.duplicated()].get_indexer(wanted)
+    place = np.flatnonzero(~index.duplicated())[at]
     lost = at < 0
     if lost.all():
         raise DataError(
             f"no battle was judged by both: none of the {counted(len(wanted), 'battle')} of people has the {item} and "
-            f"the models of one of the judge's {counted(len(found), 'verdict')} (the first battle is "
+            f"the models of one of the judge's {counted(len(index), 'verdict')} (the first battle is "
             f"{_told(keys[0].iloc[0], item)}): check that both tables use the same names"
         )
     if lost.any() and without_verdict == "error":
@@ -327,11 +330,11 @@ def join_verdicts(
 def _found_by_item(battles: Battles) -> Battles:
     """The same battles, with what was left out as words in their report: rows are joined by item, not by position."""
     report, n = battles.report, _left_out(battles.report)
-    told = f"{counted(n, 'row')} left out when they were read"
+    message = f"{counted(n, 'row')} left out when they were read"
     report = replace(
         report, n_missing=0, n_zero_weight=0, n_empty_rows=0,
         n_both_bad=0 if report.both_bad == "drop" else report.n_both_bad,
-        read_as=(*report.read_as, told) if n else report.read_as,
+        read_as=(*report.read_as, message) if n else report.read_as,
     )  # fmt: skip
     return replace(battles, report=report)
 
