@@ -170,8 +170,8 @@ class JudgeOutputs(Shown):
         renamed = renames([model_a, model_b], list(frame.columns))
         frame = frame.rename(columns=renamed)
         roles = {
-            name: usual_column(frame, given, name)
-            for name, given in (
+            name: usual_column(frame, column, name)
+            for name, column in (
                 ("output", output), ("item", item), ("judge", judge), ("run", run), ("shown_first", shown_first),
             )
         } | {"model_a": model_a, "model_b": model_b}  # fmt: skip
@@ -183,11 +183,13 @@ class JudgeOutputs(Shown):
         battles = _battles_table(table, rows)
         labelled, n_unused, n_disputed = None, 0, 0
         if human_labels is not None or human is not False:
-            given, more = _labels_given(frame, roles, human, human_labels, label_coding)
+            people_labels, more = _labels_given(frame, roles, human, human_labels, label_coding)
             messages += more
-            if given is not None:
+            if people_labels is not None:
                 beside = human_labels is None
-                labelled, battles["human"], n_unused, n_disputed = joined_labels(given, battles, people, beside=beside)
+                labelled, battles["human"], n_unused, n_disputed = joined_labels(
+                    people_labels, battles, people, beside=beside
+                )
         battles = _with_further(battles, frame, rows, [*roles.values(), usual_column(frame, human or None, "human")])
         report = OutputsReport(
             **_counts(table, battles, rows), n_rows=len(frame), n_unparsed=int(calls.unread.sum()), one_order=one_order,

@@ -147,10 +147,10 @@ class _LabelledTable(VerdictTable):
             unit, flipped = np.arange(n), np.zeros(n, bool)  # each row is a battle
         else:
             column = usual_column(frame, None, "judge")
-            judge, found = (
+            judge, judge_names = (
                 (np.zeros(n, np.intp), ["judge"]) if column is None else factorize_sorted(frame[column], column)
             )
-            names = list(found)
+            names = list(judge_names)
             if self.item is None and len(names) > 1:
                 raise DataError(
                     "verdicts of several judges need a column of items (item=, --item), which says which verdicts are "
@@ -163,10 +163,10 @@ class _LabelledTable(VerdictTable):
                 flipped = (np.bincount(unit, turned) > 0)[unit] & (self.first > self.second)
             cell = (unit * (judge.max() + 1) + judge) * 2 + flipped
             if shown_first is None and self.item is not None and usual_column(frame, None, "run") is None:
-                found, is_order = order_columns(frame, cell, [*self.sides, "verdict", self.item, column, *ORDERS])
-                self.told_apart = "" if is_order or not found else told_apart(found)
+                of_order, is_order = order_columns(frame, cell, [*self.sides, "verdict", self.item, column, *ORDERS])
+                self.told_apart = "" if is_order or not of_order else told_apart(of_order)
                 if is_order:
-                    shown_first = found[0]
+                    shown_first = of_order[0]
                     numbers = numbered_orders(frame[shown_first])
                     of_words = f" ({numbers})" if numbers else ""
                     self.notes.append(f"column {shown_first!r}: read as the side shown first{of_words}")

@@ -144,14 +144,14 @@ def _column_each(
             f"{counted(again.sum(), 'row repeats', 'rows repeat')} a rater's label of an item{first_place(again)}: "
             "name another column of items (item=, --item), or keep one of the labels"
         )
-    own = frame.assign(**{name: frame[name].astype(str)})
-    wide = own.pivot_table(label, keys, name, aggfunc="first")
+    long = frame.assign(**{name: frame[name].astype(str)})
+    wide = long.pivot_table(label, keys, name, aggfunc="first")
     wide.columns.name = None
     raters = list(map(str, wide.columns))
     if judges is None:
-        judges = [own for own in raters if any(word in own.casefold() for word in _JUDGES)]
-    people = [own for own in raters if own not in judges]
-    absent = [own for own in judges if own not in raters]
+        judges = [rater for rater in raters if any(word in rater.casefold() for word in _JUDGES)]
+    people = [rater for rater in raters if rater not in judges]
+    absent = [rater for rater in judges if rater not in raters]
     if absent or not judges or not people:
         what = f"{absent[0]!r} is none of them" if absent else f"{'all are' if judges else 'none is'} called a judge"
         raise DataError(

@@ -441,13 +441,13 @@ def _told(remote: _Remote, most: int | None, progress: bool | None) -> Iterator[
         of = f" of {_megabytes(remote.size)}" if remote.size not in (None, most) else ""
         what = "an unknown number of MB" if most is None else f"{_megabytes(most)}{of}"
         announce(f"fetching {what} from {shown(remote.name)}", progress)
-    told = 0
+    n_shown = 0
     with progress_bar(-(-(most or 0) // _MEGABYTE), "fetching MB", progress, compiles=False) as advance:
 
         def advance_to(done: int) -> None:
-            nonlocal told
-            advance(done // _MEGABYTE - told)
-            told = done // _MEGABYTE
+            nonlocal n_shown
+            advance(done // _MEGABYTE - n_shown)
+            n_shown = done // _MEGABYTE
 
         yield advance_to
 
