@@ -129,14 +129,17 @@ def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None, level: fl
     """Return the share with its Wilson interval (DOI 10.1080/01621459.1927.10502953).
 
     With ``clusters`` (N,), the interval takes as many battles as would give the share the variance that it has over the
-    clusters, if they were independent; fewer for few clusters, by Student's t.
+    clusters, if they were independent; fewer for few clusters, by Student's t. Where hits and misses cancel in every
+    cluster, one more is counted whose members are all alike.
     """
     n = len(hits)
     if n == 0:
         return {"share": np.nan, "lower": np.nan, "upper": np.nan, "n_battles": 0}
     p = np.mean(hits)
-    effect = design_effect(hits - p, clusters) * widening(freedom_of(clusters), level) ** 2
-    lower, upper = wilson(p, n / np.maximum(effect, np.finfo(float).eps), level)
+    effect = design_effect(hits - p, clusters)
+    if effect <= n * np.finfo(float).eps:
+        effect = n / len(np.unique(clusters)) ** 2
+    lower, upper = wilson(p, n / (effect * widening(freedom_of(clusters), level) ** 2), level)
     return {
         "share": float(p),
         "lower": float(np.maximum(lower, 0)),

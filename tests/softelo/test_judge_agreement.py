@@ -11,6 +11,7 @@ from scipy.special import expit
 import jaxeval
 from jaxeval.lab import judge_diagnostics
 from jaxeval.softelo import judge_agreement
+from jaxeval.statistics.clusters import wilson_share
 
 
 @pytest.fixture(scope="module")
@@ -222,3 +223,9 @@ def test_few_clusters_are_named(clustered):
     for name, table in TABLES.items():
         if name != "position_bias":
             assert "only 7 clusters" in table(few, cluster="prompt").attrs["warnings"][0]
+
+
+def test_clusters_that_cancel_do_not_make_a_share_certain():
+    share = wilson_share(np.array([True, False, True, False]), np.array([0, 0, 1, 1]))
+    assert share["share"] == 0.5
+    assert share["lower"] < 0.2 < 0.8 < share["upper"]
