@@ -110,7 +110,7 @@ def penalised_board(board: Board, main: Bool) -> Penalised | None:
         return None
     cells, weight, squares = board.cells, board.cells.weight, np.zeros((m, m))
     weight = weight if board.pair_weight is None else weight * board.pair_weight[cells.pair]
-    of_pairs = np.bincount(cells.pair, weight**2 * cells.count, len(board.n))
+    of_pairs = np.bincount(cells.pair, weight**2 * cells.count, len(board.n)).astype(np.float64)
     cells.fill_tables(of_pairs, of_pairs, squares, np.zeros((m, m)))
     if not np.array_equal(squares, n):
         fitted = _of_weights(fitted, n[among], squares[among])
