@@ -137,7 +137,7 @@ def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None, level: fl
         return {"share": np.nan, "lower": np.nan, "upper": np.nan, "n_battles": 0}
     p = np.mean(hits)
     effect = design_effect(hits - p, clusters)
-    if effect <= n * np.finfo(float).eps:
+    if clusters is not None and effect <= n * np.finfo(float).eps:
         effect = n / len(np.unique(clusters)) ** 2
     lower, upper = wilson(p, n / (effect * widening(freedom_of(clusters), level) ** 2), level)
     return {
