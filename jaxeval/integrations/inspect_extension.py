@@ -47,8 +47,8 @@ def _estimates(scores: Sequence[SampleScore], cluster: str | None) -> ScoreEstim
                 "metadata: name a field that all have"
             )
         rows["cluster"] = [str((x.sample_metadata or {})[cluster]) for x in scores]
-    given = ItemScores.from_pandas(pd.DataFrame(rows), cluster=None if cluster is None else "cluster")
-    return estimate_scores(given, np.ones(len(given.items), bool))
+    item_scores = ItemScores.from_pandas(pd.DataFrame(rows), cluster=None if cluster is None else "cluster")
+    return estimate_scores(item_scores, np.ones(len(item_scores.items), bool))
 
 
 @metric(name="jaxeval_interval")
@@ -61,8 +61,8 @@ def interval(level: float = 0.95, cluster: str | None = None) -> Metric:
     """
 
     def ends(scores: list[SampleScore]) -> Value:
-        (found,) = _estimates(scores, cluster).interval(level).to_dict("records")
-        return {str(name): float(value) for name, value in found.items()}
+        (row,) = _estimates(scores, cluster).interval(level).to_dict("records")
+        return {str(name): float(value) for name, value in row.items()}
 
     return ends
 
@@ -128,10 +128,10 @@ def corrected(calibration: str, label: str = "human", judgment: str = "judgment"
         table = pd.DataFrame({"item": range(len(scores)), "judgment": [number(x.score.value) for x in scores]})
         labelled = read_judged_answers(calibration, judgment=judgment, label=label)
         test = JudgedAnswers.from_pandas(table, judgment="judgment", item="item")
-        found = judge_accuracy(labelled, test, sampling="borrowed", level=level, progress=False, n_resamples=200)
-        believed = found.table[found.table["believe"]]
+        accuracy = judge_accuracy(labelled, test, sampling="borrowed", level=level, progress=False, n_resamples=200)
+        believed = accuracy.table[accuracy.table["believe"]]
         if not len(believed):
-            raise DataError(f"{calibration} cannot correct these grades: {'; '.join(found.warnings)}")
+            raise DataError(f"{calibration} cannot correct these grades: {'; '.join(accuracy.warnings)}")
         row = believed.iloc[0]
         return {"mean": float(row["estimate"]), "lower": float(row["lower"]), "upper": float(row["upper"])}
 
@@ -173,7 +173,7 @@ def write_board(folder: Path) -> dict[Path, str]:
     from jaxeval.show.files import write_table
 
     logs = [read_eval_log(log, header_only=True) for log in list_eval_logs(str(folder))]
-    scorers = list(dict.fromkeys(own.name for log in logs if log.results for own in log.results.scores))
+    scorers = list(dict.fromkeys(score.name for log in logs if log.results for score in log.results.scores))
     pages = {}
     for scorer in scorers:
         scores = read_scores(folder, score=scorer)
@@ -202,10 +202,10 @@ def link_board(folder: Path, boards: Mapping[Path, str]) -> None:
             f"{BOARD}=link needs a version of inspect-ai that edits logs: pip install -U inspect-ai"
         ) from error
     values = {"jaxeval_board": [page.resolve().as_uri() for page in boards], "jaxeval_answer": [*boards.values()]}
-    told = MetadataEdit(metadata_set={name: "\n".join(texts) for name, texts in values.items()})
+    edit = MetadataEdit(metadata_set={name: "\n".join(texts) for name, texts in values.items()})
     for info in list_eval_logs(str(folder)):
         alone = info.name.endswith(".eval")  # only there can a header be written alone
         log = read_eval_log(info, header_only=alone)
-        edited = edit_eval_log(log, [told], ProvenanceData(author="jaxeval", reason=f"{BOARD}=link"))
+        edited = edit_eval_log(log, [edit], ProvenanceData(author="jaxeval", reason=f"{BOARD}=link"))
         if edited is not log:
             write_eval_log(edited, header_only=alone)

@@ -24,11 +24,11 @@ def _estimates(values: Sequence[Any]) -> Any:
 
     clustered = bool(len(values)) and isinstance(values[0], list | tuple)
     rows: dict[str, Any] = {"model": "model", "item": range(len(values))}
-    rows["score"] = [float(own[0]) if clustered else float(own) for own in values]
+    rows["score"] = [float(value[0]) if clustered else float(value) for value in values]
     if clustered:
-        rows["cluster"] = [str(own[1]) for own in values]
-    given = ItemScores.from_pandas(pd.DataFrame(rows), cluster="cluster" if clustered else None)
-    return estimate_scores(given, np.ones(len(values), bool))
+        rows["cluster"] = [str(value[1]) for value in values]
+    item_scores = ItemScores.from_pandas(pd.DataFrame(rows), cluster="cluster" if clustered else None)
+    return estimate_scores(item_scores, np.ones(len(values), bool))
 
 
 def _end(name: str) -> Callable[[Sequence[Any]], float]:

@@ -62,13 +62,13 @@ def checked_path(name: str, folders: Sequence[Path]) -> Path:
     if fixed != path and ".." in path.relative_to(fixed).parts:
         raise RefusedError(f"{name} is not in {_named(folders)} for sure: name the files without ..")
     inside = [*path.parent.glob(path.name)] if fixed == path.parent and fixed != path else [fixed]
-    files = [own for found in inside for own in ([found, *found.rglob("*")] if found.is_dir() else [found])]
-    for own in [fixed, *files]:
-        if not any(own.resolve().is_relative_to(folder) for folder in folders):
-            raise RefusedError(f"{own} is not in {_named(folders)}: name a file there")
+    files = [file for entry in inside for file in ([entry, *entry.rglob("*")] if entry.is_dir() else [entry])]
+    for file in [fixed, *files]:
+        if not any(file.resolve().is_relative_to(folder) for folder in folders):
+            raise RefusedError(f"{file} is not in {_named(folders)}: name a file there")
     if not fixed.exists():
         raise RefusedError(f"there is no {path}")
-    size = sum(own.stat().st_size for own in files if own.is_file())
+    size = sum(file.stat().st_size for file in files if file.is_file())
     if size > MOST_BYTES:
         raise RefusedError(
             f"{path} has {counted(size, 'byte')}, and a tool reads {MOST_BYTES:,}: use the command itself"
@@ -128,7 +128,9 @@ def _typed(param: click.Parameter) -> tuple[Any, Any]:
 def _words(param: click.Parameter, value: Any) -> list[str]:
     """Return what is typed for a value of a parameter."""
     several = param.multiple if isinstance(param, click.Option) else param.nargs == -1
-    parts = [[str(x) for x in own] if isinstance(own, list) else [str(own)] for own in (value if several else [value])]
+    parts = [
+        [str(x) for x in item] if isinstance(item, list) else [str(item)] for item in (value if several else [value])
+    ]
     if isinstance(param, click.Argument):
         return [word for part in parts for word in part]
     flag = param.opts[0]
@@ -155,7 +157,7 @@ def _tool(name: str, command: click.Command, folders: Sequence[Path]) -> Callabl
             # Two runs may be named by their files.
             if is_file or (name == "compare-scores" and key in ("a", "b") and not values.get("files")):
                 each = value if isinstance(value, list) else [value]
-                each = [str(checked_path(str(own), folders)) for own in each]
+                each = [str(checked_path(str(file), folders)) for file in each]
                 value = each if isinstance(value, list) else each[0]
             (arguments if isinstance(param, click.Argument) else options).extend(_words(param, value))
         return run_command([name, *options, "--", *arguments], folders[0])
@@ -166,11 +168,11 @@ def _tool(name: str, command: click.Command, folders: Sequence[Path]) -> Callabl
         text = getattr(param, "help", None) or f"{param.human_readable_name} of `jaxeval {name}`"
         annotation = Annotated[kind, Field(description=text)]  # type: ignore[valid-type]  # made of the option
         made.append(inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
-    made.sort(key=lambda own: own.default is not inspect.Parameter.empty)
+    made.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
     tool.__name__ = name.replace("-", "_")
     tool.__doc__ = f"{ROWS[name].line} {inspect.cleandoc(command.help or '')}"
     tool.__signature__ = inspect.Signature(made, return_annotation=Told)  # type: ignore[attr-defined]
-    tool.__annotations__ = {own.name: own.annotation for own in made} | {"return": Told}
+    tool.__annotations__ = {parameter.name: parameter.annotation for parameter in made} | {"return": Told}
     return tool
 
 

@@ -73,17 +73,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker(_MARK)
     if mark is None:
         return
-    asked = _asked(mark, metafunc.definition.nodeid)
-    if asked["against"] is not None:
-        path = metafunc.config.rootpath / asked["against"]
+    options = _asked(mark, metafunc.definition.nodeid)
+    if options["against"] is not None:
+        path = metafunc.config.rootpath / options["against"]
         if not path.exists():
             raise pytest.UsageError(
-                f"there is no {path} to decide against: make it by --jaxeval-trials {asked['against']}"
+                f"there is no {path} to decide against: make it by --jaxeval-trials {options['against']}"
             )
         _read(path)
     if _TRIAL not in metafunc.fixturenames:
         metafunc.fixturenames.append(_TRIAL)
-    numbers = range(asked["trials"])
+    numbers = range(options["trials"])
     metafunc.parametrize(_TRIAL, numbers, indirect=True, ids=[f"{_TRIAL}{k}" for k in numbers])
 
 
@@ -93,15 +93,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report: Any = yield
     mark = item.get_closest_marker(_MARK)
     if mark is not None and report.when == "call" and report.outcome != "skipped":
-        told = call.excinfo is None or call.excinfo.errisinstance((AssertionError, pytest.fail.Exception))
-        if told:
+        is_outcome = call.excinfo is None or call.excinfo.errisinstance((AssertionError, pytest.fail.Exception))
+        if is_outcome:
             number = _NUMBERED.search(item.nodeid)
             base = _NUMBERED.sub("", item.nodeid).replace("[-", "[").removesuffix("[]")
             test, bracket, values = base.partition("[")
-            asked = {name: str(x) if isinstance(x, Path) else x for name, x in _asked(mark, test).items()}
+            options = {name: str(x) if isinstance(x, Path) else x for name, x in _asked(mark, test).items()}
             noted = {
                 "test": test, "item": (bracket + values).strip("[]"), "trial": number[1] if number else "0",
-                "passed": call.excinfo is None, "asked": asked,
+                "passed": call.excinfo is None, "asked": options,
             }  # fmt: skip
             report.user_properties.append((_PROPERTY, noted))
             report.outcome = "passed"
@@ -128,20 +128,20 @@ def _asked(mark: pytest.Mark, test: str) -> dict[str, Any]:
     if mark.args or unknown:
         what = f"{unknown[0]!r}" if unknown else "an argument without a name"
         raise pytest.UsageError(f"{test}: @pytest.mark.jaxeval takes {', '.join(_OPTIONS)}; got {what}")
-    asked = {"trials": 1, "at_least": None, "margin": 0.0, "against": None, "level": 0.95} | dict(mark.kwargs)
-    if (asked["at_least"] is None) == (asked["against"] is None):
+    options = {"trials": 1, "at_least": None, "margin": 0.0, "against": None, "level": 0.95} | dict(mark.kwargs)
+    if (options["at_least"] is None) == (options["against"] is None):
         raise pytest.UsageError(
             f"{test}: @pytest.mark.jaxeval needs at_least=, or against= with a margin=; one of them"
         )
-    if not (isinstance(asked["trials"], int) and asked["trials"] >= 1):
-        raise pytest.UsageError(f"{test}: trials must be a whole number from 1 on, got {asked['trials']!r}")
-    if not 0 <= asked["margin"] < 1 or (asked["against"] is not None and not asked["margin"]):
+    if not (isinstance(options["trials"], int) and options["trials"] >= 1):
+        raise pytest.UsageError(f"{test}: trials must be a whole number from 1 on, got {options['trials']!r}")
+    if not 0 <= options["margin"] < 1 or (options["against"] is not None and not options["margin"]):
         raise pytest.UsageError(f"{test}: margin must be a share below 1, and above 0 with against=")
-    if asked["at_least"] is not None and not asked["margin"] < asked["at_least"] <= 1:
-        raise pytest.UsageError(f"{test}: at_least must be a share above the margin, got {asked['at_least']!r}")
-    if not 0 < asked["level"] < 1:
-        raise pytest.UsageError(f"{test}: level must be between 0 and 1, got {asked['level']!r}")
-    return asked
+    if options["at_least"] is not None and not options["margin"] < options["at_least"] <= 1:
+        raise pytest.UsageError(f"{test}: at_least must be a share above the margin, got {options['at_least']!r}")
+    if not 0 < options["level"] < 1:
+        raise pytest.UsageError(f"{test}: level must be between 0 and 1, got {options['level']!r}")
+    return options
 
 
 class _Counter:
@@ -165,16 +165,16 @@ class _Counter:
             return
         kept, root = self.config.getoption("jaxeval_trials"), self.config.rootpath
         before = _read(root / kept) if kept and (root / kept).exists() else []
-        for test, asked in self.asked.items():
-            own = [trial for trial in [*before, *self.trials] if trial.test == test]
-            self.verdicts.append(_verdict(test, own, asked, root))
+        for test, options in self.asked.items():
+            of_test = [trial for trial in [*before, *self.trials] if trial.test == test]
+            self.verdicts.append(_verdict(test, of_test, options, root))
         if kept:
             n_runs = len({trial.trial.partition(".")[0] for trial in before})
             with open(root / kept, "a", encoding="utf-8") as file:
                 for trial in self.trials:
                     file.write(json.dumps(trial._replace(trial=f"{n_runs}.{trial.trial}")._asdict()) + "\n")
         bad = {"FAIL", "INCONCLUSIVE"} if self.config.getoption("jaxeval_strict") else {"FAIL"}
-        if session.exitstatus == 0 and any(own.verdict in bad for own in self.verdicts):
+        if session.exitstatus == 0 and any(of_test.verdict in bad for of_test in self.verdicts):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -182,36 +182,36 @@ class _Counter:
             return
         terminalreporter.section("tests of chance")
         colours: Mapping[str, Any] = {"PASS": {"green": True}, "FAIL": {"red": True}}
-        for own in self.verdicts:
-            style = colours.get(own.verdict, {"yellow": True})
-            terminalreporter.line(f"{own.verdict} {own.test}: {own.sentence}", **style)
+        for verdict in self.verdicts:
+            style = colours.get(verdict.verdict, {"yellow": True})
+            terminalreporter.line(f"{verdict.verdict} {verdict.test}: {verdict.sentence}", **style)
 
 
 def _read(path: Path) -> list[Trial]:
     """The trials in a file."""
-    found, number = [], 0
+    trials, number = [], 0
     try:
         for line in path.read_text(encoding="utf-8").splitlines():
             number += 1
             if line.strip():
                 values = json.loads(line)
                 test, item, trial = (str(values[name]) for name in ("test", "item", "trial"))
-                found.append(Trial(test, item, trial, bool(values["passed"])))
+                trials.append(Trial(test, item, trial, bool(values["passed"])))
     except (ValueError, KeyError, TypeError) as error:
         raise pytest.UsageError(
             f"{path}, line {number}, is no trial of --jaxeval-trials ({error!r}): name another file"
         ) from error
-    return found
+    return trials
 
 
-def _verdict(test: str, trials: Sequence[Trial], asked: Mapping[str, Any], root: Path) -> Verdict:
+def _verdict(test: str, trials: Sequence[Trial], options: Mapping[str, Any], root: Path) -> Verdict:
     """Decide by trials of several items, each perhaps tried several times."""
-    if asked["against"] is not None:
-        return _against(test, trials, asked, root)
+    if options["against"] is not None:
+        return _against(test, trials, options, root)
     from scipy.special import bdtr, bdtrc
 
     n, n_items, share = _effective(trials)
-    least, most = asked["at_least"] - asked["margin"], 1 - asked["level"]
+    least, most = options["at_least"] - options["margin"], 1 - options["level"]
     p_pass = float(bdtrc(floor(share * n + 1e-9) - 1, n, least)) if share * n >= 1 - 1e-9 else 1.0
     p_fail = float(bdtr(ceil(share * n - 1e-9), n, least))
     verdict = "PASS" if p_pass <= most else "FAIL" if p_fail <= most else "INCONCLUSIVE"
@@ -234,7 +234,7 @@ def _effective(trials: Sequence[Trial]) -> tuple[int, int, float]:
     of_item: dict[str, list[bool]] = {}
     for trial in trials:
         of_item.setdefault(trial.item, []).append(trial.passed)
-    means = [sum(own) / len(own) for own in of_item.values()]
+    means = [sum(outcomes) / len(outcomes) for outcomes in of_item.values()]
     n, share = len(means), sum(means) / len(means)
     if n == 1:
         return len(trials), 1, share
@@ -244,25 +244,32 @@ def _effective(trials: Sequence[Trial]) -> tuple[int, int, float]:
     return round(min(max(worth, n), len(trials))), n, share
 
 
-def _against(test: str, trials: Sequence[Trial], asked: Mapping[str, Any], root: Path) -> Verdict:
+def _against(test: str, trials: Sequence[Trial], options: Mapping[str, Any], root: Path) -> Verdict:
     """Decide beside the trials of a file, item by item; trials of one item are paired in their order."""
     from jaxeval.scores.gate import score_gate
 
-    before = [trial for trial in _read(root / asked["against"]) if trial.test == test]
+    before = [trial for trial in _read(root / options["against"]) if trial.test == test]
     shared = {trial.item for trial in trials} & {trial.item for trial in before}
-    sides = {"this run": trials, str(asked["against"]): before}
+    sides = {"this run": trials, str(options["against"]): before}
     if len(shared) > 1:
-        rows = [(name, own.item, own.passed) for name, side in sides.items() for own in side if own.item in shared]
+        rows = [
+            (name, side_trial.item, side_trial.passed)
+            for name, side in sides.items()
+            for side_trial in side
+            if side_trial.item in shared
+        ]
     else:
-        each = {name: [own for own in side if own.item in shared] for name, side in sides.items()}
+        each = {name: [side_trial for side_trial in side if side_trial.item in shared] for name, side in sides.items()}
         n = min(map(len, each.values()))
-        rows = [(name, str(k), own.passed) for name, side in each.items() for k, own in enumerate(side[:n])]
+        rows = [
+            (name, str(k), side_trial.passed) for name, side in each.items() for k, side_trial in enumerate(side[:n])
+        ]
     if len({item for _, item, _ in rows}) < 2:
-        return Verdict(test, "INCONCLUSIVE", f"{asked['against']} has fewer than two trials of it")
+        return Verdict(test, "INCONCLUSIVE", f"{options['against']} has fewer than two trials of it")
     import pandas as pd
 
     table = pd.DataFrame(rows, columns=["model", "item", "score"]).astype({"score": float})
-    gate = score_gate(table, *sides, margin=asked["margin"], level=asked["level"])
+    gate = score_gate(table, *sides, margin=options["margin"], level=options["level"])
     left = len({trial.item for trial in [*trials, *before]} - shared)
     more = f" ({left:,} items that one of the two lacks are left out)" if left else ""
     return Verdict(test, gate.verdict, gate.answer.sentences[0].removeprefix(f"{gate.verdict}: ") + more)

@@ -117,16 +117,16 @@ class ScoreComparison(Result):
             lone = named(list(map(visible_line, self.settings["lone"])))
             return [f"{about}no interval and no p-value, as {lone} has one level; the difference is "
                     f"{self.difference:+.{POINTS}f}"]  # fmt: skip
-        told = [
+        sentences = [
             f"{about}{order}: difference {self.difference:+.{POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"
         ]
         if judged:
-            told.append(f"the judge alone, on what has no label: {counts}")
+            sentences.append(f"the judge alone, on what has no label: {counts}")
         margin = self.settings["margin"]
         if margin is not None:
             ps = f"not worse p {self.p_non_inferior:.2g}, equivalent p {self.p_equivalent:.2g}"
-            told.append(f"with a margin of {margin:g}: {ps}")
-        return told
+            sentences.append(f"with a margin of {margin:g}: {ps}")
+        return sentences
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -200,19 +200,19 @@ def compare_scores(
         _reject_itself(places[0], places[1], a)
         return _compare_under(faceted, cells, places, margin, alternative, level, seed)
     accuracy = accuracy_of(scores)
-    given: Any = as_item_scores(scores) if accuracy is None else accuracy
-    places = [place_of(given, model) for model in (a, b)]
+    source: Any = as_item_scores(scores) if accuracy is None else accuracy
+    places = [place_of(source, model) for model in (a, b)]
     _reject_itself(places[0], places[1], a)
     if accuracy is None:
-        return _compare(given, places, margin, alternative, level, seed, bounds)
-    (own,) = _judged(accuracy, [(places[0], places[1])], judge, estimator, margin, alternative)
-    return own
+        return _compare(source, places, margin, alternative, level, seed, bounds)
+    (comparison,) = _judged(accuracy, [(places[0], places[1])], judge, estimator, margin, alternative)
+    return comparison
 
 
-def _judged(accuracy: JudgeAccuracy, *asked: Any) -> list[ScoreComparison]:
+def _judged(accuracy: JudgeAccuracy, *arguments: Any) -> list[ScoreComparison]:
     from jaxeval.scores.judged_board import judged_differences
 
-    return [ScoreComparison(**own) for own in judged_differences(accuracy, *asked)]
+    return [ScoreComparison(**fields) for fields in judged_differences(accuracy, *arguments)]
 
 
 def _with_cells(scores: Any, random: str | Sequence[str]) -> tuple[ItemScores, FacetCells]:
@@ -220,20 +220,20 @@ def _with_cells(scores: Any, random: str | Sequence[str]) -> tuple[ItemScores, F
         raise DataError(
             "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
         )
-    given = with_facets(scores, random)
-    return given, cells_of(given)
+    faceted = with_facets(scores, random)
+    return faceted, cells_of(faceted)
 
 
 def _compare_under(
-    given: ItemScores, cells: FacetCells, places: list[int], margin: float | None, alternative: Alternative,
+    scores: ItemScores, cells: FacetCells, places: list[int], margin: float | None, alternative: Alternative,
     level: float, seed: int,
 ) -> ScoreComparison:  # fmt: skip
     """As `_compare`, where facets besides items are drawn anew."""
-    alone = over_items(given, cells, places)
-    found = _compare(alone, [0, 1], margin, alternative, level, seed)
+    alone = over_items(scores, cells, places)
+    comparison = _compare(alone, [0, 1], margin, alternative, level, seed)
     errors = errors_of(cells, [(places[0], places[1])], cells.shared(places))
     items = estimate_scores(*paired(alone, [0, 1]))
-    ends = widened(errors, np.array([found.lower]), np.array([found.upper]), items.variance, items.dof, level)
+    ends = widened(errors, np.array([comparison.lower]), np.array([comparison.upper]), items.variance, items.dof, level)
     error, dof = float(np.sqrt(errors.variance[0])), float(errors.dof[0])
 
     def p_of(gap: float, other: float, side: Alternative) -> float:
@@ -242,17 +242,17 @@ def _compare_under(
 
     no_worse = worse = equivalent = np.nan
     if margin is not None:
-        no_worse = p_of(found.difference + margin, found.p_non_inferior, "greater")
-        worse = p_of(found.difference + margin, found.p_inferior, "less")
-        equivalent = max(no_worse, p_of(found.difference - margin, found.p_equivalent, "less"))
-    not_told = [text for text in found.status if "McNemar" not in text and "sign flips" not in text]
+        no_worse = p_of(comparison.difference + margin, comparison.p_non_inferior, "greater")
+        worse = p_of(comparison.difference + margin, comparison.p_inferior, "less")
+        equivalent = max(no_worse, p_of(comparison.difference - margin, comparison.p_equivalent, "less"))
+    not_told = [text for text in comparison.status if "McNemar" not in text and "sign flips" not in text]
     return replace(
-        found, lower=float(ends[0][0]), upper=float(ends[1][0]), standard_error=error,
+        comparison, lower=float(ends[0][0]), upper=float(ends[1][0]), standard_error=error,
         p_mcnemar=np.nan, p_sign_flip=np.nan, p_anytime=np.nan, p_anytime_non_inferior=np.nan,
         p_anytime_inferior=np.nan, p_inferior=worse, n_flips=0,
-        p_student=p_of(found.difference, found.p_student, alternative), p_non_inferior=no_worse,
+        p_student=p_of(comparison.difference, comparison.p_student, alternative), p_non_inferior=no_worse,
         p_equivalent=equivalent, status=(*facet_warnings(cells, errors.design), *not_told),
-        settings={**found.settings, "random": cells.facets, "about": facet_sentence(cells), "lone": errors.alone},
+        settings={**comparison.settings, "random": cells.facets, "about": facet_sentence(cells), "lone": errors.alone},
     )  # fmt: skip
 
 
@@ -307,49 +307,51 @@ def compare_with_baseline(
         1     y        0.25  0.0625  0.0625
     """
     _check_options(margin, alternative, level, seed)
-    given: Any
+    source: Any
     accuracy, cells = accuracy_of(scores), None
     if facet_names(random):
-        given, cells = _with_cells(scores, random)
+        source, cells = _with_cells(scores, random)
     else:
-        given = as_item_scores(scores) if accuracy is None else accuracy
-    beside = place_of(given, baseline)
-    if len(given.models) < 2:
+        source = as_item_scores(scores) if accuracy is None else accuracy
+    beside = place_of(source, baseline)
+    if len(source.models) < 2:
         raise DataError(f"{plain(baseline)!r} is the only model: there is no other to compare it with")
-    others = [m for m in range(len(given.models)) if m != beside]
+    others = [m for m in range(len(source.models)) if m != beside]
     if accuracy is not None:
         level, seed = accuracy.settings.level, accuracy.settings.seed
         pairs = [(m, beside) for m in others]
-        found = _judged(accuracy, pairs, judge, estimator, margin, alternative)
+        comparisons = _judged(accuracy, pairs, judge, estimator, margin, alternative)
     elif cells is not None:
-        found = [_compare_under(given, cells, [m, beside], margin, alternative, level, seed) for m in others]
+        comparisons = [_compare_under(source, cells, [m, beside], margin, alternative, level, seed) for m in others]
     else:
-        found = [_compare(given, [m, beside], margin, alternative, level, seed) for m in others]
-    p = np.array([next((p for p in (x.p_mcnemar, x.p_sign_flip) if p == p), x.p_student) for x in found])
+        comparisons = [_compare(source, [m, beside], margin, alternative, level, seed) for m in others]
+    p = np.array([next((p for p in (x.p_mcnemar, x.p_sign_flip) if p == p), x.p_student) for x in comparisons])
     rows: dict[str, Any] = {
-        "model": [x.a for x in found],
-        **{name: [getattr(x, name) for x in found] for name in ("difference", "lower", "upper", "standard_error")},
+        "model": [x.a for x in comparisons],
+        **{
+            name: [getattr(x, name) for x in comparisons] for name in ("difference", "lower", "upper", "standard_error")
+        },
         "p": p,
         "p_holm": holm(p),
     }
     if margin is not None:
-        rows |= {name: [getattr(x, name) for x in found] for name in ("p_non_inferior", "p_equivalent")}
-    rows |= {"only_model": [x.only_a for x in found], "only_baseline": [x.only_b for x in found]}
-    rows |= {"n_items": [x.n_items for x in found]}
-    flags = [x.status[0] if accuracy is not None or x.settings.get("lone") else _NO_VARIANCE for x in found]
-    rows |= {"flags": [text if np.isnan(x.standard_error) else "" for x, text in zip(found, flags, strict=True)]}
+        rows |= {name: [getattr(x, name) for x in comparisons] for name in ("p_non_inferior", "p_equivalent")}
+    rows |= {"only_model": [x.only_a for x in comparisons], "only_baseline": [x.only_b for x in comparisons]}
+    rows |= {"n_items": [x.n_items for x in comparisons]}
+    flags = [x.status[0] if accuracy is not None or x.settings.get("lone") else _NO_VARIANCE for x in comparisons]
+    rows |= {"flags": [text if np.isnan(x.standard_error) else "" for x, text in zip(comparisons, flags, strict=True)]}
     table = pd.DataFrame(rows).sort_values("difference", ascending=False, ignore_index=True, kind="stable")
     settings = {"baseline": plain(baseline), "alternative": alternative, "level": float(level), "seed": seed}
-    left_out = max(x.n_left_out for x in found)
+    left_out = max(x.n_left_out for x in comparisons)
     text = f"up to {counted(left_out, 'item')} that the model or the baseline lacks are left out of a comparison"
     apart, beside_it = table[table["p_holm"] <= 1 - settings["level"]], visible_line(str(plain(baseline)))
     above, below = (apart["difference"] > 0).sum(), (apart["difference"] < 0).sum()
-    said = f"of {len(table):,} models {above:,} are above {beside_it} and {below:,} below it, by Holm's steps at "
-    told = [text] if left_out else []
+    answer = f"of {len(table):,} models {above:,} are above {beside_it} and {below:,} below it, by Holm's steps at "
+    warnings = [text] if left_out else []
     if cells is not None:
-        said, settings = f"{facet_sentence(cells)}: {said}", {**settings, "random": cells.facets}
-        told += list(dict.fromkeys(text for x in found for text in x.status if text not in told))
-    table.attrs = {"answer": f"{said}{settings['level']:g}", "warnings": told, "settings": settings}
+        answer, settings = f"{facet_sentence(cells)}: {answer}", {**settings, "random": cells.facets}
+        warnings += list(dict.fromkeys(text for x in comparisons for text in x.status if text not in warnings))
+    table.attrs = {"answer": f"{answer}{settings['level']:g}", "warnings": warnings, "settings": settings}
     title = f"{counted(len(table), 'model')} beside {beside_it}"
     return Table.of(table, title, ("model", "difference", "lower", "upper", "p", "p_holm"))
 
@@ -398,7 +400,7 @@ def paired(scores: ItemScores, places: Sequence[int]) -> tuple[ItemScores, Bool]
 
 
 def _compare(
-    given: ItemScores,
+    scores: ItemScores,
     places: list[int],
     margin: float | None,
     alternative: Alternative,
@@ -406,29 +408,29 @@ def _compare(
     seed: int,
     bounds: tuple[float, float] | None = None,
 ) -> ScoreComparison:
-    a, b = (plain(given.models[place]) for place in places)
-    pair = given.scores[:, 0][:, places]
-    differences, shared = paired(given, places)
+    a, b = (plain(scores.models[place]) for place in places)
+    pair = scores.scores[:, 0][:, places]
+    differences, shared = paired(scores, places)
     one = np.isnan(pair).sum(1) == 1
     apart = differences.scores[:, 0, 0]
-    found = estimate_scores(differences, shared)
-    difference, error, dof = float(found.score[0]), float(found.standard_errors[0]), float(found.dof[0])
-    assert found.parts is not None
-    parts = found.parts[:, 0]
-    several = given.benchmark is not None and len(np.unique(given.benchmark.number[shared])) > 1
-    weighted = given.weight is not None or several
+    estimates = estimate_scores(differences, shared)
+    difference, error, dof = float(estimates.score[0]), float(estimates.standard_errors[0]), float(estimates.dof[0])
+    assert estimates.parts is not None
+    parts = estimates.parts[:, 0]
+    several = scores.benchmark is not None and len(np.unique(scores.benchmark.number[shared])) > 1
+    weighted = scores.weight is not None or several
     flips = sign_flips(parts, seed, alternative)
-    anytime, scale, known = _anytime(parts, found, pair[shared], bounds, weighted)
+    anytime, scale, known = _anytime(parts, estimates, pair[shared], bounds, weighted)
     only_a, only_b = int((apart > 0).sum()), int((apart < 0).sum())
     graded = not np.isin(pair[shared], (0.0, 1.0)).all()
-    alone = not graded and found.unit == "item" and not weighted
+    alone = not graded and estimates.unit == "item" and not weighted
     if graded:
-        lower, upper, p_beyond = _graded(found, level, anytime, scale, known)
+        lower, upper, p_beyond = _graded(estimates, level, anytime, scale, known)
     else:
         lower, upper, p_beyond = _right(differences, shared, level)
     of_margin = dict.fromkeys(_OF_MARGIN, np.nan) if margin is None else _of_margin(margin, p_beyond, anytime)
     unlike = int((np.abs(parts) > 1e-12 * np.abs(parts).max()).sum())
-    status = _status(found, graded, alone, flips, int(one.sum()), np.isfinite(lower))
+    status = _status(estimates, graded, alone, flips, int(one.sum()), np.isfinite(lower))
     return ScoreComparison(
         a=a,
         b=b,
@@ -448,7 +450,7 @@ def _compare(
         n_left_out=int(one.sum()),
         status=tuple(status),
         settings={
-            "unit": found.unit,
+            "unit": estimates.unit,
             "margin": margin,
             "alternative": alternative,
             "level": float(level),
@@ -498,16 +500,18 @@ def _right(differences: ItemScores, shared: Bool, level: float) -> tuple[float, 
 
 
 def _graded(
-    found: ScoreEstimates, level: float, anytime: _Anytime, scale: float, bounded: bool
+    estimates: ScoreEstimates, level: float, anytime: _Anytime, scale: float, bounded: bool
 ) -> tuple[float, float, _Beyond]:
     """As `_right`, of other scores: by Student's t and Hall's, without variance by what holds at every look.
 
     Differences as large as the ``scale`` may not have been seen, so that no p-value is smaller than theirs would be.
     """
-    difference, error, dof, skew = (float(x[0]) for x in (found.score, found.standard_errors, found.dof, found.skew))
+    difference, error, dof, skew = (
+        float(x[0]) for x in (estimates.score, estimates.standard_errors, estimates.dof, estimates.skew)
+    )
 
     def p_beyond(null: float, side: int) -> float:
-        gap, n = side * (difference - null), found.n_effective
+        gap, n = side * (difference - null), estimates.n_effective
         if error > 0:
             gained, share, trials = side * difference / scale * n, side * null / scale, max(round(n), 1)
             if share > 0:
@@ -519,7 +523,7 @@ def _graded(
         return p if p == p or not bounded else float((1 - gap / (scale + side * difference)) ** n)
 
     if error > 0:
-        ends = skewed_interval(found.score, found.standard_errors, found.dof, found.skew, level)
+        ends = skewed_interval(estimates.score, estimates.standard_errors, estimates.dof, estimates.skew, level)
         lower, upper = (float(end[0]) for end in ends)
     else:
         lower, upper = (_end(partial(p_beyond, side=k), difference, -k * scale, level) for k in (1, -1))
@@ -536,7 +540,7 @@ def _end(p: Callable[[float], float], difference: float, limit: float, level: fl
 
 
 def _anytime(
-    parts: Float, found: ScoreEstimates, pair: Float, bounds: tuple[float, float] | None, weighted: bool
+    parts: Float, estimates: ScoreEstimates, pair: Float, bounds: tuple[float, float] | None, weighted: bool
 ) -> tuple[_Anytime, float, bool]:
     """The p-value, of a null, that holds at every look, the scale of the scores, and whether it is known.
 
@@ -547,14 +551,14 @@ def _anytime(
     if not high > low or (bounds is not None and not inside):
         raise ValueError(f"bounds must hold all scores, from {pair.min():g} to {pair.max():g}, got {bounds!r}")
     scale = float(high - low if inside else np.ptp(pair))
-    if not inside or found.unit != "item" or weighted:
+    if not inside or estimates.unit != "item" or weighted:
         return lambda alternative, null: float("nan"), scale, inside
     scaled = parts * len(parts) / scale
     return lambda alternative, null: anytime_p(scaled, alternative, null / scale), scale, True
 
 
 def _status(
-    found: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n_left_out: int, known: bool
+    estimates: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n_left_out: int, known: bool
 ) -> list[str]:
     """What a comparison does not have, and why; what is left out; what is approximate."""
     texts = []
@@ -567,10 +571,10 @@ def _status(
             "no McNemar test: it takes items as independent and alike, and there are clusters, weights or benchmarks, "
             "so that it, or Cochran, Mantel and Haenszel's, would test another difference; sign flips test this one"
         )
-    if np.isnan(found.standard_errors[0]):
+    if np.isnan(estimates.standard_errors[0]):
         texts.append(_NO_VARIANCE if known else f"{_NO_VARIANCE}: no interval")
-    if found.n_effective < FEW_ITEMS:
-        texts.append(f"{few_units_text(found)}: rely on the exact tests more than on the interval")
+    if estimates.n_effective < FEW_ITEMS:
+        texts.append(f"{few_units_text(estimates)}: rely on the exact tests more than on the interval")
     if flips.n_flips:
         texts.append(f"the p-value of sign flips is of {flips.n_flips:,} random ones")
     return texts

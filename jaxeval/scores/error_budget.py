@@ -81,25 +81,25 @@ class ErrorBudget(Result):
         rows = self.differences if len(self.differences) else self.models
         of = "difference" if len(self.differences) else "score"
         shares = error_shares(rows)
-        said = f"{facet_sentence(self._cells)}: "
+        about = f"{facet_sentence(self._cells)}: "
         if rows["standard_error"].isna().all():
             lone = [name for name in self._cells.facets if len(self._cells.levels[name]) == 1]
-            return [f"{said}no error can be given, as {named(list(map(visible_line, lone)))} has one level"]
+            return [f"{about}no error can be given, as {named(list(map(visible_line, lone)))} has one level"]
         parts = [f"{visible_line(name)} {share:.0%}" for name, share in shares.items() if share == share]
         if not parts:
-            return [f"{said}scores show no variance, and no error"]
-        told = [f"{said}the error of a {of} is {', '.join(parts)}, as variance"]
+            return [f"{about}scores show no variance, and no error"]
+        sentences = [f"{about}the error of a {of} is {', '.join(parts)}, as variance"]
         ratio = float((rows["standard_error"] / rows["standard_error_items"]).median())
         if ratio == ratio:
-            told.append(f"errors over items alone are too small by a factor of {ratio:.2f} (median)")
+            sentences.append(f"errors over items alone are too small by a factor of {ratio:.2f} (median)")
         if len(self.decision):
-            told += _decision_sentences(self.decision, self.settings)
+            sentences += _decision_sentences(self.decision, self.settings)
         if self.generalizability == self.generalizability:
-            told.append(
+            sentences.append(
                 f"generalizability {self.generalizability:.3f} for comparing models, dependability "
                 f"{self.dependability:.3f} for scores as such"
             )
-        return told
+        return sentences
 
 
 def error_budget(
@@ -154,11 +154,11 @@ def error_budget(
     cells = cells_of(scores)
     prices = _checked_prices(prices, cells)
     models, differences = board_errors(cells)
-    whole, told = _whole_design(cells)
+    whole, notes = _whole_design(cells)
     values = cells.score[~np.isnan(cells.score)][:, None]
-    found = whole.components(whole.squares(values))[:, 0, 0]
-    table = _component_table(cells, whole, found, level)
-    warnings = [*told, *facet_warnings(cells, differences.design if len(cells.models) > 1 else models.design)]
+    components = whole.components(whole.squares(values))[:, 0, 0]
+    table = _component_table(cells, whole, components, level)
+    warnings = [*notes, *facet_warnings(cells, differences.design if len(cells.models) > 1 else models.design)]
     if scores.n_repeated:
         warnings.append(
             f"{counted(scores.n_repeated, 'row repeats', 'rows repeat')} a model and an item: averaged first; name "
@@ -166,7 +166,7 @@ def error_budget(
         )
     if scores.n_missing:
         warnings.append(f"{counted(scores.n_missing, 'row has', 'rows have')} no score: left out")
-    general, depend = _coefficients(whole, found, len(cells.models))
+    general, depend = _coefficients(whole, components, len(cells.models))
     chosen = _pair(cells, pair, models)
     decision = pd.DataFrame()
     if chosen is not None and not models.alone:
@@ -208,12 +208,12 @@ def _whole_design(cells: FacetCells) -> tuple[FacetDesign, list[str]]:
     raise DataError("the facets cannot be told apart in the cells that are there: leave one out")
 
 
-def _component_table(cells: FacetCells, design: FacetDesign, found: Float, level: float) -> pd.DataFrame:
-    kept = np.maximum(found, 0.0)
-    lower, upper = design.component_intervals(found, level)
+def _component_table(cells: FacetCells, design: FacetDesign, components: Float, level: float) -> pd.DataFrame:
+    kept = np.maximum(components, 0.0)
+    lower, upper = design.component_intervals(components, level)
     rows = []
     for k, effect in enumerate(design.effects):
-        flags = ["would be negative, and is 0"] if found[k] < 0 else []
+        flags = ["would be negative, and is 0"] if components[k] < 0 else []
         if design.freedom[k] < 1.5 and effect.factors[0] != RESIDUAL:
             flags.append("one degree of freedom: hardly known")
         rows.append(
@@ -231,46 +231,46 @@ def _component_table(cells: FacetCells, design: FacetDesign, found: Float, level
     return Table.of(table, "Variance components", ("facet", "component", "lower", "upper", "share"))
 
 
-def _error_columns(found: FacetErrors, level: float) -> dict[str, Any]:
-    lower, upper = found.interval(level)
-    over_items = sum((np.nan_to_num(found.parts[name]) for name in (ITEM, RESIDUAL)), np.zeros(len(lower)))
+def _error_columns(errors: FacetErrors, level: float) -> dict[str, Any]:
+    lower, upper = errors.interval(level)
+    over_items = sum((np.nan_to_num(errors.parts[name]) for name in (ITEM, RESIDUAL)), np.zeros(len(lower)))
     columns = {
-        "standard_error": np.sqrt(found.variance), "lower": lower, "upper": upper, "dof": found.dof,
+        "standard_error": np.sqrt(errors.variance), "lower": lower, "upper": upper, "dof": errors.dof,
         "standard_error_items": np.sqrt(over_items),
     }  # fmt: skip
-    return columns | {f"variance_{name}": value for name, value in found.parts.items()}
+    return columns | {f"variance_{name}": value for name, value in errors.parts.items()}
 
 
-def _model_table(cells: FacetCells, found: FacetErrors, level: float) -> pd.DataFrame:
-    rows = {"model": [plain(name) for name in cells.models], "score": found.estimate}
-    table = pd.DataFrame(rows | _error_columns(found, level))
+def _model_table(cells: FacetCells, errors: FacetErrors, level: float) -> pd.DataFrame:
+    rows = {"model": [plain(name) for name in cells.models], "score": errors.estimate}
+    table = pd.DataFrame(rows | _error_columns(errors, level))
     table = table.sort_values("score", ascending=False, kind="stable", ignore_index=True)
     return Table.of(table, "Errors of models", ("model", "score", "lower", "upper", "standard_error"))
 
 
-def _difference_table(cells: FacetCells, found: FacetErrors, level: float) -> pd.DataFrame:
+def _difference_table(cells: FacetCells, errors: FacetErrors, level: float) -> pd.DataFrame:
     first, second = np.triu_indices(len(cells.models), 1)
     names = np.array([plain(name) for name in cells.models], object)
-    rows = {"model_a": names[first], "model_b": names[second], "difference": found.estimate}
-    table = pd.DataFrame(rows | _error_columns(found, level))
+    rows = {"model_a": names[first], "model_b": names[second], "difference": errors.estimate}
+    table = pd.DataFrame(rows | _error_columns(errors, level))
     first_columns = ("model_a", "model_b", "difference", "lower", "upper", "standard_error")
     return Table.of(table, "Errors of differences", first_columns)
 
 
-def _coefficients(design: FacetDesign, found: Float, n_models: int) -> tuple[float, float]:
+def _coefficients(design: FacetDesign, components: Float, n_models: int) -> tuple[float, float]:
     """Generalizability and dependability (Brennan 2001) of mean scores over the cells that are there."""
     by_name = {effect.name: k for k, effect in enumerate(design.effects)}
     if MODEL not in by_name:
         return float("nan"), float("nan")
-    kept = np.maximum(found, 0.0)
+    kept = np.maximum(components, 0.0)
     with_model = np.array([MODEL in effect.within for effect in design.effects])
     error = kept * design.spread * np.where(with_model, n_models, 1)
-    own = kept[by_name[MODEL]]
+    of_models = kept[by_name[MODEL]]
     error[by_name[MODEL]] = 0.0
     relative, absolute = float(error[with_model].sum()), float(error.sum())
-    if not own + relative > 0:
+    if not of_models + relative > 0:
         return float("nan"), float("nan")
-    return float(own / (own + relative)), float(own / (own + absolute))
+    return float(of_models / (of_models + relative)), float(of_models / (of_models + absolute))
 
 
 def _pair(cells: FacetCells, pair: tuple[Any, Any] | None, models: FacetErrors) -> tuple[int, int] | None:
@@ -290,14 +290,14 @@ def _pair(cells: FacetCells, pair: tuple[Any, Any] | None, models: FacetErrors) 
 
 def _checked_prices(prices: Mapping[str, float] | None, cells: FacetCells) -> dict[str, float]:
     known = [*cells.factors, "score"]
-    given = {"score": 1.0} if prices is None else dict(prices)
-    for name, price in given.items():
+    checked = {"score": 1.0} if prices is None else dict(prices)
+    for name, price in checked.items():
         if name not in known:
             raise ValueError(f"prices are of {named(known)}, got {name!r}{did_you_mean(name, known)}")
-        given[name] = checked_finite(f"the price of {name}", price, 0.0)
-    if not any(given.values()):
+        checked[name] = checked_finite(f"the price of {name}", price, 0.0)
+    if not any(checked.values()):
         raise ValueError("prices must have one above 0")
-    return given
+    return checked
 
 
 def _decision(cells: FacetCells, pair: tuple[int, int], target: float, prices: Mapping[str, float]) -> pd.DataFrame:
@@ -349,12 +349,12 @@ def _decision(cells: FacetCells, pair: tuple[int, int], target: float, prices: M
         return {**ratio, name: np.maximum(np.ceil(times * now[name] - 1e-9), 2) / now[name]}
 
     def row(what: str, ratio: Mapping[str, Any]) -> dict[str, Any]:
-        found = {"design": what, "standard_error": error * float(np.sqrt(variance(ratio) / parts.sum()))}
+        columns = {"design": what, "standard_error": error * float(np.sqrt(variance(ratio) / parts.sum()))}
         sizes = levels(ratio)
         if np.isinf(sizes["score"]):
-            return found
+            return columns
         counts = {f"n_{name}": round(float(n)) for name, n in sizes.items() if name != "score"}
-        return {**found, **counts, "n_scores": round(float(sizes["score"])), "cost": float(cost(sizes))}
+        return {**columns, **counts, "n_scores": round(float(sizes["score"])), "cost": float(cost(sizes))}
 
     same: dict[str, Any] = dict.fromkeys(factors, 1.0)
     rows = [row("as it is", same), *(row(f"more {name}s", grown(same, name)) for name in factors)]
@@ -362,11 +362,11 @@ def _decision(cells: FacetCells, pair: tuple[int, int], target: float, prices: M
     most = max(int(_MOST_DESIGNS ** (1 / max(len(others), 1))), 2)
     tries = [np.arange(2, max(4 * now[name], _MOST_LEVELS) + 1)[:most] / now[name] for name in others]
     grid = dict(zip(others, (axis.reshape(-1) for axis in np.meshgrid(*tries, indexing="ij")), strict=True))
-    found = {name: np.atleast_1d(values) for name, values in grown({**grid, ITEM: 1.0}, ITEM).items()}
-    costs = np.where(np.isfinite(found[ITEM]), cost(levels(found)), np.inf)
+    ratios = {name: np.atleast_1d(values) for name, values in grown({**grid, ITEM: 1.0}, ITEM).items()}
+    costs = np.where(np.isfinite(ratios[ITEM]), cost(levels(ratios)), np.inf)
     if np.isfinite(costs).any():
         best = int(costs.argmin())
-        rows.append(row("cheapest", {name: float(values[best]) for name, values in found.items()}))
+        rows.append(row("cheapest", {name: float(values[best]) for name, values in ratios.items()}))
     table = pd.DataFrame(rows)
     counts = [*(f"n_{name}" for name in factors), "n_scores"]
     table = table[["design", *counts, "cost", "standard_error"]].astype(dict.fromkeys(counts, "Int64"))
@@ -386,12 +386,16 @@ def _decision_sentences(decision: pd.DataFrame, settings: Mapping[str, Any]) -> 
             never.append(f"{visible_line(name)}s")
         else:
             ways.append(f"{row[f'n_{name}']:,} {visible_line(name)}s in place of {now[f'n_{name}']:,}")
-    told = f"to {goal} of {a} less {b}: {', or '.join(ways)}" if ways else f"no facet alone can {goal} of {a} less {b}"
+    sentence = (
+        f"to {goal} of {a} less {b}: {', or '.join(ways)}" if ways else f"no facet alone can {goal} of {a} less {b}"
+    )
     if ways and never:
-        told += f"; not by more {named(never)} alone"
+        sentence += f"; not by more {named(never)} alone"
     cheapest = decision[decision["design"] == "cheapest"]
     if len(cheapest):
         best = cheapest.iloc[0]
         counts = [f"{best[name]:,} {visible_line(str(name)[2:])}s" for name in decision if str(name).startswith("n_")]
-        told += f"; cheapest for these prices: {', '.join(counts[:-1])} ({counts[-1][:-1]}, cost {best['cost']:,.6g})"
-    return [told]
+        sentence += (
+            f"; cheapest for these prices: {', '.join(counts[:-1])} ({counts[-1][:-1]}, cost {best['cost']:,.6g})"
+        )
+    return [sentence]

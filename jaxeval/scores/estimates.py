@@ -126,9 +126,9 @@ class ScoreEstimates:
             variance = self.variance[:, None] + self.variance
         else:
             products = self.influence.T @ self.influence
-            own = products.diagonal()
-            variance = own[:, None] + own - 2 * products
-            rounding = 1e-12 * (own[:, None] + own)  # of equal columns
+            diagonal = products.diagonal()
+            variance = diagonal[:, None] + diagonal - 2 * products
+            rounding = 1e-12 * (diagonal[:, None] + diagonal)  # of equal columns
             variance = np.where(variance > rounding, variance, 0.0)
         variance = variance + unseen[:, None] + unseen
         return np.sqrt(np.where(variance > 0, variance, np.nan))
@@ -208,27 +208,27 @@ def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[s
         return np.ones(len(there), bool), []
     of_model = (~there).sum(0)
     worst = int(of_model.argmax())
-    found = (
+    text = (
         f"{counted(int((of_model > 0).sum()), 'model lacks', 'models lack')} scores of "
         f"{counted(int(lacking.sum()), 'item')}, of {len(there):,} (most of all {plain(scores.models[worst])!r}, "
         f"{counted(int(of_model[worst]), 'item')})"
     )
     if missing == "error":
         raise DataError(
-            f"{found}: missing='complete' (--missing complete) compares models on the {int((~lacking).sum()):,} items "
+            f"{text}: missing='complete' (--missing complete) compares models on the {int((~lacking).sum()):,} items "
             "that all have, missing='available' (--missing available) scores each model on its own items"
         )
     if missing == "available":
         return np.asarray(there.any(1)), [
-            f"{found}: each model is scored on its own items, which are not the same for all"
+            f"{text}: each model is scored on its own items, which are not the same for all"
         ]
     if lacking.all():
         raise DataError(
-            f"{found}: no item has a score of every model; leave out models, or use missing='available' (--missing "
+            f"{text}: no item has a score of every model; leave out models, or use missing='available' (--missing "
             "available)"
         )
     n = counted(int(lacking.sum()), "item that some model lacks is", "items that some model lacks are")
-    return np.asarray(~lacking), [f"{found}: {n} left out"]
+    return np.asarray(~lacking), [f"{text}: {n} left out"]
 
 
 def of_items(scores: ItemScores, items: Bool) -> ItemScores:
@@ -244,7 +244,8 @@ def of_items(scores: ItemScores, items: Bool) -> ItemScores:
         cell = np.searchsorted(of_cell, facets.cell[there])
         facets = facets._replace(code=facets.code[there], cell=cell, score=facets.score[there])
     groups = [
-        None if own is None else own._replace(number=own.number[items]) for own in (scores.cluster, scores.benchmark)
+        None if grouping is None else grouping._replace(number=grouping.number[items])
+        for grouping in (scores.cluster, scores.benchmark)
     ]
     return ItemScores(
         scores.scores[items], scores.items[items], scores.evaluators, scores.models, trials=trials, cluster=groups[0],
@@ -296,16 +297,16 @@ def estimate_scores(
         units, stratum = parts - size * estimate, np.zeros(len(parts), np.int64)
     else:
         units, unit, stratum = _by_unit(share * (value - mean[group]), group, scores, items)
-        size, parts = (_by_unit(own, group, scores, items)[0] for own in (share, share * value))
+        size, parts = (_by_unit(terms, group, scores, items)[0] for terms in (share, share * value))
     scale, freedom = _small_samples(size, stratum)
     influence = np.where(np.isnan(scale), 0.0, units * scale)
     if stratum.any():
         influence += _of_lone_units(parts, np.where(np.isnan(scale), size, 0.0), estimate, common["bounded"])
     constant = (influence**2).sum(0) <= (_ROUNDING * np.abs(value).max(0)) ** 2
     influence[:, constant] = 0.0
-    own = influence**2
-    by_stratum = _sums(own, stratum)  # (S, M)
-    variance = own.sum(0)
+    terms = influence**2
+    by_stratum = _sums(terms, stratum)  # (S, M)
+    variance = terms.sum(0)
     power = 2.0 ** np.frexp(variance)[1]  # the squares of variances of huge or tiny scores are no doubles
     whole, part = variance / power, by_stratum / power
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -323,12 +324,12 @@ def accuracy_of(scores: Any) -> JudgeAccuracy | None:
     return scores if module is not None and isinstance(scores, module.JudgeAccuracy) else None
 
 
-def few_units_text(found: ScoreEstimates) -> str:
+def few_units_text(estimates: ScoreEstimates) -> str:
     """How many units there are, and how many of equal size they are worth where that is fewer."""
-    if found.n_effective >= 0.9 * found.n_units:
-        return f"only {counted(found.n_units, found.unit)}"
-    worth = f"worth {max(round(found.n_effective), 1):,} equal ones"
-    return f"{counted(found.n_units, found.unit)} of such unequal size that they are {worth}"
+    if estimates.n_effective >= 0.9 * estimates.n_units:
+        return f"only {counted(estimates.n_units, estimates.unit)}"
+    worth = f"worth {max(round(estimates.n_effective), 1):,} equal ones"
+    return f"{counted(estimates.n_units, estimates.unit)} of such unequal size that they are {worth}"
 
 
 def _of_lone_units(parts: Float, size: Float, estimate: Float, bounded: bool) -> Float:
@@ -348,7 +349,7 @@ def _of_lone_units(parts: Float, size: Float, estimate: Float, bounded: bool) ->
 def _worth(size: Float) -> Float:
     """(M,) effective numbers of units from their shares (U, M)."""
     columns, number = _distinct_columns(size)
-    return np.array([effective_clusters(own) for own in columns])[number]
+    return np.array([effective_clusters(column) for column in columns])[number]
 
 
 def _small_samples(size: Float, stratum: Int) -> tuple[Float, Float]:
@@ -358,10 +359,10 @@ def _small_samples(size: Float, stratum: Int) -> tuple[Float, Float]:
     freedom = np.full((len(columns), int(stratum.max(initial=-1)) + 1), np.nan)
     order = np.argsort(stratum, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(stratum[order])) + 1):
-        for k, own in enumerate(columns[:, rows]):
-            held = own > 0  # a model may lack all items of a unit
-            factor[k, rows[held]] = cluster_factors(own[held])
-            freedom[k, stratum[rows[0]]] = degrees_of_freedom(own[held]) if held.sum() != 1 else 1.0
+        for k, sizes in enumerate(columns[:, rows]):
+            held = sizes > 0  # a model may lack all items of a unit
+            factor[k, rows[held]] = cluster_factors(sizes[held])
+            freedom[k, stratum[rows[0]]] = degrees_of_freedom(sizes[held]) if held.sum() != 1 else 1.0
     return factor[number].T, freedom[number].T
 
 
@@ -378,14 +379,14 @@ def item_shares(scores: ItemScores, items: Bool) -> tuple[Float, Float, Float]:
     The last are influences of items: shares of the differences from the means of benchmarks.
     """
     s, _, group, of_group, _, share = _shares(scores, items, "equal")
-    value, own = s[:, 0], share[:, 0]
-    return value, own, own * (value - (np.bincount(group, own * value) / of_group)[group])
+    value, item_share = s[:, 0], share[:, 0]
+    return value, item_share, item_share * (value - (np.bincount(group, item_share * value) / of_group)[group])
 
 
 def _sums(values: Float, group: NDArray[np.intp]) -> Float:
     """(G, M) sums of the rows of (N, M) values by group."""
     n_groups = int(group.max(initial=-1)) + 1
-    sums = [np.bincount(group, own, n_groups) for own in values.T]
+    sums = [np.bincount(group, column, n_groups) for column in values.T]
     return np.stack(sums, 1) if sums else np.zeros((n_groups, 0))
 
 
@@ -433,24 +434,29 @@ def _benchmarks(scores: ItemScores, items: Bool) -> pd.Index:
 
 
 def _weights_of_benchmarks(
-    scores: ItemScores, items: Bool, group: NDArray[np.intp], given: str | Mapping[Any, float]
+    scores: ItemScores, items: Bool, group: NDArray[np.intp], benchmark_weights: str | Mapping[Any, float]
 ) -> Float:
     """(G,) weights that sum to 1."""
-    if isinstance(given, str):
-        if given not in ("equal", "items"):
-            raise ValueError(f"benchmark_weights must be 'equal', 'items' or a mapping of weights, got {given!r}")
+    if isinstance(benchmark_weights, str):
+        if benchmark_weights not in ("equal", "items"):
+            raise ValueError(
+                f"benchmark_weights must be 'equal', 'items' or a mapping of weights, got {benchmark_weights!r}"
+            )
         size = np.bincount(group).astype(float)
-        weight = np.ones(len(size)) if given == "equal" else size
+        weight = np.ones(len(size)) if benchmark_weights == "equal" else size
         return weight / weight.sum()
     if scores.benchmark is None:
         raise ValueError("benchmark_weights need a column of benchmarks, and none was named (benchmark=)")
     names = _benchmarks(scores, items)
-    unknown, lacking = [x for x in given if x not in names], [x for x in names if x not in given]
+    unknown, lacking = (
+        [x for x in benchmark_weights if x not in names],
+        [x for x in names if x not in benchmark_weights],
+    )
     if unknown:
         raise ValueError(f"no benchmark is called {unknown[0]!r}{did_you_mean(unknown[0], names)}")
     if lacking:
         raise ValueError(f"{counted(len(lacking), 'benchmark has', 'benchmarks have')} no weight: {named(lacking)}")
-    weight = np.array([given[name] for name in names], float)
+    weight = np.array([benchmark_weights[name] for name in names], float)
     if not (np.isfinite(weight).all() and (weight > 0).all()):
         shown = ", ".join(f"{name} {w:g}" for name, w in zip(names, weight, strict=True))
         raise ValueError(f"weights of benchmarks must be finite and above 0, got {shown}")

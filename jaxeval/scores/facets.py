@@ -191,16 +191,16 @@ def errors_of(cells: FacetCells, columns: Sequence[tuple[int, ...]], there: Bool
     first = np.array([place[column[0]] for column in columns], np.intp)
     second = np.array([place[column[-1]] for column in columns], np.intp)
     single = np.array([len(column) == 1 for column in columns], bool)
-    own = squares[:, first, first]
-    both = own + squares[:, second, second] - 2 * squares[:, first, second]
-    rounding = 1e-13 * (own + squares[:, second, second])
+    first_squares = squares[:, first, first]
+    both = first_squares + squares[:, second, second] - 2 * squares[:, first, second]
+    rounding = 1e-13 * (first_squares + squares[:, second, second])
     both = np.where(both > rounding, both, 0.0)
-    found = design.components(np.where(single, own, both))
-    variance, dof = design.error(found)
+    components = design.components(np.where(single, first_squares, both))
+    variance, dof = design.error(components)
     alone = tuple(name for name in design.alone if name in cells.facets)
     if alone:
         variance, dof = np.full_like(variance, np.nan), np.full_like(dof, np.nan)
-    kept = np.maximum(found, 0.0)
+    kept = np.maximum(components, 0.0)
     names = [*cells.factors, RESIDUAL]
     unknown = np.full(len(columns), np.nan)
     by_name = {name: k for k, name in enumerate(design.names)}
@@ -210,7 +210,7 @@ def errors_of(cells: FacetCells, columns: Sequence[tuple[int, ...]], there: Bool
 
     return FacetErrors(
         np.where(single, mean[first], mean[first] - mean[second]),
-        variance, dof, by_factor(kept * design.spread[:, None]), by_factor(kept), by_factor(found < 0),
+        variance, dof, by_factor(kept * design.spread[:, None]), by_factor(kept), by_factor(components < 0),
         int(there.sum()), alone, design,
     )  # fmt: skip
 
@@ -244,10 +244,10 @@ def _by_cells(cells: FacetCells, columns: Sequence[tuple[int, ...]]) -> FacetErr
             )
         masks.setdefault(there.tobytes(), there)
         alike.setdefault(there.tobytes(), []).append(k)
-    parts = [(own, errors_of(cells, [columns[k] for k in own], masks[key])) for key, own in alike.items()]
+    parts = [(places, errors_of(cells, [columns[k] for k in places], masks[key])) for key, places in alike.items()]
     if len(parts) == 1:
         return parts[0][1]
-    order = np.argsort(np.concatenate([own for own, _ in parts]), kind="stable")
+    order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
 
     def joined(values: Sequence[Any]) -> Any:
         if isinstance(values[0], Mapping):
@@ -255,9 +255,9 @@ def _by_cells(cells: FacetCells, columns: Sequence[tuple[int, ...]]) -> FacetErr
         return np.concatenate(values)[order]
 
     fields = ("estimate", "variance", "dof", "parts", "components", "at_zero")
-    largest = max((found for _, found in parts), key=lambda found: found.n_cells)
-    alone = tuple(dict.fromkeys(name for _, found in parts for name in found.alone))
-    whole = {name: joined([getattr(found, name) for _, found in parts]) for name in fields}
+    largest = max((errors for _, errors in parts), key=lambda errors: errors.n_cells)
+    alone = tuple(dict.fromkeys(name for _, errors in parts for name in errors.alone))
+    whole = {name: joined([getattr(errors, name) for _, errors in parts]) for name in fields}
     return replace(largest, **whole, alone=alone) if parts else largest
 
 
@@ -265,31 +265,31 @@ def over_items(scores: ItemScores, cells: FacetCells, models: Sequence[int]) -> 
     """Scores of some models on the cells that they share, averaged over facets: a comparison over items alone."""
     there = cells.shared(models)
     item = cells.factors[ITEM][there]
-    found = np.full((len(scores.items), 1, len(models)), np.nan)
-    times = np.bincount(item, minlength=len(found))
+    means = np.full((len(scores.items), 1, len(models)), np.nan)
+    times = np.bincount(item, minlength=len(means))
     for k, m in enumerate(models):
         with np.errstate(invalid="ignore"):
-            found[:, 0, k] = np.bincount(item, cells.score[there, m], len(found)) / times
-    return replace(scores, scores=found, models=scores.models[list(models)], facets=None, trials=None, columns={})
+            means[:, 0, k] = np.bincount(item, cells.score[there, m], len(means)) / times
+    return replace(scores, scores=means, models=scores.models[list(models)], facets=None, trials=None, columns={})
 
 
 def widened(
-    found: FacetErrors, lower: Float, upper: Float, variance: Float, dof: Float, level: float
+    errors: FacetErrors, lower: Float, upper: Float, variance: Float, dof: Float, level: float
 ) -> tuple[Float, Float]:
     """Ends (K,) of intervals over items alone, made longer by what other facets add.
 
     What Student's interval of all facets is longer than that over items, of a ``variance`` (K,) with ``dof`` degrees of
     freedom, is added in quadrature to both sides. So intervals of shares stay those of shares where facets add nothing.
     """
-    whole = student_quantile(level, found.dof) ** 2 * found.variance
+    whole = student_quantile(level, errors.dof) ** 2 * errors.variance
     items = np.where(variance > 0, student_quantile(level, np.where(dof > 0, dof, 1.0)) ** 2 * variance, 0.0)
     more = np.maximum(whole - np.nan_to_num(items), 0.0)
     ends = [
-        sign * np.sqrt(np.where(np.isnan(end), 0.0, end - found.estimate) ** 2 + more)
+        sign * np.sqrt(np.where(np.isnan(end), 0.0, end - errors.estimate) ** 2 + more)
         for sign, end in ((-1, lower), (1, upper))
     ]
-    known = (found.variance > 0) | ((found.variance == 0) & ~np.isnan(lower))
-    return tuple(np.where(known, found.estimate + end, np.nan) for end in ends)  # type: ignore[return-value]
+    known = (errors.variance > 0) | ((errors.variance == 0) & ~np.isnan(lower))
+    return tuple(np.where(known, errors.estimate + end, np.nan) for end in ends)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,10 +336,10 @@ def facet_sentence(cells: FacetCells) -> str:
 
 def facet_warnings(cells: FacetCells, design: FacetDesign) -> list[str]:
     """Say which facets have too few levels, which are nested, and what was averaged."""
-    told = warnings_of(design, {name: len(cells.levels[name]) for name in cells.facets})
+    warnings = warnings_of(design, {name: len(cells.levels[name]) for name in cells.facets})
     if cells.n_averaged:
-        told.append(
+        warnings.append(
             f"{counted(cells.n_averaged, 'row repeats', 'rows repeat')} a model, an item and the levels of the random "
             "facets: averaged first"
         )
-    return told
+    return warnings

@@ -74,50 +74,50 @@ class PairwiseDifferences:
     def _apart_at_once(self, level: float) -> Bool:
         """(M, M) pairs that are told apart, all at once."""
         first, second = np.triu_indices(len(self.estimate), 1)
-        found = np.zeros(self.p_values.shape, bool)
-        found[first, second] = holm(self.p_values[first, second]) <= 1 - checked_level(level)
-        return found | found.T
+        apart = np.zeros(self.p_values.shape, bool)
+        apart[first, second] = holm(self.p_values[first, second]) <= 1 - checked_level(level)
+        return apart | apart.T
 
 
-def pairwise(found: ScoreEstimates, estimate: Float) -> PairwiseDifferences:
+def pairwise(estimates: ScoreEstimates, estimate: Float) -> PairwiseDifferences:
     """The differences of all pairs of models, ranked by their ``estimate`` (M,).
 
     Shares of right answers are compared by exact tests. Other scores are compared by Student's t and Hall's, but no
     p-value is smaller than that of one sign for all units that differ.
     """
-    if found.answers is not None:
-        return PairwiseDifferences(estimate, _p_of_shares(found.answers, estimate), np.ones(len(estimate), bool))
-    known = np.isfinite(found.unseen) & (found.freedom > 0)
-    dof = np.fmin(found.freedom[:, None], found.freedom)
+    if estimates.answers is not None:
+        return PairwiseDifferences(estimate, _p_of_shares(estimates.answers, estimate), np.ones(len(estimate), bool))
+    known = np.isfinite(estimates.unseen) & (estimates.freedom > 0)
+    dof = np.fmin(estimates.freedom[:, None], estimates.freedom)
     gap = estimate[:, None] - estimate
-    t = np.abs(gap) / np.where(known[:, None] & known, found.difference_errors(), np.nan)
-    p = 2 * skewed_p(t, dof, np.sign(gap) * _skewness_of_differences(found, dof))
-    if found.parts is not None:
-        p = np.maximum(p, least_p(units_that_differ(found.parts)))
+    t = np.abs(gap) / np.where(known[:, None] & known, estimates.difference_errors(), np.nan)
+    p = 2 * skewed_p(t, dof, np.sign(gap) * _skewness_of_differences(estimates, dof))
+    if estimates.parts is not None:
+        p = np.maximum(p, least_p(units_that_differ(estimates.parts)))
     return PairwiseDifferences(estimate, np.minimum(p, 1.0), known)
 
 
-def by_pairs(found: ScoreEstimates, level: float) -> bool:
+def by_pairs(estimates: ScoreEstimates, level: float) -> bool:
     """Whether pairs are to be tested one by one, as draws of all pairs at once err too often.
 
     So it is for right and wrong answers, whose tests are exact, for few units, for equal scores, which show no
     variance, and where some two models differ on few units.
     """
-    few = not (np.nan_to_num(found.dof) >= ENOUGH_FOR_DRAWS).all()
-    return found.answers is not None or few or _few_differ(found, level)
+    few = not (np.nan_to_num(estimates.dof) >= ENOUGH_FOR_DRAWS).all()
+    return estimates.answers is not None or few or _few_differ(estimates, level)
 
 
-def _few_differ(found: ScoreEstimates, level: float) -> bool:
+def _few_differ(estimates: ScoreEstimates, level: float) -> bool:
     """Whether some two models differ on so few units that draws of all pairs at once err too often.
 
     Fewer than would tell them from chance, if all had one sign, by Bonferroni's correction. Equal scores of two models
     are told apart by no draws.
     """
-    n_models = len(found.models)
+    n_models = len(estimates.models)
     enough = 1 + np.log2(max(n_models * (n_models - 1) / 2, 1) / (1 - level))
-    if found.parts is None:
+    if estimates.parts is None:
         return False
-    differ = units_that_differ(found.parts)
+    differ = units_that_differ(estimates.parts)
     return bool(((differ < enough) & (differ > 0)).any())
 
 
@@ -132,21 +132,21 @@ def units_that_differ(parts: Float) -> Int:
     for start in range(0, len(parts), _BLOCK):
         few = np.flatnonzero(n < _MANY)
         block = parts[start : start + _BLOCK]
-        for own in np.array_split(few, max(len(few) // _BLOCK, 1)):
-            n[own] += (np.abs(block[:, first[own]] - block[:, second[own]]) > least).sum(0)
-    found = np.zeros((parts.shape[1],) * 2, np.int64)
-    found[first, second] = n
-    return found + found.T
+        for pairs in np.array_split(few, max(len(few) // _BLOCK, 1)):
+            n[pairs] += (np.abs(block[:, first[pairs]] - block[:, second[pairs]]) > least).sum(0)
+    counts = np.zeros((parts.shape[1],) * 2, np.int64)
+    counts[first, second] = n
+    return counts + counts.T
 
 
-def _skewness_of_differences(found: ScoreEstimates, dof: Float) -> Float:
+def _skewness_of_differences(estimates: ScoreEstimates, dof: Float) -> Float:
     """(M, M) skewness of the score of one model less that of another."""
-    if found.influence is None:
+    if estimates.influence is None:
         return np.zeros(dof.shape)
-    own = found.influence
-    cubes, crossed = (own**3).sum(0), (own**2).T @ own
+    influence = estimates.influence
+    cubes, crossed = (influence**3).sum(0), (influence**2).T @ influence
     third = cubes[:, None] - cubes - 3 * (crossed - crossed.T)
-    return skewness_of(third, found.difference_errors() ** 2, dof)
+    return skewness_of(third, estimates.difference_errors() ** 2, dof)
 
 
 class _Counts(NamedTuple):

@@ -113,12 +113,12 @@ class ScoreGate(Result):
             return [f"INCONCLUSIVE: {ps} (p {row['p_fail']:.2g}); {self._more(row['items_more'])}"]
         open_ones = table[table["verdict"] == "INCONCLUSIVE"]
         on = f"{len(open_ones):,} of {len(table):,} tasks: {named(open_ones['task'].tolist(), _NAMED)}"
-        told = [f"INCONCLUSIVE: it is not shown that {not_worse} on {on}"]
+        sentences = [f"INCONCLUSIVE: it is not shown that {not_worse} on {on}"]
         compared = open_ones[open_ones["p_pass"].notna()]
         if len(compared):
             which = "each of them" if len(compared) == len(open_ones) else "those that can be compared"
-            told.append(f"on {which}, {self._more(compared['items_more'].astype(float).max(skipna=False))}")
-        return told
+            sentences.append(f"on {which}, {self._more(compared['items_more'].astype(float).max(skipna=False))}")
+        return sentences
 
     def _more(self, n: Any) -> str:
         if self.settings.get("random"):
@@ -212,13 +212,13 @@ def score_gate(
         tasks, warnings = _tasks(scores), [*scores.notes]
     rows = []
     places = None if accuracy is not None else [place_of(tasks[0][1], model) for model in (a, b)]
-    for task, own in tasks:
-        if places is not None and len(tasks) > 1 and (text := _lacks(own, places)):
+    for task, of_task in tasks:
+        if places is not None and len(tasks) > 1 and (text := _lacks(of_task, places)):
             rows.append({"task": task, "flags": text})
             continue
-        found = compare_scores(own, a, b, **options)
-        rows.append({"task": task, **_row(found, margin, level, peek)})
-        warnings += [text if task is None else f"{visible_line(str(task))}: {text}" for text in found.status]
+        comparison = compare_scores(of_task, a, b, **options)
+        rows.append({"task": task, **_row(comparison, margin, level, peek)})
+        warnings += [text if task is None else f"{visible_line(str(task))}: {text}" for text in comparison.status]
     table = _judged(pd.DataFrame(rows, columns=list(_COLUMNS)), 1 - level)
     failed, passed = (table["verdict"] == "FAIL").any(), (table["verdict"] == "PASS").all()
     verdict: Verdict = "FAIL" if failed else "PASS" if passed else "INCONCLUSIVE"
@@ -248,31 +248,36 @@ def _lacks(scores: ItemScores, places: list[int]) -> str:
     if (shared := int(there.all(1).sum())) >= 2:
         return ""
     alone = [
-        str(scores.models[place]) for place, own in zip(places, np.any(there, axis=0).tolist(), strict=True) if own
+        str(scores.models[place])
+        for place, present in zip(places, np.any(there, axis=0).tolist(), strict=True)
+        if present
     ]
     return f"only {visible_line(alone[0])} has it" if len(alone) == 1 else f"{counted(shared, 'item')} that both have"
 
 
-def _row(found: ScoreComparison, margin: float, level: float, peek: bool) -> dict[str, Any]:
+def _row(comparison: ScoreComparison, margin: float, level: float, peek: bool) -> dict[str, Any]:
     p_pass, p_fail = (
-        (found.p_anytime_non_inferior, found.p_anytime_inferior) if peek else (found.p_non_inferior, found.p_inferior)
+        (comparison.p_anytime_non_inferior, comparison.p_anytime_inferior)
+        if peek
+        else (comparison.p_non_inferior, comparison.p_inferior)
     )
     flags = ""
     if p_pass != p_pass:
-        told = "; ".join(text for text in found.status if "McNemar" not in text)
-        flags = "there are clusters or weights, or bounds are needed" if peek else told
+        status = "; ".join(text for text in comparison.status if "McNemar" not in text)
+        flags = "there are clusters or weights, or bounds are needed" if peek else status
     return {
-        "difference": found.difference, "lower": found.lower, "upper": found.upper, "p_pass": p_pass, "p_fail": p_fail,
-        "n_items": found.n_items, "items_more": _items_more(found, margin, level), "flags": flags,
+        "difference": comparison.difference, "lower": comparison.lower, "upper": comparison.upper,
+        "p_pass": p_pass, "p_fail": p_fail, "n_items": comparison.n_items,
+        "items_more": _items_more(comparison, margin, level), "flags": flags,
     }  # fmt: skip
 
 
-def _items_more(found: ScoreComparison, margin: float, level: float) -> float:
+def _items_more(comparison: ScoreComparison, margin: float, level: float) -> float:
     """How many more items like these decide, with probability `POWER`, if the difference stays as it is."""
-    n, gap = found.n_items, abs(found.difference + margin)
-    if found.settings.get("random"):  # more items do not make what other facets add smaller
+    n, gap = comparison.n_items, abs(comparison.difference + margin)
+    if comparison.settings.get("random"):  # more items do not make what other facets add smaller
         return np.nan
-    spread = (found.upper - found.lower) / (2 * normal_quantile(found.settings["level"])) * np.sqrt(n)
+    spread = (comparison.upper - comparison.lower) / (2 * normal_quantile(comparison.settings["level"])) * np.sqrt(n)
     if not (gap > 0 and np.isfinite(spread)):
         return np.nan
     needed = (spread * (scipy.special.ndtri(level) + scipy.special.ndtri(POWER)) / gap) ** 2

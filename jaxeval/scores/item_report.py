@@ -47,9 +47,9 @@ def item_report(scores: ItemScores | Any, *, level: float = 0.95) -> pd.DataFram
         >>> report[["item", "mean", "discrimination", "flag"]].round(2).to_numpy().tolist()
         [[0, 1.0, nan, 'saturated'], [1, 0.0, nan, 'dead'], [2, 0.5, 0.58, ''], [3, 0.75, 0.58, '']]
     """
-    given = as_item_scores(scores)
+    item_scores = as_item_scores(scores)
     checked_level(level)
-    s = given.scores[:, 0]
+    s = item_scores.scores[:, 0]
     there = ~np.isnan(s)
     n_models = there.sum(1)
     mean = np.nansum(s, axis=1) / np.maximum(n_models, 1)
@@ -66,15 +66,17 @@ def item_report(scores: ItemScores | Any, *, level: float = 0.95) -> pd.DataFram
         "",
     )
     columns = {"n_models": n_models, "mean": mean, "discrimination": discrimination, "p_negative": p, "flag": flag}
-    table = pd.DataFrame(columns, given.items).reset_index()
-    if given.benchmark is None:
+    table = pd.DataFrame(columns, item_scores.items).reset_index()
+    if item_scores.benchmark is None:
         table = table.rename(columns={table.columns[0]: "item"})
     else:
         table = table.rename(columns=dict(zip(table.columns[:2], ("benchmark", "item"), strict=True)))
     n_odd = int((flag != "").sum())
     answer = f"{n_odd:,} of {counted(len(table), 'item')} tell models apart not at all, or the wrong way round"
     table.attrs = {"answer": answer, "warnings": _counts(flag, n_models), "settings": {"level": float(level)}}
-    return Table.of(table, f"{counted(len(table), 'item')} of {counted(len(given.models), 'model')}", _SHOWN_FIRST)
+    return Table.of(
+        table, f"{counted(len(table), 'item')} of {counted(len(item_scores.models), 'model')}", _SHOWN_FIRST
+    )
 
 
 def _item_rest(s: Float, there: Bool) -> Float:
@@ -94,14 +96,14 @@ def _item_rest(s: Float, there: Bool) -> Float:
 
 
 def _counts(flag: NDArray[np.str_], n_models: Int) -> list[str]:
-    told = {
+    reasons = {
         "saturated": "saturated: every model has the greatest score",
         "dead": "dead: every model has the least score",
         "no spread": "without spread: every model has the same score",
         "negative": "of negative discrimination: worse models do better on them, look at their keys",
     }
     texts = [
-        f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in told.items() if (flag == name).any()
+        f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in reasons.items() if (flag == name).any()
     ]
     if n_models.max() < _FEWEST_MODELS:
         texts.append(f"discrimination needs {_FEWEST_MODELS} models or more on an item, and no item has as many")

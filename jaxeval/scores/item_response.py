@@ -184,15 +184,15 @@ def fit_item_response(
     if n is not None and not isinstance(scores, ItemScores):
         named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
         scores = ItemScores.from_pandas(scores, keep=[n], **named_so)
-    given = as_item_scores(scores)
+    item_scores = as_item_scores(scores)
     _check_options(kind, prior_sd, level)
     n_resamples, seed = checked_integer("n_resamples", n_resamples, 2), checked_integer("seed", seed)
-    s = given.scores[:, 0]
-    used, flag = _used_items(given, kind)
-    own, answers = s[used], _answers(given, n)[used]
+    s = item_scores.scores[:, 0]
+    used, flag = _used_items(item_scores, kind)
+    used_scores, answers = s[used], _answers(item_scores, n)[used]
     curves = _CURVES[kind]
-    responses, start = _problem(own, answers)
-    weight = (np.arange(responses.score.shape[1]) < len(own)).astype(float)
+    responses, start = _problem(used_scores, answers)
+    weight = (np.arange(responses.score.shape[1]) < len(used_scores)).astype(float)
     drawn: dict[str, Any] = {"kind": kind, "seed": seed}
     with double_precision():
         if kind == "2pl":
@@ -202,13 +202,13 @@ def fit_item_response(
             drawn["prior_sd"] = float(prior_sd)
             responses = responses._replace(prior=as_leaf(1 / prior_sd**2, np.float64))
         end, at, _ = jax.device_get(fit_item_response_lanes(responses, curves, start, weight, _FIT))
-    n_models = len(given.models)
+    n_models = len(item_scores.models)
     parameters = split(end.theta, len(start.mean))
-    draw, n_units = _draw(given, used)
+    draw, n_units = _draw(item_scores, used)
     settings = {**drawn, "n": n, "n_resamples": n_resamples}
 
     def identity() -> Identity:
-        data = [own, answers, given.cluster, used]
+        data = [used_scores, answers, item_scores.cluster, used]
         return Identity(drawn, data, {"level": level, "n_resamples": n_resamples}, noun="scores")
 
     task = Task(
@@ -223,16 +223,16 @@ def fit_item_response(
         fixed_bytes=16 * responses.score.size + 8 * n_resamples * n_models,
     )  # fmt: skip
     with open_run(identity, n_resamples, "resamples", **running) as run:
-        found = run.results(task, Lanes.of(1, n_resamples), _STREAM)
-    ended = found.status == Status.CONVERGED
-    draws = np.where(ended[:, None], found.ability[:, :n_models], np.nan)
+        fits = run.results(task, Lanes.of(1, n_resamples), _STREAM)
+    ended = fits.status == Status.CONVERGED
+    draws = np.where(ended[:, None], fits.ability[:, :n_models], np.nan)
     if not ended.any():
         raise DataError(f"none of {counted(n_resamples, 'resample')} has a fit: too few items tell the models apart")
-    status = _status(own)
-    items = _item_table(given, used, flag, parameters)
-    warnings = _warnings(given, used, items, kind, end.status == Status.CONVERGED, int((~ended).sum()))
+    status = _status(used_scores)
+    items = _item_table(item_scores, used, flag, parameters)
+    warnings = _warnings(item_scores, used, items, kind, end.status == Status.CONVERGED, int((~ended).sum()))
     joint = Draws(
-        given.models.rename("model"), at.mean[:n_models], draws, converged=ended, gauge="abilities N(0, 1)",
+        item_scores.models.rename("model"), at.mean[:n_models], draws, converged=ended, gauge="abilities N(0, 1)",
         precision=1e-3, status=status, warnings=tuple(warnings), settings=settings,
     )  # fmt: skip
     return ItemResponse(
@@ -240,7 +240,7 @@ def fit_item_response(
         joint=joint,
         items=items,
         spread=at.spread[:n_models],
-        n_items=(~np.isnan(own)).sum(0),
+        n_items=(~np.isnan(used_scores)).sum(0),
         log_likelihood=float(at.log_likelihood[:n_models].sum()),
         level=float(level),
         status=status,
@@ -256,9 +256,9 @@ def _check_options(kind: str, prior_sd: float | None, level: float) -> None:
         raise ValueError(f"prior_sd must be a number above 0 (math.inf for no prior), got {prior_sd!r}")
 
 
-def _used_items(given: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
+def _used_items(scores: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
     """(I,) items that tell models apart, and the flags of the others."""
-    s = given.scores[:, 0]
+    s = scores.scores[:, 0]
     outside = (s < 0) | (s > 1)
     if outside.any():
         raise DataError(
@@ -266,9 +266,9 @@ def _used_items(given: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
             f"{s[outside][0]:g}): an item response model takes right and wrong answers, or grades from 0 to 1"
         )
     fewest = _FEWEST_MODELS[kind]
-    if len(given.models) < fewest:
+    if len(scores.models) < fewest:
         raise DataError(
-            f"{counted(len(given.models), 'model')} only: kind={kind!r} (--irt {kind}) needs {fewest} or more"
+            f"{counted(len(scores.models), 'model')} only: kind={kind!r} (--irt {kind}) needs {fewest} or more"
             + ("; 'rasch' needs 3" if kind == "2pl" else "")
         )
     least, most = np.fmin.reduce(s, axis=1), np.fmax.reduce(s, axis=1)
@@ -282,19 +282,19 @@ def _used_items(given: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
     if without.any():
         raise DataError(
             f"{counted(int(without.sum()), 'model has', 'models have')} no item that tells models apart (the first is "
-            f"{plain(given.models[without][0])!r}): leave them out"
+            f"{plain(scores.models[without][0])!r}): leave them out"
         )
     return used, flag
 
 
-def _answers(given: ItemScores, n: str | None) -> Float:
+def _answers(scores: ItemScores, n: str | None) -> Float:
     """(I, M) answers behind each score: 1, the trials, or the number of questions in column ``n``."""
-    s = given.scores[:, 0]
+    s = scores.scores[:, 0]
     if n is not None:
-        number = _questions(given.column(n), given.items)
+        number = _questions(scores.column(n), scores.items)
         return np.broadcast_to(number[:, None], s.shape)
-    if given.trials is not None and np.isin(given.trials.score, (0, 1)).all():
-        return np.bincount(given.trials.cell, minlength=s.size).reshape(s.shape).astype(float)
+    if scores.trials is not None and np.isin(scores.trials.score, (0, 1)).all():
+        return np.bincount(scores.trials.cell, minlength=s.size).reshape(s.shape).astype(float)
     between = (s > 0) & (s < 1)
     if between.any():
         raise DataError(
@@ -350,11 +350,11 @@ def _problem(s: Float, answers: Float) -> tuple[Responses, Parameters]:
     )
 
 
-def _draw(given: ItemScores, used: Bool) -> tuple[ItemDraw, int]:
+def _draw(scores: ItemScores, used: Bool) -> tuple[ItemDraw, int]:
     """Items, or their clusters, that resamples draw; and the width of their counts."""
     number = np.arange(int(used.sum()))
-    if given.cluster is not None:
-        number, _ = pd.factorize(given.cluster.number[used], sort=True)
+    if scores.cluster is not None:
+        number, _ = pd.factorize(scores.cluster.number[used], sort=True)
     n = int(number.max()) + 1
     width = padded(n + 1, Step.SUMS)
     unit = np.full(padded(len(number) + 1, Step.SUMS), width - 1)
@@ -362,21 +362,21 @@ def _draw(given: ItemScores, used: Bool) -> tuple[ItemDraw, int]:
     return ItemDraw(make_singles(n, width), as_leaf(unit, np.int32)), width
 
 
-def _item_table(given: ItemScores, used: Bool, flag: NDArray[np.str_], found: Parameters) -> pd.DataFrame:
-    s, n = given.scores[:, 0], int(used.sum())
+def _item_table(scores: ItemScores, used: Bool, flag: NDArray[np.str_], parameters: Parameters) -> pd.DataFrame:
+    s, n = scores.scores[:, 0], int(used.sum())
     slope, difficulty = np.full((2, len(s)), np.nan)
-    slope[used] = found.slope[:n]
-    difficulty[used] = -found.intercept[:n] / np.where(found.slope[:n] == 0, np.nan, found.slope[:n])
+    slope[used] = parameters.slope[:n]
+    difficulty[used] = -parameters.intercept[:n] / np.where(parameters.slope[:n] == 0, np.nan, parameters.slope[:n])
     n_models = (~np.isnan(s)).sum(1)
     # Of few models good items are called bad: `item_report` has the test of keys.
-    enough = len(given.models) >= _MODELS_FOR_INTERVALS
-    told = np.select([enough & (slope < 0), enough & (slope > STEEP)], ["negative", "steep"], flag)
+    enough = len(scores.models) >= _MODELS_FOR_INTERVALS
+    flags = np.select([enough & (slope < 0), enough & (slope > STEEP)], ["negative", "steep"], flag)
     columns = {
         "n_models": n_models, "mean": np.nansum(s, axis=1) / np.maximum(n_models, 1), "difficulty": difficulty,
-        "discrimination": slope, "flag": told,
+        "discrimination": slope, "flag": flags,
     }  # fmt: skip
-    table = pd.DataFrame(columns, given.items.rename("item") if given.benchmark is None else given.items)
-    names = ("item",) if given.benchmark is None else ("benchmark", "item")
+    table = pd.DataFrame(columns, scores.items.rename("item") if scores.benchmark is None else scores.items)
+    names = ("item",) if scores.benchmark is None else ("benchmark", "item")
     table = table.rename_axis(list(names)).reset_index()
     return Table.of(table, counted(len(table), "item"), ("item", "mean", "difficulty", "discrimination", "flag"))
 
@@ -384,41 +384,41 @@ def _item_table(given: ItemScores, used: Bool, flag: NDArray[np.str_], found: Pa
 def _status(s: Float) -> NDArray[np.str_]:
     """(M,) what is wrong with models at an end of the scale, whose likelihood has no maximum."""
     top, bottom = (np.isnan(s) | (s == end) for end in (1, 0))
-    told = ["solves all items: held by the prior", "solves no item: held by the prior"]
-    return np.select([top.all(0), bottom.all(0)], told, "")
+    texts = ["solves all items: held by the prior", "solves no item: held by the prior"]
+    return np.select([top.all(0), bottom.all(0)], texts, "")
 
 
 def _warnings(
-    given: ItemScores, used: Bool, items: pd.DataFrame, kind: str, converged: bool, n_failed: int
+    scores: ItemScores, used: Bool, items: pd.DataFrame, kind: str, converged: bool, n_failed: int
 ) -> list[str]:
     flag = items["flag"]
-    texts = [*given.notes]
-    told = {
+    texts = [*scores.notes]
+    reasons = {
         "dead": "dead: no model solves them, left out",
         "saturated": "saturated: all models solve them, left out",
         "negative": "of negative discrimination: worse models do better on them, look at their keys",
         "steep": f"of a discrimination above {STEEP:g}, which rests on the prior",
     }
     texts += [
-        f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in told.items() if any(flag == name)
+        f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in reasons.items() if any(flag == name)
     ]
-    if kind == "2pl" and len(given.models) < _MODELS_FOR_INTERVALS:
+    if kind == "2pl" and len(scores.models) < _MODELS_FOR_INTERVALS:
         texts.append(
-            f"only {counted(len(given.models), 'model')} for discriminations: no intervals, rank sets and tiers, "
+            f"only {counted(len(scores.models), 'model')} for discriminations: no intervals, rank sets and tiers, "
             "which would be too narrow, and no flags of keys; abilities are hardly more exact than those of "
             f"'rasch'; take {_MODELS_FOR_INTERVALS} models or more, or kind='rasch' (--irt rasch)"
         )
-    n_parts = _n_parts(~np.isnan(given.scores[:, 0][used]))
+    n_parts = _n_parts(~np.isnan(scores.scores[:, 0][used]))
     if n_parts > 1:
         texts.append(
             f"the models fall into {n_parts} groups that share no item: only the assumption that both are N(0, 1) puts "
             "them on one scale"
         )
-    n_units = int(used.sum()) if given.cluster is None else len(np.unique(given.cluster.number[used]))
-    unit = "item" if given.cluster is None else "cluster"
+    n_units = int(used.sum()) if scores.cluster is None else len(np.unique(scores.cluster.number[used]))
+    unit = "item" if scores.cluster is None else "cluster"
     if n_units < FEW_ITEMS:
         texts.append(f"only {counted(n_units, unit)}: intervals of fewer than {FEW_ITEMS} are too narrow")
-    if given.weight is not None:
+    if scores.weight is not None:
         texts.append("weights of items are not used: every item counts by what it tells of ability")
     if not converged:
         texts.append("the fit did not converge: do not rely on it")

@@ -53,11 +53,11 @@ class ItemSubset(Result):
         return Answer(title, self.errors.set_index("method"), self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
-        own, random = self.errors.to_dict("records")
+        subset, random = self.errors.to_dict("records")
         return [
-            f"scores on the subset, of models that had no part in its choice: off by {own['mean_absolute_error']:.3f} "
-            f"on average, tau {own['tau']:.3f}; on random items off by {random['mean_absolute_error']:.3f}, tau "
-            f"{random['tau']:.3f}"
+            "scores on the subset, of models that had no part in its choice: off by "
+            f"{subset['mean_absolute_error']:.3f} on average, tau {subset['tau']:.3f}; on random items off by "
+            f"{random['mean_absolute_error']:.3f}, tau {random['tau']:.3f}"
         ]
 
 
@@ -102,12 +102,12 @@ def item_subset(
         >>> found.errors["method"].tolist()
         ['chosen', 'random']
     """
-    given = as_item_scores(scores)
+    item_scores = as_item_scores(scores)
     k, n_folds, seed = checked_integer("k", k, 2), checked_integer("n_folds", n_folds, 2), checked_integer("seed", seed)
     if missing == "available":
         raise ValueError("missing must be 'error' or 'complete': a subset needs items that all models have")
-    kept, warnings = kept_items(given, missing)
-    values = given.scores[kept, 0]
+    kept, warnings = kept_items(item_scores, missing)
+    values = item_scores.scores[kept, 0]
     n_items, n_models = values.shape
     if n_models < _FEWEST_MODELS:
         raise DataError(
@@ -118,8 +118,8 @@ def item_subset(
         raise ValueError(f"k must be less than the {n_items:,} items, got {k}")
     chosen, weight, size = _medoids(values, k, np.random.default_rng([seed, 0]))
     order = np.argsort(chosen)
-    index = given.items[kept][chosen[order]]
-    names = ["item"] if given.benchmark is None else ["benchmark", "item"]
+    index = item_scores.items[kept][chosen[order]]
+    names = ["item"] if item_scores.benchmark is None else ["benchmark", "item"]
     items = pd.DataFrame({"weight": weight[order], "n_items": size[order]}, index.set_names(names)).reset_index()
     errors = _errors(values, k, min(n_folds, n_models), seed)
     if errors["mean_absolute_error"][0] >= errors["mean_absolute_error"][1]:
@@ -180,7 +180,7 @@ def _errors(values: Float, k: int, n_folds: int, seed: int) -> pd.DataFrame:
         estimate[fold == f] = weight @ values[np.ix_(chosen, fold == f)]
     random = np.stack([values[rng.choice(n_items, k, replace=False)].mean(0) for _ in range(_N_RANDOM)])
     truth = values.mean(0)
-    rows = [_figures(estimate, truth), np.mean([_figures(own, truth) for own in random], axis=0)]
+    rows = [_figures(estimate, truth), np.mean([_figures(drawn, truth) for drawn in random], axis=0)]
     table = pd.DataFrame(rows, columns=["tau", "mean_absolute_error", "largest_error"])
     table.insert(0, "method", ["chosen", "random"])
     return Table.of(table, "Errors of estimated scores")

@@ -32,8 +32,8 @@ def judged_leaderboard(
     for name in accuracy.slices:
         part = accuracy.of(name or "all") if len(accuracy.slices) > 1 else accuracy
         joint = part.joint.of(judge=judge, estimator=estimator)
-        own = part.table[(part.table["judge"] == judge) & (part.table["estimator"] == estimator)]
-        rows = own.set_index("model").loc[joint.names]
+        of_judge = part.table[(part.table["judge"] == judge) & (part.table["estimator"] == estimator)]
+        rows = of_judge.set_index("model").loc[joint.names]
         table = pd.DataFrame(
             {
                 "model": joint.names,
@@ -53,20 +53,20 @@ def judged_leaderboard(
         if len(accuracy.slices) > 1:
             table.insert(0, "category", name or "all")
         tables.append(table)
-    found = pd.concat(tables, ignore_index=True)
+    board = pd.concat(tables, ignore_index=True)
     settings = {
         "judge": judge, "estimator": estimator, "level": level, "n_resamples": accuracy.settings.n_resamples,
         "seed": accuracy.settings.seed, "simultaneous_ranks": bool(simultaneous_ranks),
     }  # fmt: skip
-    found.attrs = {"answer": "\n".join(score_answers(found)), "warnings": list(accuracy.warnings), "settings": settings}
-    title = f"Scores of {counted(found['model'].nunique(), 'model')} by {judge}"
-    return Table.of(found, title, _SHOWN_FIRST)
+    board.attrs = {"answer": "\n".join(score_answers(board)), "warnings": list(accuracy.warnings), "settings": settings}
+    title = f"Scores of {counted(board['model'].nunique(), 'model')} by {judge}"
+    return Table.of(board, title, _SHOWN_FIRST)
 
 
 def _errors(accuracy: JudgeAccuracy, judge: str, estimator: str, status: pd.Series) -> Float:
     """Errors of the models' scores, in closed form; NaN where nothing bounds a score, or there is no formula."""
-    (own,) = accuracy.slices.values()
-    errors = standard_errors(own, accuracy.binary).get(estimator)
+    (part,) = accuracy.slices.values()
+    errors = standard_errors(part, accuracy.binary).get(estimator)
     if errors is None:
         return np.full(len(status), np.nan)
     of_models = pd.Series(errors[:, accuracy.judges.get_loc(judge)], accuracy.models)
@@ -83,15 +83,15 @@ def judged_differences(
 ) -> list[dict[str, Any]]:
     """The fields of a `ScoreComparison` for each pair of models; tests are those of the intervals, in closed form."""
     judge, estimator = _checked(accuracy, judge, estimator)
-    own = accuracy.of("all") if len(accuracy.slices) > 1 else accuracy
-    table = compare(own, [(own.models[a], own.models[b]) for a, b in pairs]).table
+    of_all = accuracy.of("all") if len(accuracy.slices) > 1 else accuracy
+    table = compare(of_all, [(of_all.models[a], of_all.models[b]) for a, b in pairs]).table
     rows = table[(table["judge"] == judge) & (table["estimator"] == estimator)].to_dict("records")
     settings = {
         "unit": "item", "judge": judge, "estimator": estimator, "margin": margin, "alternative": alternative,
-        "level": own.settings.level, "seed": own.settings.seed,
+        "level": of_all.settings.level, "seed": of_all.settings.seed,
     }  # fmt: skip
-    k = int(own.judges.get_loc(judge))
-    return [_difference(own, list(pair), k, row, settings) for pair, row in zip(pairs, rows, strict=True)]
+    k = int(of_all.judges.get_loc(judge))
+    return [_difference(of_all, list(pair), k, row, settings) for pair, row in zip(pairs, rows, strict=True)]
 
 
 def _difference(
@@ -109,8 +109,8 @@ def _difference(
         non_inferior = student_p(centre + margin, error, dof, "greater")
         inferior = student_p(centre + margin, error, dof, "less")
         below = student_p(centre - margin, error, dof, "less")
-    own = part.test.judgment[:, places, k]
-    shared, one = ~np.isnan(own).any(1), part.test.answered[:, places].sum(1) == 1
+    judgment = part.test.judgment[:, places, k]
+    shared, one = ~np.isnan(judgment).any(1), part.test.answered[:, places].sum(1) == 1
     name = settings["estimator"]
     status = [] if row["status"] == "ok" else [f"{name}: {STATUSES[row['status']]}"]
     how = "not corrected" if name == "naive" else f"corrected by {row['labels']:,.0f} human labels ({name})"
@@ -125,7 +125,8 @@ def _difference(
         "p_non_inferior": non_inferior, "p_inferior": inferior,
         "p_equivalent": float(np.maximum(non_inferior, below)), "p_anytime_non_inferior": float("nan"),
         "p_anytime_inferior": float("nan"),
-        "only_a": int((own[shared, 0] > own[shared, 1]).sum()), "only_b": int((own[shared, 0] < own[shared, 1]).sum()),
+        "only_a": int((judgment[shared, 0] > judgment[shared, 1]).sum()),
+        "only_b": int((judgment[shared, 0] < judgment[shared, 1]).sum()),
         "n_items": int(shared.sum()), "n_left_out": 0, "status": tuple(status), "settings": settings,
     }  # fmt: skip
 
@@ -140,7 +141,7 @@ def _checked(accuracy: JudgeAccuracy, judge: str | None, estimator: str | None) 
     judge = judges[0] if judge is None else judge
     if estimator is None:
         estimator = usual_estimator(accuracy.settings.sampling, accuracy.binary)
-    for what, own, there in (("judge", judge, judges), ("estimator", estimator, list(ESTIMATORS))):
-        if own not in there:
-            raise ValueError(f"no {what} {own!r}; there are {named(there)}{did_you_mean(own, there)}")
+    for what, name, there in (("judge", judge, judges), ("estimator", estimator, list(ESTIMATORS))):
+        if name not in there:
+            raise ValueError(f"no {what} {name!r}; there are {named(there)}{did_you_mean(name, there)}")
     return judge, estimator

@@ -60,13 +60,13 @@ class FacetPlans:
         if a == b:
             raise DataError(f"{plain(pair[0])!r} is compared with itself: name two models")
         there = self.cells.shared(places)
-        found = errors_of(self.cells, [(a, b)], there)
-        if found.alone:
-            raise DataError(facet_warnings(self.cells, found.design)[0])
+        errors = errors_of(self.cells, [(a, b)], there)
+        if errors.alone:
+            raise DataError(facet_warnings(self.cells, errors.design)[0])
         now = {name: len(np.unique(code[there])) for name, code in self.cells.factors.items()}
         levels = {name: self.n_levels.get(name, now[name]) for name in self.cells.facets}
-        parts = {name: float(x[0]) for name, x in found.parts.items() if not np.isnan(x[0])}
-        within = {effect.factors[0]: effect.within for effect in found.design.effects}
+        parts = {name: float(x[0]) for name, x in errors.parts.items() if not np.isnan(x[0])}
+        within = {effect.factors[0]: effect.within for effect in errors.design.effects}
 
         def variance(n: float) -> tuple[float, float]:
             """Of the difference with n items, and its degrees of freedom by Satterthwaite."""
@@ -78,7 +78,7 @@ class FacetPlans:
                 times = {ITEM if x not in levels else x: ratio[x] for x in above}
                 of[name] = part / float(np.prod(list(times.values())))
             total = sum(of.values())
-            spread = sum(own**2 / max(levels.get(name, n) - 1, 1) for name, own in of.items())
+            spread = sum(component**2 / max(levels.get(name, n) - 1, 1) for name, component in of.items())
             return total, total**2 / spread if spread > 0 else np.inf
 
         def quantiles(n: float) -> tuple[float, float, float]:

@@ -90,7 +90,7 @@ def plan_scores(
     facets = facet_names(random)
     if n_levels and not facets:
         raise ValueError("n_levels are of random facets: name these (random=, --random)")
-    given = with_facets(scores, facets) if facets else as_item_scores(scores)
+    item_scores = with_facets(scores, facets) if facets else as_item_scores(scores)
     checked_level(level)
     if not (isinstance(power, float) and 0 < power < 1):
         raise ValueError(f"power must be between 0 and 1, got {power!r}")
@@ -104,15 +104,15 @@ def plan_scores(
     if facets:
         if ks is not None:
             raise ValueError("n_trials do not go with random facets: declare the column of trials random (random=)")
-        plans = FacetPlans.of(given, n_levels)
+        plans = FacetPlans.of(item_scores, n_levels)
         rows = [
-            plans.row(given, pair, n_items, difference, power, level, one_sided)
-            for pair in (_neighbours(given) if pairs is None else pairs)
+            plans.row(item_scores, pair, n_items, difference, power, level, one_sided)
+            for pair in (_neighbours(item_scores) if pairs is None else pairs)
         ]
         settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
-        return _table(rows, len(given.items), settings, f"{plans.about}: ")
-    for a, b in _neighbours(given) if pairs is None else pairs:
-        parts = _parts(given, a, b)
+        return _table(rows, len(item_scores.items), settings, f"{plans.about}: ")
+    for a, b in _neighbours(item_scores) if pairs is None else pairs:
+        parts = _parts(item_scores, a, b)
         for k in ks or [parts.n_trials]:
             if parts.within is None and k != parts.n_trials:
                 raise DataError(
@@ -147,7 +147,7 @@ def plan_scores(
             row["flags"] = "; ".join(flags)
             rows.append(row)
     settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
-    return _table(rows, len(given.items), settings)
+    return _table(rows, len(item_scores.items), settings)
 
 
 def _table(rows: list[dict[str, Any]], n_items: int, settings: dict[str, Any], about: str = "") -> pd.DataFrame:
@@ -161,15 +161,17 @@ def _table(rows: list[dict[str, Any]], n_items: int, settings: dict[str, Any], a
 def _in_words(table: pd.DataFrame, difference: float | None, power: float, level: float, one_sided: bool) -> str:
     least, most = table["smallest_difference"].min(), table["smallest_difference"].max()
     between = f"{least:.{POINTS}f}" if least == most else f"{least:.{POINTS}f} to {most:.{POINTS}f}"
-    said = f"found with power {power:g}: {'a margin of' if one_sided else 'a difference of'} {between}"
+    sentence = f"found with power {power:g}: {'a margin of' if one_sided else 'a difference of'} {between}"
     if difference is not None:
-        said += f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
+        sentence += (
+            f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
+        )
         needed, never = table["items_needed"].dropna(), int(table["items_needed"].isna().sum())
         if len(needed):
-            said += f"takes {needed.min():,} to {needed.max():,} items"
+            sentence += f"takes {needed.min():,} to {needed.max():,} items"
         if never:
-            said += f"{', and ' if len(needed) else ''}no number of items finds it for {counted(never, 'pair')}"
-    return said
+            sentence += f"{', and ' if len(needed) else ''}no number of items finds it for {counted(never, 'pair')}"
+    return sentence
 
 
 def _neighbours(scores: ItemScores) -> list[tuple[Any, Any]]:

@@ -57,34 +57,36 @@ class ScoreBoard:
 
     def interval(self, level: float) -> pd.DataFrame:
         """Columns ``lower`` and ``upper``; NaN without observed variance, unless scores lie between 0 and 1."""
-        own, facets = self.estimates, self.facets
-        ends = own.interval(level)
+        estimates, facets = self.estimates, self.facets
+        ends = estimates.interval(level)
         if facets is None:
             return ends
-        lower, upper = widened(facets.models, ends["lower"].to_numpy(), ends["upper"].to_numpy(), own.variance, own.dof,
-                               level)  # fmt: skip
-        if own.bounded:
+        lower, upper = widened(facets.models, ends["lower"].to_numpy(), ends["upper"].to_numpy(),
+                               estimates.variance, estimates.dof, level)  # fmt: skip
+        if estimates.bounded:
             lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-        return pd.DataFrame({"lower": lower, "upper": upper}, own.models)
+        return pd.DataFrame({"lower": lower, "upper": upper}, estimates.models)
 
     @property
     def standard_errors(self) -> Float:
         """(M,) NaN where there is no observed variance, or where a facet has one level."""
-        own = self.estimates.standard_errors if self.facets is None else np.sqrt(self.facets.models.variance)
-        return np.where(own > 0, own, np.nan)
+        errors = self.estimates.standard_errors if self.facets is None else np.sqrt(self.facets.models.variance)
+        return np.where(errors > 0, errors, np.nan)
 
     def ranks(self, level: float, simultaneous: bool) -> pd.DataFrame:
         """Columns ``rank_best, rank_worst, tier``: by draws of all pairs at once, or pair by pair where these err."""
-        own = self.estimates
+        estimates = self.estimates
         if self.facets is not None:
-            rounded = np.round(own.score / self.joint.precision) if self.joint.precision else own.score
+            rounded = np.round(estimates.score / self.joint.precision) if self.joint.precision else estimates.score
             pairs = self.facets.pairs(rounded * (self.joint.precision or 1.0))
-            return pairs.ranks(level, simultaneous, own.models)
-        if by_pairs(own, level):
-            rounded = np.round(own.score / self.joint.precision) if self.joint.precision else own.score
-            return pairwise(own, rounded * (self.joint.precision or 1.0)).ranks(level, simultaneous, own.models)
+            return pairs.ranks(level, simultaneous, estimates.models)
+        if by_pairs(estimates, level):
+            rounded = np.round(estimates.score / self.joint.precision) if self.joint.precision else estimates.score
+            return pairwise(estimates, rounded * (self.joint.precision or 1.0)).ranks(
+                level, simultaneous, estimates.models
+            )
         if not self.joint.differences().within_reach:
-            return pd.DataFrame(pd.NA, own.models, ["rank_best", "rank_worst", "tier"], "Int64")
+            return pd.DataFrame(pd.NA, estimates.models, ["rank_best", "rank_worst", "tier"], "Int64")
         sets = self.joint.rank_sets(level, simultaneous)
         return sets.assign(tier=self.joint.tiers(level)).astype("Int64")
 
@@ -241,7 +243,7 @@ def score_boards(
 ) -> dict[Any, ScoreBoard]:
     """A board for each value of the column ``by``, or one called None; see `score_leaderboard`."""
     names = facet_names(random)
-    given = with_facets(scores, names) if names else as_item_scores(scores)
+    item_scores = with_facets(scores, names) if names else as_item_scores(scores)
     if names and (population != "items" or benchmark_weights != "equal"):
         raise ValueError("random facets are drawn with items: leave population and benchmark_weights at their defaults")
     weights = benchmark_weights if isinstance(benchmark_weights, str) else dict(benchmark_weights)
@@ -249,22 +251,34 @@ def score_boards(
     checked_level(level)
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
-    chosen = {None: np.ones(len(given.items), bool)} if by is None else _slices(given, by)
+    chosen = {None: np.ones(len(item_scores.items), bool)} if by is None else _slices(item_scores, by)
 
     def identity() -> Identity:
-        facets = None if given.facets is None or not names else (names, given.facets.code, given.facets.score)
-        data = [facets, given.scores, given.weight, given.cluster, given.benchmark, given.trials, list(chosen.values())]
+        facets = (
+            None
+            if item_scores.facets is None or not names
+            else (names, item_scores.facets.code, item_scores.facets.score)
+        )
+        data = [
+            facets,
+            item_scores.scores,
+            item_scores.weight,
+            item_scores.cluster,
+            item_scores.benchmark,
+            item_scores.trials,
+            list(chosen.values()),
+        ]
         shown = {"n_resamples": n_resamples, "level": level}
         return Identity({"seed": seed, "by": by, **options}, data, shown, noun="scores")
 
     with open_run(identity, n_resamples * len(chosen), "resamples", **running) as run:
         boards = {
-            name: _board(given, items, options, n_resamples, seed, name, part, run)
+            name: _board(item_scores, items, options, n_resamples, seed, name, part, run)
             for part, (name, items) in enumerate(chosen.items())
         }
     if not names:
         return boards
-    return {name: _faceted(board, given, chosen[name], missing, level) for name, board in boards.items()}
+    return {name: _faceted(board, item_scores, chosen[name], missing, level) for name, board in boards.items()}
 
 
 def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_ranks: bool) -> pd.DataFrame:
@@ -276,28 +290,28 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
             table.insert(0, "category", name)
         tables.append(table)
         warnings += [text if name is None else f"{name}: {text}" for text in board.warnings]
-    found = pd.concat(tables, ignore_index=True)
+    leaderboard = pd.concat(tables, ignore_index=True)
     first = next(iter(boards.values()))
     about = "" if first.facets is None else f"{first.facets.about}: "
     if first.facets is not None and first.facets.lone:
         about += f"no interval, as {named(list(map(visible_line, first.facets.lone)))} has one level; "
     drawn = {} if first.facets is None else {"random": list(first.facets.models.parts)[1:-1]}
-    found.attrs = {
-        "answer": about + "\n".join(score_answers(found)),
+    leaderboard.attrs = {
+        "answer": about + "\n".join(score_answers(leaderboard)),
         "warnings": [*first.notes, *warnings],
         "settings": {
             "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.joint.settings, **drawn,
             "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }  # fmt: skip
-    return Table.of(found, f"Scores of {counted(len(first.estimates.models), 'model')}", _SHOWN_FIRST)
+    return Table.of(leaderboard, f"Scores of {counted(len(first.estimates.models), 'model')}", _SHOWN_FIRST)
 
 
-def _clusters_of(found: ScoreEstimates) -> dict[str, float]:
+def _clusters_of(estimates: ScoreEstimates) -> dict[str, float]:
     """Numbers of clusters, for the settings; none where items are drawn one by one."""
-    if found.unit != "cluster":
+    if estimates.unit != "cluster":
         return {}
-    return {"n_clusters": found.n_units, "n_effective_clusters": found.n_effective}
+    return {"n_clusters": estimates.n_units, "n_effective_clusters": estimates.n_effective}
 
 
 def _slices(scores: ItemScores, by: str) -> dict[Any, Bool]:
@@ -317,49 +331,49 @@ def _board(
     scores: ItemScores, items: Bool, options: Mapping[str, Any], n_resamples: int, seed: int, name: Any, part: int,
     run: Any,
 ) -> ScoreBoard:  # fmt: skip
-    own, warnings = _of_items(scores, items, options["missing"])
+    kept, warnings = _of_items(scores, items, options["missing"])
     drawn = DrawnAnew(options["population"])
-    found = estimate_scores(scores, own, drawn, options["benchmark_weights"])
-    if found.n_units < 2:
+    estimates = estimate_scores(scores, kept, drawn, options["benchmark_weights"])
+    if estimates.n_units < 2:
         raise DataError(
-            f"one {found.unit} only{'' if name is None else f' in {name!r}'}: an interval needs two or more"
+            f"one {estimates.unit} only{'' if name is None else f' in {name!r}'}: an interval needs two or more"
         )
-    warnings += _few_units(found)
-    draws = _draws(found, n_resamples, seed, "" if name is None else str(name), part, run)
+    warnings += _few_units(estimates)
+    draws = _draws(estimates, n_resamples, seed, "" if name is None else str(name), part, run)
     joint = Draws(
-        found.models.rename("model"),
-        found.score,
+        estimates.models.rename("model"),
+        estimates.score,
         draws,
         precision=float(2 * step_of_means(scores.scores)),
-        limits=(0.0, 1.0) if found.bounded else None,
+        limits=(0.0, 1.0) if estimates.bounded else None,
         settings={**options, "n_resamples": n_resamples, "seed": seed},
     )
-    if found.answers is None and found.influence is not None and not joint.differences().within_reach:
+    if estimates.answers is None and estimates.influence is not None and not joint.differences().within_reach:
         warnings.append(
             f"no tiers and no rank sets: {joint.differences().n_comparisons:,} differences, of all pairs of models in "
             f"all resamples, are more than the {MOST_COMPARISONS:,} that can be compared; take fewer resamples "
             "(n_resamples=, --resamples)"
         )
-    return ScoreBoard(found, joint, tuple(warnings), tuple(_of_data(scores)))
+    return ScoreBoard(estimates, joint, tuple(warnings), tuple(_of_data(scores)))
 
 
 def _of_items(scores: ItemScores, items: Bool, missing: MissingScores) -> tuple[Bool, list[str]]:
     """(I,) which of the ``items`` take part, and sentences on those that do not."""
     chosen, warnings = kept_items(_only(scores, items), missing)
-    own = items.copy()
-    own[items] = chosen
-    return own, warnings
+    kept = items.copy()
+    kept[items] = chosen
+    return kept, warnings
 
 
 def _faceted(board: ScoreBoard, scores: ItemScores, items: Bool, missing: MissingScores, level: float) -> ScoreBoard:
     """A board over items that counts what else was sampled; its draws are spread as its intervals are."""
     facets = BoardFacets.of(scores, _of_items(scores, items, missing)[0])
-    found, draws = board.estimates, board.joint.draws
+    estimates, draws = board.estimates, board.joint.draws
     wider = replace(board, facets=facets, warnings=(*board.warnings, *facets.warnings))
-    lengths = [np.ptp(x.to_numpy(), axis=1) for x in (wider.interval(level), found.interval(level))]
+    lengths = [np.ptp(x.to_numpy(), axis=1) for x in (wider.interval(level), estimates.interval(level))]
     with np.errstate(invalid="ignore", divide="ignore"):
-        times = np.where(found.variance > 0, lengths[0] / lengths[1], 1.0)
-    return replace(wider, joint=replace(board.joint, draws=found.score + (draws - found.score) * times))
+        times = np.where(estimates.variance > 0, lengths[0] / lengths[1], 1.0)
+    return replace(wider, joint=replace(board.joint, draws=estimates.score + (draws - estimates.score) * times))
 
 
 def _only(scores: ItemScores, items: Bool) -> ItemScores:
@@ -367,21 +381,21 @@ def _only(scores: ItemScores, items: Bool) -> ItemScores:
     return ItemScores(scores.scores[items], scores.items[items], scores.evaluators, scores.models)
 
 
-def _draws(found: ScoreEstimates, n: int, seed: int, slice_name: str, part: int, run: Any) -> Float:
+def _draws(estimates: ScoreEstimates, n: int, seed: int, slice_name: str, part: int, run: Any) -> Float:
     """(B, M) joint draws, whose variance is that of the estimates."""
-    if found.influence is None:
+    if estimates.influence is None:
         rng = np.random.default_rng([seed, stream_number(f"trials {slice_name}")])
-        return found.score + rng.standard_normal((n, len(found.score))) * np.sqrt(found.variance)
+        return estimates.score + rng.standard_normal((n, len(estimates.score))) * np.sqrt(estimates.variance)
     stream = f"scores {slice_name}".strip()
-    if found.answers is not None and not np.isnan(found.answers).any():
+    if estimates.answers is not None and not np.isnan(estimates.answers).any():
         # Sums of right answers are exact in single precision, which is twice as fast.
-        sums, size = resampled_sums(found.answers, n, seed, stream, run=run, part=part), len(found.answers)
-        return found.score + (sums / size - found.score) * np.sqrt(size / (size - 1))
-    lone = np.bincount(found.stratum)[found.stratum] == 1  # these are drawn together
-    _, stratum = np.unique(np.where(lone, -1, found.stratum), return_inverse=True)
+        sums, size = resampled_sums(estimates.answers, n, seed, stream, run=run, part=part), len(estimates.answers)
+        return estimates.score + (sums / size - estimates.score) * np.sqrt(size / (size - 1))
+    lone = np.bincount(estimates.stratum)[estimates.stratum] == 1  # these are drawn together
+    _, stratum = np.unique(np.where(lone, -1, estimates.stratum), return_inverse=True)
     strata = stratum if stratum.any() else None
-    influence = _centred(found.influence, stratum)
-    return found.score + resampled_sums(influence, n, seed, stream, run=run, strata=strata, part=part)
+    influence = _centred(estimates.influence, stratum)
+    return estimates.score + resampled_sums(influence, n, seed, stream, run=run, strata=strata, part=part)
 
 
 def _centred(influence: Float, stratum: Int) -> Float:
@@ -390,45 +404,45 @@ def _centred(influence: Float, stratum: Int) -> Float:
     Factors of unequal units leave sums other than 0, by which draws would be off on average.
     """
     n = np.bincount(stratum)
-    mean = np.stack([np.bincount(stratum, own) for own in influence.T], 1) / n[:, None]
+    mean = np.stack([np.bincount(stratum, of_model) for of_model in influence.T], 1) / n[:, None]
     centred = influence - mean[stratum]
-    squares, own = (influence**2).sum(0), (centred**2).sum(0)
-    return centred * np.sqrt(squares / np.where(own > 0, own, 1.0))
+    squares, of_model = (influence**2).sum(0), (centred**2).sum(0)
+    return centred * np.sqrt(squares / np.where(of_model > 0, of_model, 1.0))
 
 
-def _few_units(found: ScoreEstimates) -> list[str]:
-    limit = FEW_CLUSTERS if found.unit == "cluster" else FEW_ITEMS
+def _few_units(estimates: ScoreEstimates) -> list[str]:
+    limit = FEW_CLUSTERS if estimates.unit == "cluster" else FEW_ITEMS
     texts = []
-    if found.unit in ("cluster", "item") and found.n_effective < limit:
+    if estimates.unit in ("cluster", "item") and estimates.n_effective < limit:
         texts.append(
-            f"{few_units_text(found)}: intervals from fewer than {limit} depend on how scores are "
+            f"{few_units_text(estimates)}: intervals from fewer than {limit} depend on how scores are "
             "distributed, and rank sets are wide"
         )
-    if found.unit in ("cluster", "item"):
-        size = np.bincount(found.stratum)
+    if estimates.unit in ("cluster", "item"):
+        size = np.bincount(estimates.stratum)
         lone = int((size == 1).sum())
         if lone:
             texts.append(
-                f"{counted(lone, 'benchmark has', 'benchmarks have')} one {found.unit} only, which shows no spread: "
-                "its distance to the mean of all benchmarks counts instead"
+                f"{counted(lone, 'benchmark has', 'benchmarks have')} one {estimates.unit} only, which shows no "
+                "spread: its distance to the mean of all benchmarks counts instead"
             )
     return texts
 
 
 def _table(board: ScoreBoard, level: float, simultaneous: bool) -> pd.DataFrame:
-    own = board.estimates
+    estimates = board.estimates
     ends, ranks = board.interval(level), board.ranks(level, simultaneous)
-    flags = np.where(own.variance > 0, "", _NO_VARIANCE if own.bounded else f"{_NO_VARIANCE}: {_NOTHING}")
+    flags = np.where(estimates.variance > 0, "", _NO_VARIANCE if estimates.bounded else f"{_NO_VARIANCE}: {_NOTHING}")
     if board.facets is not None and board.facets.lone:
         flags = np.full(len(flags), f"one level of {named(list(map(visible_line, board.facets.lone)))}: {_NOTHING}")
     table = pd.DataFrame(
         {
-            "model": own.models.to_numpy(),
-            "score": own.score,
+            "model": estimates.models.to_numpy(),
+            "score": estimates.score,
             "lower": ends["lower"].to_numpy(),
             "upper": ends["upper"].to_numpy(),
             "standard_error": board.standard_errors,
-            "n_items": own.n_items,
+            "n_items": estimates.n_items,
             "rank": board.joint.rank().array,
             **{name: ranks[name].array for name in ranks},
             "flags": flags,

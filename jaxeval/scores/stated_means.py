@@ -26,14 +26,14 @@ def beside_stated(scores: ItemScores, stated: pd.DataFrame, metric: str | None) 
         ``stated_standard_error`` (NaN where none is stated) and ``n_items``, for tasks with samples.
     """
     rows = []
-    asked = None if metric is None else [own.strip() for own in metric.split(",")]
+    metrics = None if metric is None else [part.strip() for part in metric.split(",")]
     groups = scores.benchmark
     names = [] if groups is None else [str(name) for name in groups.names]
-    for (model, benchmark), own in stated.groupby(["model", "benchmark"], sort=False):
-        if asked is not None:
-            first = next((name for name in asked if name in set(own["metric"])), None)
-            own = own[own["metric"] == first]
-        places = [names.index(task) for task in own["tasks"].iloc[0] if task in names] if len(own) else []
+    for (model, benchmark), part in stated.groupby(["model", "benchmark"], sort=False):
+        if metrics is not None:
+            first = next((name for name in metrics if name in set(part["metric"])), None)
+            part = part[part["metric"] == first]
+        places = [names.index(task) for task in part["tasks"].iloc[0] if task in names] if len(part) else []
         if groups is None or not places or model not in scores.models:
             continue
         chosen = of_items(scores, np.isin(groups.number, places))
@@ -44,13 +44,13 @@ def beside_stated(scores: ItemScores, stated: pd.DataFrame, metric: str | None) 
         there = ~np.isnan(chosen.scores[:, 0, 0])
         if not there.any():
             continue
-        found = estimate_scores(chosen, there)
-        score, error = float(found.score[0]), float(found.standard_errors[0])
+        estimates = estimate_scores(chosen, there)
+        score, error = float(estimates.score[0]), float(estimates.standard_errors[0])
         rows += [
             {"model": model, "benchmark": benchmark, "metric": row["metric"], "filter": row["filter"],
              "score": score, "standard_error": error, "stated_score": row["stated_score"],
              "stated_standard_error": row["stated_standard_error"], "n_items": int(there.sum())}
-            for row in own.to_dict("records")
+            for row in part.to_dict("records")
         ]  # fmt: skip
     columns = ["model", "benchmark", "metric", "filter", "score", "standard_error", "stated_score",
                "stated_standard_error", "n_items"]  # fmt: skip

@@ -80,45 +80,45 @@ def chance_that_none(successes: Int, n: Int, k: int) -> Float:
 
 
 def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: bool) -> pd.DataFrame:
-    given = as_item_scores(scores)
+    item_scores = as_item_scores(scores)
     k = checked_integer("k", k, 1)
     checked_level(level)
-    if given.trials is None:
+    if item_scores.trials is None:
         raise DataError("no column of trials was named (trial=, --trial): k trials need several of an item")
-    if not np.isin(given.trials.score, (0.0, 1.0)).all():
-        odd = given.trials.score[~np.isin(given.trials.score, (0.0, 1.0))]
+    if not np.isin(item_scores.trials.score, (0.0, 1.0)).all():
+        odd = item_scores.trials.score[~np.isin(item_scores.trials.score, (0.0, 1.0))]
         raise DataError(
             f"{counted(len(odd), 'score is', 'scores are')} neither 0 nor 1 (the first is {odd[0]:g}): decide from "
             "which score on a trial is a success, and make the scores 0 and 1"
         )
-    n, _ = trial_variances(given)
+    n, _ = trial_variances(item_scores)
     few = (n < k) & (n > 0)
     if few.any():
-        of_model = given.models[few.any(0)]
+        of_model = item_scores.models[few.any(0)]
         raise DataError(
             f"k = {k} is more than the trials of {counted(int(few.sum()), 'pair')} of a model and an item: the fewest "
             f"are {n[n > 0].min()} ({named(of_model)}); take a smaller k, or drop those items"
         )
-    successes = np.rint(np.nan_to_num(given.scores[:, 0]) * n).astype(int)
+    successes = np.rint(np.nan_to_num(item_scores.scores[:, 0]) * n).astype(int)
     none = chance_that_none(n - successes if every else successes, n, k)
     value = np.where(n > 0, none if every else 1 - none, np.nan)
-    items, warnings = kept_items(given, missing)
-    own = ItemScores(
-        value[:, None], given.items, given.evaluators, given.models,
-        cluster=given.cluster, benchmark=given.benchmark, weight=given.weight,
+    items, warnings = kept_items(item_scores, missing)
+    k_scores = ItemScores(
+        value[:, None], item_scores.items, item_scores.evaluators, item_scores.models,
+        cluster=item_scores.cluster, benchmark=item_scores.benchmark, weight=item_scores.weight,
     )  # fmt: skip
-    found = estimate_scores(own, items)
-    ends = found.interval(level)
+    estimates = estimate_scores(k_scores, items)
+    ends = estimates.interval(level)
     table = pd.DataFrame(
         {
-            "model": found.models.to_numpy(),
-            "score": np.clip(found.score, 0.0, 1.0),  # a mean of ones may be off in the last digit
+            "model": estimates.models.to_numpy(),
+            "score": np.clip(estimates.score, 0.0, 1.0),  # a mean of ones may be off in the last digit
             "lower": ends["lower"].to_numpy(),
             "upper": ends["upper"].to_numpy(),
-            "standard_error": found.standard_errors,
-            "n_items": found.n_items,
+            "standard_error": estimates.standard_errors,
+            "n_items": estimates.n_items,
             "fewest_trials": np.where(n > 0, n, np.iinfo(n.dtype).max).min(0),
-            "flags": np.where(np.isnan(found.standard_errors), "no observed variance", ""),
+            "flags": np.where(np.isnan(estimates.standard_errors), "no observed variance", ""),
         }
     ).sort_values(["score", "model"], ascending=[False, True], ignore_index=True)
     name = f"pass^{k}" if every else f"pass@{k}"
