@@ -109,9 +109,9 @@ class AccuracyTables(Result):
         """
         reject_facets(self.settings.random, "slices by themselves")
         tables = (of_slice(table, label).drop(columns="slice", errors="ignore") for table in (self.table, self.rates))
-        table, rates = (own.reset_index(drop=True) for own in tables)
-        own = {"": self.slices["" if label == "all" else label]}
-        return replace(self, table=table, rates=rates, slices=own, settings=replace(self.settings, by=None))
+        table, rates = (x.reset_index(drop=True) for x in tables)
+        slices = {"": self.slices["" if label == "all" else label]}
+        return replace(self, table=table, rates=rates, slices=slices, settings=replace(self.settings, by=None))
 
     @property
     def joint(self) -> Draws:

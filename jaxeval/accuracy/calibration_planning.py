@@ -29,7 +29,7 @@ class Allocation(Result):
     more1: int | Int  # items labelled right, beyond those of the pilot
 
     def _sentences(self) -> list[str]:
-        return [str(said) for said in np.ravel(self.advice)[:_MOST_SAID]]
+        return [str(sentence) for sentence in np.ravel(self.advice)[:_MOST_SAID]]
 
     @property
     def advice(self) -> str | NDArray[np.object_]:

@@ -203,7 +203,7 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
     estimate = shared_estimates(labelled, total.test, binary)
     distinct = data.shared_labels if only is None else None
     items = influence.shared_rogan_gladen(data, total, labelled, only, each)
-    found = _Estimates(
+    of_shared = _Estimates(
         name=_SHARED,
         estimate=estimate,
         draws=np.clip(shared_estimates(draws, drawn.test, binary), 0, 1),
@@ -217,7 +217,7 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
         degrees=degrees(part, binary, items),
         units=data.units,
     )
-    return _Shared(found, rates_of(labelled), name)
+    return _Shared(of_shared, rates_of(labelled), name)
 
 
 def _differences(by_model: _Estimates, a: Int, b: Int, level: float) -> Columns:

@@ -196,15 +196,17 @@ def standard_errors(part: Slice, binary: Bool) -> dict[str, Float]:
 def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
     """Untruncated ends (M, J) by estimator."""
     shift, items = centre_shifts(part, binary), contributions(part, binary)
-    quantile = {name: critical_values(degrees(part, binary, own), level) for name, own in items.items()}
+    quantile = {
+        name: critical_values(degrees(part, binary, contribution), level) for name, contribution in items.items()
+    }
     ends: dict[str, tuple[Float, ...]] = {}
     for name, error in standard_errors(part, binary).items():
         centre = values[name] + shift[name]
         ends[name] = centre - quantile[name] * error, centre + quantile[name] * error
     if part.judged.data.n_strata > 1:
         return ends
-    test, own, shared = map_tree(lambda x: x[0], part.judged.total)
-    proportions = intervals_of_proportions(own, test, map_tree(lambda x: x[0], part.every.total.own), level)
+    test, labelled, shared = map_tree(lambda x: x[0], part.judged.total)
+    proportions = intervals_of_proportions(labelled, test, map_tree(lambda x: x[0], part.every.total.own), level)
     proportions["naive"] = tuple(
         np.where(binary, x, y) for x, y in zip(proportions["naive"], ends["naive"], strict=True)
     )
@@ -224,14 +226,14 @@ def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: f
 
 
 def intervals_of_proportions(
-    own: LabelledSums, test: JudgedSums, every: LabelledSums, level: float
+    labelled: LabelledSums, test: JudgedSums, every: LabelledSums, level: float
 ) -> dict[str, tuple[Float, ...]]:
     """Ends (..., M, J) of the intervals of verdicts that have a formula; ``every`` are sums of all labels."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
             "naive": wilson(test.judgment / test.n, test.n, level),
             "calibration_only": wilson(every.label / every.n, every.n, level),
-            "rogan_gladen": evaluate(judge_error.interval_with_rates_of, own, test, normal_quantile(level)),
+            "rogan_gladen": evaluate(judge_error.interval_with_rates_of, labelled, test, normal_quantile(level)),
         }
 
 

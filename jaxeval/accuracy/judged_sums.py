@@ -197,9 +197,9 @@ def sums(data: Arrays) -> Sums:
 
 def weighted_sums(data: Arrays, calibration: Float, test: Float) -> Sums:
     """Sums under weights (..., n) of the calibration items and (..., N) of the test items."""
-    of_test, own, shared = _columns(data)
+    of_test, labelled, shared = _columns(data)
     return Sums(
-        _judged(test @ of_test, data), _labelled(calibration @ own, data), _labelled(calibration @ shared, data, 1)
+        _judged(test @ of_test, data), _labelled(calibration @ labelled, data), _labelled(calibration @ shared, data, 1)
     )
 
 
@@ -213,17 +213,17 @@ def resampled(
     """
     columns, units = [_columns(data) for data in sets], sets[0].units
     test = np.concatenate([of_test for of_test, _, _ in columns], axis=1)
-    both = np.concatenate([x for _, own, shared in columns for x in (own, shared)], axis=1)
+    both = np.concatenate([x for _, labelled, shared in columns for x in (labelled, shared)], axis=1)
     width, strata = test.shape[1], sets[0].drawn_within
     if units is not None:
-        test, both = (sums_of_units(x, own, units.n) for x, own in ((test, units.test), (both, units.calibration)))
+        test, both = (sums_of_units(x, unit, units.n) for x, unit in ((test, units.test), (both, units.calibration)))
         if units.shared:
             # A unit that is in both is drawn for both at once.
             every = np.concatenate([test, both], axis=1)
             split = halves(every, n_halves, seed) if len(every) > 1 else np.zeros((1, 1), np.intp)
             drawn = resampled_sums(every, n_resamples, seed, f"{label} units", split, run)
             return _of_sets(sets, columns, drawn[0, :, :width], drawn[..., width:])
-        test, both = (x[np.unique(own)] for x, own in ((test, units.test), (both, units.calibration)))
+        test, both = (x[np.unique(unit)] for x, unit in ((test, units.test), (both, units.calibration)))
     if len(test):
         test = resampled_sums(test, n_resamples, seed, f"{label} test", run=run, strata=strata[1])
     else:
@@ -328,8 +328,8 @@ def lone_items(data: Arrays) -> list[str]:
 def _columns(data: Arrays) -> tuple[Float, Float, Float]:
     """(N, 3 T M J) of the test, (n, 5 T M J) of the models' own calibrations, (n, 5 T J) of the shared one."""
     one, f = data.test.by_stratum(data.n_strata)
-    own, shared = (_products(x, data.n_strata) for x in (data.own, data.shared))
-    each = np.stack([one, f, f * f], axis=1), own, shared.sum(3)
+    labelled, shared = (_products(x, data.n_strata) for x in (data.own, data.shared))
+    each = np.stack([one, f, f * f], axis=1), labelled, shared.sum(3)
     return tuple(x.reshape(len(x), prod(x.shape[1:])) for x in each)  # type: ignore[return-value]
 
 

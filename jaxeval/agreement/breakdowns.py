@@ -293,14 +293,14 @@ def by_model(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
     """Agreement on decided battles of each model, and by how much more often the judge names it than people do."""
     rows = []
     people = battles.people
-    for (name, decided, agree), own in zip(_decided(battles), [*battles.verdict.T, battles.panel], strict=False):
+    for (name, decided, agree), verdict in zip(_decided(battles), [*battles.verdict.T, battles.panel], strict=False):
         for k, model in enumerate(battles.models):
             is_a, is_b = battles.model_a == k, battles.model_b == k
             among = decided & (is_a | is_b)
-            found = _shares([({"judge": name, "model": model}, among)], agree, battles.item, level)[0]
+            shares = _shares([({"judge": name, "model": model}, among)], agree, battles.item, level)[0]
             by_judge, by_people = (np.mean((x == 1)[among] == is_a[among]) if among.any() else np.nan
-                                   for x in (own, people))  # fmt: skip
-            rows.append({**found, "chosen_by_judge": by_judge, "chosen_by_people": by_people})
+                                   for x in (verdict, people))  # fmt: skip
+            rows.append({**shares, "chosen_by_judge": by_judge, "chosen_by_people": by_people})
     return pd.DataFrame(rows)
 
 

@@ -389,21 +389,21 @@ def _table(
     """A row for each judge, for the panel and for people."""
     names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else []), PEOPLE]
     verdict = [*battles.verdict.T, *([battles.panel] if len(battles.judges) > 1 else [])]
-    labelled = [~np.isnan(own) & ~np.isnan(battles.people) for own in verdict]
+    labelled = [~np.isnan(column) & ~np.isnan(battles.people) for column in verdict]
     labelled.append((~np.isnan(battles.human)).sum(1) > 1)
     decided = np.array(battles.scale.sides)
     sides = np.array([*columns["confusion"].sum(0), columns["people"].sum(0)])[:, decided[:, None], decided]
     rows: dict[str, Any] = {
         "judge": names,
-        "n_items": [len(np.unique(battles.item[own])) for own in labelled],
-        "n_battles": [int(own.sum()) for own in labelled],
+        "n_items": [len(np.unique(battles.item[among])) for among in labelled],
+        "n_battles": [int(among.sum()) for among in labelled],
         "n_decided": np.rint(sides.sum((1, 2))).astype(int),
         "good_enough": [answers[name].verdict if name in answers else "" for name in names],
     }
     for measure in _OF_ROWS:
-        own = ends[ends.index.get_level_values("measure") == measure].droplevel("measure").reindex(names)
-        rows |= {measure: own["value"].to_numpy()}
-        rows |= {f"{measure}_{end}": own[end].to_numpy() for end in ("lower", "upper")}
+        intervals = ends[ends.index.get_level_values("measure") == measure].droplevel("measure").reindex(names)
+        rows |= {measure: intervals["value"].to_numpy()}
+        rows |= {f"{measure}_{end}": intervals[end].to_numpy() for end in ("lower", "upper")}
     errors = errors.reindex(names)
     rows["calibration_error"] = errors["ece_debiased"].to_numpy()
     rows["calibration_error_lower"] = errors["ece_lower"].to_numpy()

@@ -61,8 +61,8 @@ def measures(sums: Mapping[str, Float], judges: list[Any], scale: LabelScale = P
     tables = [(name, sums["confusion"][:, k]) for k, name in enumerate(names)] + [(PEOPLE, sums["people"])]
     for name, table in tables:
         sides = table[:, codes[:, None], codes]
-        for measure, own in (("agreement", sides), ("all_agreement", table)):
-            values[measure, name] = _ratio(np.einsum("baa->b", own), own.sum((1, 2)))
+        for measure, confusion in (("agreement", sides), ("all_agreement", table)):
+            values[measure, name] = _ratio(np.einsum("baa->b", confusion), confusion.sum((1, 2)))
         values["kappa", name] = cohen_kappa(sides, distance)[2]
         values["all_kappa", name] = cohen_kappa(table, distance)[2]
         if scale.kind in ("answers", "sides") and name != PEOPLE:  # the second label is the positive one
@@ -70,16 +70,16 @@ def measures(sums: Mapping[str, Float], judges: list[Any], scale: LabelScale = P
             values["specificity", name] = _ratio(sides[:, 0, 0], sides[:, 0].sum(1))
             values["youden_j", name] = values["sensitivity", name] + values["specificity", name] - 1
     for k, name in enumerate(names):
-        for other, (n, own, others) in zip((PEOPLE, PANEL), np.moveaxis(sums["common"][:, k], 0, -1), strict=True):
+        for other, (n, agreed, others) in zip((PEOPLE, PANEL), np.moveaxis(sums["common"][:, k], 0, -1), strict=True):
             if other in (PEOPLE, names[-1]) and name != other:
-                values[f"above_{other}", name] = _ratio(own - others, n)
+                values[f"above_{other}", name] = _ratio(agreed - others, n)
     for k, name in enumerate([*names, PEOPLE]):
         values["longer_chosen", name] = _ratio(sums["longer"][:, k, 1], sums["longer"][:, k, 0])
     for k, name in enumerate(judges):
         both, flipped, single, first = sums["orders"][:, k].T
         values["flips", name], values["first_chosen", name] = _ratio(flipped, both), _ratio(first, single)
-        n, own, n_labelled, by_judge, by_people = sums["family"][:, k].T
-        values["own_family", name] = _ratio(own, n)
+        n, chosen, n_labelled, by_judge, by_people = sums["family"][:, k].T
+        values["own_family", name] = _ratio(chosen, n)
         values["family_excess", name] = _ratio(by_judge - by_people, n_labelled)
     values["alpha", PANEL], values["alpha", PEOPLE] = krippendorff_alpha(sums["alpha"], distance).T
     if len(judges) > 1:

@@ -333,10 +333,10 @@ def doubt_of_sums(labelled: LabelledSums, n_test: Values) -> Doubts:
     return xp.where(failed == Doubt.OK, doubt(rates(labelled)), failed)
 
 
-def shared_calibration_bias(theta: Values, own: Rates, shared: Rates) -> Values:
+def shared_calibration_bias(theta: Values, of_model: Rates, shared: Rates) -> Values:
     """By how much Rogan-Gladen errs with another model's rates (arXiv:2605.06939, Appendix C)."""
-    delta_j = (own.q0 + own.q1) - (shared.q0 + shared.q1)
-    return (theta * delta_j - (own.q0 - shared.q0)) / (shared.q0 + shared.q1 - 1)
+    delta_j = (of_model.q0 + of_model.q1) - (shared.q0 + shared.q1)
+    return (theta * delta_j - (of_model.q0 - shared.q0)) / (shared.q0 + shared.q1 - 1)
 
 
 class Accuracies(NamedTuple):
@@ -351,51 +351,53 @@ class Accuracies(NamedTuple):
     rogan_gladen: AnyShape
 
 
-def by_stratum(own: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
+def by_stratum(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
     """Estimates (..., J) from sums (..., J) over labelled and test items; ``binary`` (J,) verdicts are 0 or 1."""
     xp = test.n.__array_namespace__()
     p = test.judgment / test.n
     return Accuracies(
         naive=p,
-        calibration_only=own.label / own.n,
-        difference=ppi(own, test, xp.ones_like(p)),
-        ppi_plus_plus=ppi_plus_plus(own, test, binary),
-        conditional=xp.where(binary, by_verdict(own, p), xp.nan),
-        eif=xp.where(binary, by_verdict(own, pooled_share(own, test)), xp.nan),
-        rogan_gladen=with_rates_of(own, test, binary),
+        calibration_only=labelled.label / labelled.n,
+        difference=ppi(labelled, test, xp.ones_like(p)),
+        ppi_plus_plus=ppi_plus_plus(labelled, test, binary),
+        conditional=xp.where(binary, by_verdict(labelled, p), xp.nan),
+        eif=xp.where(binary, by_verdict(labelled, pooled_share(labelled, test)), xp.nan),
+        rogan_gladen=with_rates_of(labelled, test, binary),
     )
 
 
-def small_sample_excess(own: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
+def small_sample_excess(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
     """By how much variances (..., J) of `by_stratum` grow when they allow for few items; never negative."""
     xp = test.n.__array_namespace__()
     p = test.judgment / test.n
 
     def excess(weight: Values) -> Values:
-        return xp.maximum(careful_ppi_variance(own, test, weight, binary) - ppi_variance(own, test, weight), 0.0)
+        return xp.maximum(
+            careful_ppi_variance(labelled, test, weight, binary) - ppi_variance(labelled, test, weight), 0.0
+        )
 
     more = (test.judgment + 1) / (test.n + 2)
     spread = _spread(test.judgment_square / test.n, p)
     careful = xp.where(binary, more * (1 - more) / (test.n + 2), _over(spread, test.n - 1))
     return Accuracies(
         naive=xp.maximum(careful - spread / test.n, 0.0),
-        rogan_gladen=rates_excess(own, test),
-        **{name: excess(weight) for name, weight in weights(own, test, binary)._asdict().items()},
+        rogan_gladen=rates_excess(labelled, test),
+        **{name: excess(weight) for name, weight in weights(labelled, test, binary)._asdict().items()},
     )
 
 
-def small_sample_shift(own: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
+def small_sample_shift(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
     """By how much the centres (..., J) of intervals differ from the estimates of `by_stratum`."""
     xp = test.n.__array_namespace__()
 
     def shift(weight: Values) -> Values:
-        return careful_ppi(own, test, weight, binary) - ppi(own, test, weight)
+        return careful_ppi(labelled, test, weight, binary) - ppi(labelled, test, weight)
 
     naive = xp.where(binary, (test.judgment + 1) / (test.n + 2) - test.judgment / test.n, 0.0)
     return Accuracies(
         naive=naive,
         rogan_gladen=xp.zeros_like(naive),
-        **{name: shift(weight) for name, weight in weights(own, test, binary)._asdict().items()},
+        **{name: shift(weight) for name, weight in weights(labelled, test, binary)._asdict().items()},
     )
 
 

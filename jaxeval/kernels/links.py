@@ -123,6 +123,6 @@ def information(link: Link, target: Values, z: Values) -> Values:
     return target * bend(link, z) + (1 - target) * bend(link, -z)
 
 
-def share(own: Values, other: Values) -> Values:
-    """The logit's F(log own - log other) by one division, where the exponentials of the strengths are at hand."""
-    return own / (own + other)
+def share(strength: Values, other: Values) -> Values:
+    """The logit's F(log strength - log other) by one division, where the exponentials of the strengths are at hand."""
+    return strength / (strength + other)

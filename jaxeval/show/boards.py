@@ -95,10 +95,10 @@ def level_names(name: str, equal: Sequence[str]) -> str:
 
 def penalised_line(table: pd.DataFrame) -> str:
     """Which intervals of a `leaderboard` table come from the penalised fit."""
-    own = competitor_of(table.attrs["settings"])
+    noun = competitor_of(table.attrs["settings"])
     n = table.attrs["settings"].get("n_penalised", 0)
     few = " under 200 votes" if n <= (table["vote_count"] < 200).sum() else ""
-    return f"intervals of {own.counted(n)}{few} are from a penalised fit (Firth)" if n else ""
+    return f"intervals of {noun.counted(n)}{few} are from a penalised fit (Firth)" if n else ""
 
 
 def rank_spread(row: dict[Any, Any]) -> str:
@@ -124,7 +124,7 @@ def row_notes(row: dict[Any, Any]) -> str:
 def settings_lines(table: pd.DataFrame) -> list[str]:
     """What was read for a `leaderboard` table, and how it was made."""
     settings = table.attrs["settings"]
-    own = competitor_of(settings)
+    noun = competitor_of(settings)
     weights = ", inverse-pair-frequency weights" if settings["reweight"] else ""
     if settings.get("features"):
         unit = "normalized" if settings["normalize"] else "raw"
@@ -138,14 +138,14 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         weights += f"; {settings['link']} link"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
     cluster += f" within {settings['strata']}" if settings["strata"] else ""
-    few = f"; {own.many} under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
+    few = f"; {noun.many} under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
     draw = f"{settings['scheme']} resample"
     interval, n_thin = settings["interval"], settings.get("n_penalised", 0)
     if interval == "auto":
         interval = "Wald" if settings.get("by_errors") else "percentile"
         weights += f"; {penalised_line(table)}" if n_thin else ""
         n_basic = settings.get("n_reflected", 0)
-        weights += f"; those of {own.counted(n_basic)} are basic, as few votes of others move them" if n_basic else ""
+        weights += f"; those of {noun.counted(n_basic)} are basic, as few votes of others move them" if n_basic else ""
     if "prior_spread" in settings:
         draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"
     return [
@@ -153,8 +153,9 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         f"{counted(settings['n_resamples'], draw)}{cluster}, seed {settings['seed']}; "
         f"{100 * settings['level']:g}% {interval} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}",
-        f"rank spread: by differences to all other {own.many}, {100 * settings['level']:g}% "
-        f"{f'for all {own.many} at once' if settings['simultaneous_ranks'] else f'for each {own.one} by itself'}{few}",
+        f"rank spread: by differences to all other {noun.many}, {100 * settings['level']:g}% "
+        f"{f'for all {noun.many} at once' if settings['simultaneous_ranks'] else f'for each {noun.one} by itself'}"
+        f"{few}",
         f"{settings['dtype']}, {settings['method']} method, on {settings['n_devices']} x {settings['device']}; "
         f"{settings['versions']}",
     ]
@@ -163,8 +164,10 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
 def score_answers(table: pd.DataFrame) -> list[str]:
     """Say who is first on each board of a table of scores, by judge and category."""
     groups = [name for name in ("judge", "category") if name in table]
-    boards = [own for _, own in table.groupby(groups, sort=False)] if groups else [table]
-    return ["".join(f"{visible_line(str(own.iloc[0][x]))}: " for x in groups) + _first_by_score(own) for own in boards]
+    boards = [board for _, board in table.groupby(groups, sort=False)] if groups else [table]
+    return [
+        "".join(f"{visible_line(str(board.iloc[0][x]))}: " for x in groups) + _first_by_score(board) for board in boards
+    ]
 
 
 def _first_by_score(board: pd.DataFrame) -> str:
@@ -207,7 +210,7 @@ def board_part(
         rows: what a row is called; by default a competitor.
         competitor: what is rated.
     """
-    distances = [plus_minus(*own) for own in zip(rating, lower, upper, strict=True)]
+    distances = [plus_minus(*interval) for interval in zip(rating, lower, upper, strict=True)]
     known = [column for column in (
         Column("Rank", list(map(whole, rank)), order=3) if len(rank) else None,
         Column("Spread", list(spread), right=False, order=4) if len(spread) else None,
@@ -283,7 +286,7 @@ def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Seque
         settings,
         attrs["warnings"],
         sentences=[
-            *(said + borrowed.get(title, "") for said, (title, _) in zip(answers, blocks, strict=True)),
+            *(answer + borrowed.get(title, "") for answer, (title, _) in zip(answers, blocks, strict=True)),
             *(_worth(record, settings) for record in attrs.get("judge", [])),
         ],
         notes=[*notes, *settings_lines(table)],

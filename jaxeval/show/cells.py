@@ -119,15 +119,15 @@ def find_intervals(frame: pd.DataFrame) -> list[Interval]:
     A column ``y_lower`` without a column ``y`` belongs to the nearest number on its left that lies between the ends.
     """
     names = [str(name) for name in frame.columns]
-    found = []
+    intervals = []
     for low, name in enumerate(names):
         if not (name == "lower" or name.endswith("_lower")) or f"{name[:-5]}upper" not in names:
             continue
         high = names.index(f"{name[:-5]}upper")
         stem = name.removesuffix("lower").removesuffix("_")
         if (middle := _estimate_of(frame, names, stem, low, high)) is not None:
-            found.append(Interval(middle, low, high))
-    return found
+            intervals.append(Interval(middle, low, high))
+    return intervals
 
 
 def _estimate_of(frame: pd.DataFrame, names: list[str], stem: str, low: int, high: int) -> int | None:
@@ -156,11 +156,11 @@ def cell_texts(frame: pd.DataFrame) -> list[list[str]]:
     """The cells of each column by the kind of its quantity; an estimate and its interval have equal decimals."""
     kinds = [kind_of(name) for name in frame.columns]
     together = [[k] for k in range(frame.shape[1])]
-    for own in find_intervals(frame):
-        for k in own:
-            together[k] = list(own)
-            if k != own.estimate and (kinds[k] is NUMBER or kinds[own.estimate] is RATING):
-                kinds[k] = kinds[own.estimate]._replace(infinite=None)
+    for interval in find_intervals(frame):
+        for k in interval:
+            together[k] = list(interval)
+            if k != interval.estimate and (kinds[k] is NUMBER or kinds[interval.estimate] is RATING):
+                kinds[k] = kinds[interval.estimate]._replace(infinite=None)
     return [
         _column(frame.iloc[:, k], frame.iloc[:, like], kind)
         for k, (like, kind) in enumerate(zip(together, kinds, strict=True))
@@ -273,11 +273,11 @@ def wide(
 ) -> pd.DataFrame:
     """A row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
     name = label or _LABELS.get(columns, visible_line)
-    found: dict[Any, dict[str, Any]] = {}
+    records: dict[Any, dict[str, Any]] = {}
     for _, row in table.iterrows():
         first = _LABELS.get(rows, visible_line)(row[rows])
-        found.setdefault(first, {rows: first})[name(row[columns])] = Lines(cell(row))
-    return pd.DataFrame(list(found.values()), dtype=object)  # a column of text would forget which cells have lines
+        records.setdefault(first, {rows: first})[name(row[columns])] = Lines(cell(row))
+    return pd.DataFrame(list(records.values()), dtype=object)  # a column of text would forget which cells have lines
 
 
 def pairs_cell(name: str, between: str = "\n") -> Callable[[pd.Series], str]:
@@ -294,8 +294,8 @@ def estimate(row: pd.Series, name: str, form: str = ".3f", count: str = "", betw
     """A cell of a number and, on the next line, its interval; a dash where there is none."""
     if row[name] != row[name]:
         return f"-{count}"
-    own = f"{name}_" if f"{name}_lower" in row else ""
-    lower, upper = row.get(f"{own}lower", float("nan")), row.get(f"{own}upper", float("nan"))
+    prefix = f"{name}_" if f"{name}_lower" in row else ""
+    lower, upper = row.get(f"{prefix}lower", float("nan")), row.get(f"{prefix}upper", float("nan"))
     short = ".1f" if form == ".1f" else ".2f"
     ends = "" if lower != lower else f"{between}[{lower:{short}}, {upper:{short}}]"
     return f"{row[name]:{form}}{count}{ends}"

@@ -110,12 +110,12 @@ def format_of(path: str | Path) -> str:
     Raises:
         DataError: none has this ending.
     """
-    found = Path(path).suffix.lower().removeprefix(".")
-    if found not in FORMATS:
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
         raise DataError(
             f"{path} must end in {', '.join(f'.{name}' for name in FORMATS)}; or name the format by format="
         )
-    return found
+    return ending
 
 
 def _result_bytes(result: Result, format: str, title: str | None, raw_names: bool) -> bytes:
@@ -193,8 +193,8 @@ def write_answer(answer: Answer, folder: str | Path, format: str = "csv", raw_na
     """
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
-    said = "".join(f"{sentence}\n" for sentence in (*answer.sentences, *answer.advice))
-    texts, figures = answer.texts() or {"answer.txt": said}, answer.figures()
+    sentences = "".join(f"{sentence}\n" for sentence in (*answer.sentences, *answer.advice))
+    texts, figures = answer.texts() or {"answer.txt": sentences}, answer.figures()
     for name in answer.tables:
         with whole_file(out / f"{name}.{format}") as file:
             file.write(answer_bytes(answer, format, name, raw_names))
@@ -302,10 +302,10 @@ def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
     def harmless(value: Any) -> Any:
         return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
-    found = table.rename(columns=harmless)
+    safe = table.rename(columns=harmless)
     for k in _text_columns(table):
-        found.isetitem(k, table.iloc[:, k].astype(object).map(harmless))
-    return found
+        safe.isetitem(k, table.iloc[:, k].astype(object).map(harmless))
+    return safe
 
 
 def json_table(table: pd.DataFrame, about: Mapping[str, Any]) -> str:
@@ -335,9 +335,9 @@ def plain_values(value: Any) -> Any:
         return {str(key): plain_values(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain_values(part) for part in value]
-    found = value.item() if isinstance(value, np.generic) else value
-    if found is None or found is pd.NA or found is pd.NaT:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if plain is None or plain is pd.NA or plain is pd.NaT:
         return None
-    if isinstance(found, float):
-        return found if isfinite(found) else None
-    return found if isinstance(found, bool | int | str) else str(found)
+    if isinstance(plain, float):
+        return plain if isfinite(plain) else None
+    return plain if isinstance(plain, bool | int | str) else str(plain)

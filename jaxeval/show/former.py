@@ -35,17 +35,19 @@ def with_present_names(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns=new) if len(set(new.values())) == len(new) else table
 
 
-def _translated(table: pd.DataFrame, given: Any) -> Any:
+def _translated(table: pd.DataFrame, argument: Any) -> Any:
     """Return an argument of a table's method with the names of today, and tell of the first that was another."""
-    if isinstance(given, list):
-        return [_translated(table, own) for own in given]
-    if isinstance(given, dict):
-        return {_translated(table, own): value for own, value in given.items()}
-    if not isinstance(given, str) or (name := present_name(given, table.columns)) == given:
-        return given
+    if isinstance(argument, list):
+        return [_translated(table, entry) for entry in argument]
+    if isinstance(argument, dict):
+        return {_translated(table, entry): value for entry, value in argument.items()}
+    if not isinstance(argument, str) or (name := present_name(argument, table.columns)) == argument:
+        return argument
     if not _told:
-        _told.add(given)
-        text = f"the column {given!r} is called {name!r} now; tables read it, and other former names, until version 0.2"
+        _told.add(argument)
+        text = (
+            f"the column {argument!r} is called {name!r} now; tables read it, and other former names, until version 0.2"
+        )
         warnings.warn(text, FutureWarning, stacklevel=4)
     return name
 
@@ -57,8 +59,8 @@ def reading_former(method: Callable[..., Any]) -> Callable[..., Any]:
     def read(self: pd.DataFrame, *args: Any, **named: Any) -> Any:
         return method(
             self,
-            *(_translated(self, own) for own in args),
-            **{name: _translated(self, own) for name, own in named.items()},
+            *(_translated(self, argument) for argument in args),
+            **{name: _translated(self, argument) for name, argument in named.items()},
         )
 
     return read

@@ -69,8 +69,8 @@ def html_table(
     notes = [*notes, *([f"{counted(len(frame) - len(shown), 'more row')}"] if len(shown) < len(frame) else [])]
     table, n_names = with_index(shown)
     intervals = find_intervals(table) if bars else []
-    scales = {own.upper: _Axis(table, own) for own in intervals}
-    in_interval = {k for own in intervals for k in own}
+    scales = {interval.upper: _Axis(table, interval) for interval in intervals}
+    in_interval = {k for interval in intervals for k in interval}
     texts = cell_texts(table)
     top, columns = [], []
     for k, name in enumerate(table.columns):
@@ -96,8 +96,8 @@ def html_table(
 class _Axis:
     """The common scale of the intervals of three columns, in percent of a cell."""
 
-    def __init__(self, table: pd.DataFrame, own: Interval) -> None:
-        self.columns = [as_numbers(table.iloc[:, k]) for k in own]
+    def __init__(self, table: pd.DataFrame, interval: Interval) -> None:
+        self.columns = [as_numbers(table.iloc[:, k]) for k in interval]
         finite = np.concatenate(self.columns)
         finite = finite[np.isfinite(finite)]
         self.low: float = finite.min() if len(finite) else 0.0
@@ -171,16 +171,18 @@ def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = 
     table, n_names = with_index(shown)
     texts = cell_texts(table)
     columns, names, used = [], [], 0
-    ends = {own.lower: own for own in find_intervals(table)}
-    within = {own.upper for own in ends.values()}
+    ends = {interval.lower: interval for interval in find_intervals(table)}
+    within = {interval.upper for interval in ends.values()}
     for k, name in enumerate(table.columns):
         if k in within or (table.shape[0] and not any(texts[k])):  # a column of empty texts
             continue
         head, cells = _short(visible_line(", ".join(map(str, name)) if isinstance(name, tuple) else name)), texts[k]
         names.append(head if k not in ends else f"{head}, {visible_line(table.columns[ends[k].upper])}")
-        if own := ends.get(k):
-            head = f"{head.removeprefix(f'{table.columns[own.estimate]}_')}, upper"
-            cells = ["-" if a == b == "-" else f"{a}, {b}" for a, b in zip(texts[k], texts[own.upper], strict=True)]
+        if interval := ends.get(k):
+            head = f"{head.removeprefix(f'{table.columns[interval.estimate]}_')}, upper"
+            cells = [
+                "-" if a == b == "-" else f"{a}, {b}" for a, b in zip(texts[k], texts[interval.upper], strict=True)
+            ]
         is_number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
         columns.append(_aligned([head, *map(_short, cells)], right=is_number))
     kept = 0

@@ -222,11 +222,11 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
         "category": table.get("category", "overall"),
         "leaderboard_publish_date": day.isoformat(),
     }
-    found = pd.DataFrame(columns, index=table.index).loc[:, list(ARENA_COLUMNS)]
+    arena = pd.DataFrame(columns, index=table.index).loc[:, list(ARENA_COLUMNS)]
     kinds = {**_all(_TEXTS, "string"), **_all(_NUMBERS, "Float64"), **_all(_COUNTS, "Int64")}
-    found = found.astype(kinds)
-    found.attrs = dict(table.attrs)
-    return found
+    arena = arena.astype(kinds)
+    arena.attrs = dict(table.attrs)
+    return arena
 
 
 def _all(names: Iterable[str], kind: str) -> dict[str, str]:

@@ -67,23 +67,23 @@ def logged_values(result: Result | Answer) -> list[LoggedValue]:
     first = intervals[0]
     name = str(table.columns[first.estimate])
     texts = [k for k in range(first.estimate) if _is_text(table.iloc[:, k]) and table.columns[k] != "verdict"]
-    found = []
+    values = []
     for row in table.itertuples(index=False, name=None):
         if not np.isfinite(value := _number(row[first.estimate], np.nan)):
             continue
-        own = dict(zip(table.columns, row, strict=True))
-        error = own.get("standard_error")
-        if error is None and (variance := _number(own.get("variance"))) is not None:
+        cells = dict(zip(table.columns, row, strict=True))
+        error = cells.get("standard_error")
+        if error is None and (variance := _number(cells.get("variance"))) is not None:
             error = np.sqrt(variance)
-        n = next((_number(own[name]) for name in _COUNTS if name in own), None)
-        found.append(
+        n = next((_number(cells[name]) for name in _COUNTS if name in cells), None)
+        values.append(
             LoggedValue(
                 name, "/".join(str(row[j]) for j in texts if not pd.isna(row[j])), value, _number(row[first.lower]),
                 _number(row[first.upper]), _number(error), None if n is None else int(n),
-                str(own["verdict"]) if "verdict" in own else None,
+                str(cells["verdict"]) if "verdict" in cells else None,
             )
         )  # fmt: skip
-    return found
+    return values
 
 
 def _main_table(answer: Answer) -> pd.DataFrame:
@@ -125,14 +125,14 @@ def opentelemetry_attributes(result: Result | Answer) -> list[dict[str, str | fl
     return [
         _known(
             {
-                "gen_ai.evaluation.name": own.name, "gen_ai.evaluation.score.value": own.value,
-                "gen_ai.evaluation.score.label": own.label,
-                "gen_ai.evaluation.explanation": next(iter(answer.sentences), None), "jaxeval.of": own.of or None,
-                "jaxeval.lower": own.lower, "jaxeval.upper": own.upper, "jaxeval.level": level,
-                "jaxeval.standard_error": own.standard_error, "jaxeval.n": own.n,
+                "gen_ai.evaluation.name": logged.name, "gen_ai.evaluation.score.value": logged.value,
+                "gen_ai.evaluation.score.label": logged.label,
+                "gen_ai.evaluation.explanation": next(iter(answer.sentences), None), "jaxeval.of": logged.of or None,
+                "jaxeval.lower": logged.lower, "jaxeval.upper": logged.upper, "jaxeval.level": level,
+                "jaxeval.standard_error": logged.standard_error, "jaxeval.n": logged.n,
             }
         )
-        for own in logged_values(answer)
+        for logged in logged_values(answer)
     ]  # fmt: skip
 
 
@@ -152,18 +152,18 @@ def every_eval_ever(result: Result | Answer) -> dict[str, dict[str, Any]]:
     answer = result if isinstance(result, Answer) else result.answer
     method = f"jaxeval: {settings_line(answer.settings)}"
     level = settings_of(answer.settings).get("level")
-    found = {}
-    for own in logged_values(answer):
+    details = {}
+    for logged in logged_values(answer):
         uncertainty: dict[str, Any] = {}
-        if own.standard_error is not None:
-            uncertainty["standard_error"] = {"value": own.standard_error, "method": method}
-        if own.lower is not None and own.upper is not None:
-            ends = {"lower": own.lower, "upper": own.upper, "confidence_level": level, "method": method}
+        if logged.standard_error is not None:
+            uncertainty["standard_error"] = {"value": logged.standard_error, "method": method}
+        if logged.lower is not None and logged.upper is not None:
+            ends = {"lower": logged.lower, "upper": logged.upper, "confidence_level": level, "method": method}
             uncertainty["confidence_interval"] = _known(ends)
-        if own.n is not None:
-            uncertainty["num_samples"] = own.n
-        found[own.of] = {"score": own.value, "uncertainty": uncertainty}
-    return found
+        if logged.n is not None:
+            uncertainty["num_samples"] = logged.n
+        details[logged.of] = {"score": logged.value, "uncertainty": uncertainty}
+    return details
 
 
 def log_result(result: Result | Answer, logger: Logger) -> None:
@@ -210,15 +210,15 @@ def logger_module(logger: Logger) -> Any:
 
 def _metrics(values: list[LoggedValue]) -> dict[str, float]:
     """Numbers by names that MLflow takes, and whoever is not stricter."""
-    found = {}
-    for own in values:
+    metrics = {}
+    for logged in values:
         for end in ("value", "lower", "upper", "standard_error"):
-            number = getattr(own, end)
+            number = getattr(logged, end)
             if number is not None:
-                found[_key("/".join(filter(None, [own.name if end == "value" else f"{own.name}_{end}", own.of])))] = (
-                    number
-                )
-    return found
+                metrics[
+                    _key("/".join(filter(None, [logged.name if end == "value" else f"{logged.name}_{end}", logged.of])))
+                ] = number
+    return metrics
 
 
 def _key(name: str) -> str:
@@ -242,14 +242,14 @@ def _to_mlflow(mlflow: Any, answer: Answer, values: list[LoggedValue]) -> None:
 
 
 def _to_wandb(wandb: Any, answer: Answer, values: list[LoggedValue]) -> None:
-    own = None if wandb.run is not None else wandb.init(job_type="jaxeval")
-    run = wandb.run if own is None else own
+    started = None if wandb.run is not None else wandb.init(job_type="jaxeval")
+    run = wandb.run if started is None else started
     table = _main_table(answer)
     rows = [[_plain(x) for x in row] for row in table.astype(object).to_numpy().tolist()]
     run.log({f"jaxeval/{_name(answer)}": wandb.Table(columns=list(map(str, table.columns)), data=rows)})
     run.summary.update(_metrics(values) | {"jaxeval.answer": "\n".join(answer.sentences)})
-    if own is not None:
-        own.finish()
+    if started is not None:
+        started.finish()
 
 
 def _to_opentelemetry(logs: Any, answer: Answer, values: list[LoggedValue]) -> None:

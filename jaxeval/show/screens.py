@@ -47,8 +47,8 @@ def columns_of(part: Part) -> Sequence[Column]:
     table = part.table if only_counts(part.table.index) else with_index(part.table)[0]
     texts, names = cell_texts(table), [str(name) for name in table.columns]
     missing = [set(cells) <= {MISSING, ""} for cells in texts]
-    upper = {own.lower: own.upper for own in find_intervals(table)}
-    beside = {own.estimate: own.lower for own in reversed(find_intervals(table))}  # the first of several intervals
+    upper = {one.lower: one.upper for one in find_intervals(table)}
+    beside = {one.estimate: one.lower for one in reversed(find_intervals(table))}  # the first of several intervals
     columns: list[Column] = []
     for k, name in enumerate(names):
         if k in upper.values() or k in beside.values() or (k and missing[k]):
@@ -57,7 +57,7 @@ def columns_of(part: Part) -> Sequence[Column]:
         if low is not None:
             both = zip(texts[low], texts[upper[low]], strict=True)
             ends = ["" if {x, y} == {MISSING} else f"[{x}, {y}]" for x, y in both]
-            cells = ends if k == low else [" ".join(filter(None, own)) for own in zip(cells, ends, strict=True)]
+            cells = ends if k == low else [" ".join(filter(None, pair)) for pair in zip(cells, ends, strict=True)]
         number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
         order = 0 if k == 0 or name in part.kept else k + len(texts) * (name in part.least)
         head = heading(name.removesuffix("_lower") if k in upper else name, part.competitor)
@@ -102,9 +102,9 @@ def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
         hidden = [*(grid.part for grid, n in zip(grids, rows, strict=True) if n < min(grid.most, 1)), *hidden]
     sentences, advice, notes, warnings = texts
     if hidden:
-        said = f"--full prints {counted(len(hidden), 'more table')}"
-        titles = _fold(f"{said}: {named([part.title for part in hidden if part.title], 3)}", width)
-        notes = [(titles if titles.count("\n") < 2 else said, "dim"), *notes]
+        hint = f"--full prints {counted(len(hidden), 'more table')}"
+        titles = _fold(f"{hint}: {named([part.title for part in hidden if part.title], 3)}", width)
+        notes = [(titles if titles.count("\n") < 2 else hint, "dim"), *notes]
     tables = [list(_laid_out(grid, n, width)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
     blocks: list[Sequence[Printed]] = [sentences, *tables, advice, notes, warnings]
     if for_programs:  # which read the first line
@@ -132,10 +132,10 @@ class _Fitted(NamedTuple):
 
         Narrow ones take the room that a wider one of less order leaves.
         """
-        own = columns_of(part)
-        n_rows = len(own[0].cells) if own else 0
+        all_columns = columns_of(part)
+        n_rows = len(all_columns[0].cells) if all_columns else 0
         most = n_rows if most is None else min(most, n_rows)
-        columns = [column._replace(cells=column.cells[:most]) for column in own]
+        columns = [column._replace(cells=column.cells[:most]) for column in all_columns]
         filled = [column for column in columns if column.order == 0 or any(column.cells)]
         taken, fitting = -_GAP, set()
         for k in sorted(range(len(filled)), key=lambda k: filled[k].order):
@@ -148,24 +148,24 @@ class _Fitted(NamedTuple):
         return cls(part, [filled[k] for k in sorted(fitting)], n_rows, most, heads)
 
 
-def _texts(said: Answer, width: int, lines: int | None) -> list[list[tuple[str, str]]]:
+def _texts(answer: Answer, width: int, lines: int | None) -> list[list[tuple[str, str]]]:
     """The answer, advice, notes and warnings, folded; each within so many lines."""
-    notes = _rests_on(said, None if lines is None else width)
+    notes = _rests_on(answer, None if lines is None else width)
     few = None if lines is None else lines * 2 // 3
     kinds = [
-        (said.sentences, "bold", lines, "sentence", "sentences"),
-        ([f"* {sentence}" for sentence in said.advice], "cyan", few, "piece of advice", "pieces of advice"),
+        (answer.sentences, "bold", lines, "sentence", "sentences"),
+        ([f"* {sentence}" for sentence in answer.advice], "cyan", few, "piece of advice", "pieces of advice"),
         (notes, "dim", None, "note", "notes"),
-        (list(_warnings(said.warnings, lines is None)), "yellow", lines, "warning", "warnings"),
+        (list(_warnings(answer.warnings, lines is None)), "yellow", lines, "warning", "warnings"),
     ]
     return [_cut([(_fold(text, width), style) for text in sentences], most, one, many)
             for sentences, style, most, one, many in kinds]  # fmt: skip
 
 
-def _rests_on(said: Answer, width: int | None) -> list[str]:
+def _rests_on(answer: Answer, width: int | None) -> list[str]:
     """What an answer rests on: all of it, or one line of so many characters, and that there is more."""
-    notes = [line for note in said.notes for line in str(note).split("\n")]
-    made = settings_line(said.settings)
+    notes = [line for note in answer.notes for line in str(note).split("\n")]
+    made = settings_line(answer.settings)
     if width is None or len(notes) < 2:
         return notes
     more = "; --full says how"

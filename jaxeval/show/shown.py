@@ -84,7 +84,7 @@ class Answer(NamedTuple):
         """Return it with so many rows of its first ``parts``, whatever the room."""
         if top is None:
             return self
-        return self._replace(parts=[*(own._replace(top=top) for own in self.parts[:parts]), *self.parts[parts:]])
+        return self._replace(parts=[*(part._replace(top=top) for part in self.parts[:parts]), *self.parts[parts:]])
 
 
 class Html(str):
@@ -105,15 +105,15 @@ class Shown:
         By default it is the first table among the fields of a dataclass, or what the first result among them shows (as
         `Draws` do). Without either it is the dataclass's numbers: one row, or as many rows as its arrays have entries.
         """
-        own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        settings = own.get("settings", {"level": own.get("level")})
-        tables = [value for value in own.values() if isinstance(value, pd.DataFrame)]
+        by_name = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        settings = by_name.get("settings", {"level": by_name.get("level")})
+        tables = [value for value in by_name.values() if isinstance(value, pd.DataFrame)]
         title, warnings = type(self).__name__, getattr(self, "warnings", ())
         if tables:
             return Answer(f"{title}: {counted(len(tables[0]), 'row')}", tables[0], settings, warnings)
-        if within := [value for value in own.values() if isinstance(value, Shown)]:
+        if within := [value for value in by_name.values() if isinstance(value, Shown)]:
             return view_of(within[0])._replace(title=title)
-        return Answer(title, _entries({name: own[name] for name in own if name != "level"}), settings, warnings)
+        return Answer(title, _entries({name: by_name[name] for name in by_name if name != "level"}), settings, warnings)
 
     def __repr__(self) -> str:
         return self._text(ROWS_OF_DATA, 80)
@@ -152,16 +152,17 @@ class Shown:
         """What a document or a page shows, from top to bottom: titles with sentences, and perhaps a table."""
         view = view_of(self)
         answer = self.answer if isinstance(self, Result) else view
-        said = [*answer.sentences, *filter(None, [settings_line(answer.settings)])]
+        sentences = [*answer.sentences, *filter(None, [settings_line(answer.settings)])]
         further = list(answer.tables.items())[1:]
         named = [Part(f"{type(self).__name__}: {heading(name)}", table) for name, table in further]
-        return [Part(view.title, view.table, below=said), *named]
+        return [Part(view.title, view.table, below=sentences), *named]
 
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
         view = view_of(self)
-        said = view.sentences if in_full else ()
+        sentences = view.sentences if in_full else ()
         parts = [
-            folded(text, width, None if in_full else 3) for text in (*said, view.title, settings_line(view.settings))
+            folded(text, width, None if in_full else 3)
+            for text in (*sentences, view.title, settings_line(view.settings))
         ]
         if view.table is not None and view.table.shape[1]:
             parts.append(text_table(view.table, width=width, most_rows=rows, n_rows=view.n_rows))
@@ -206,21 +207,25 @@ class Result(Shown):
 
     def __str__(self) -> str:
         """The first sentences, then what ``repr`` gives."""
-        said = view_of(self).sentences
-        more = [f"({counted(len(said) - _SENTENCES, 'more sentence')}: see answer)"] if len(said) > _SENTENCES else []
-        return "\n".join([*(folded(sentence, 80, 3) for sentence in said[:_SENTENCES]), *more, repr(self)])
+        sentences = view_of(self).sentences
+        more = (
+            [f"({counted(len(sentences) - _SENTENCES, 'more sentence')}: see answer)"]
+            if len(sentences) > _SENTENCES
+            else []
+        )
+        return "\n".join([*(folded(sentence, 80, 3) for sentence in sentences[:_SENTENCES]), *more, repr(self)])
 
 
 def view_of(result: Shown) -> Answer:
     """What a result or data show of themselves, with the word for what is rated over an index of models."""
-    view, own = result._shown(), rated(result)
+    view, competitor = result._shown(), rated(result)
     if isinstance(result, Result):
-        said = tuple(map(visible_line, result._sentences())) or view.sentences
+        sentences = tuple(map(visible_line, result._sentences())) or view.sentences
         drawn = partial(figures_of, result) if view.figures is dict else view.figures
-        view = view._replace(sentences=said, figures=drawn)
-    if own == MODEL or view.table is None or view.table.index.name != "model":
+        view = view._replace(sentences=sentences, figures=drawn)
+    if competitor == MODEL or view.table is None or view.table.index.name != "model":
         return view
-    return view._replace(table=view.table.rename_axis(own.one))
+    return view._replace(table=view.table.rename_axis(competitor.one))
 
 
 def figures_of(result: Shown) -> dict[str, Figure]:
@@ -235,10 +240,10 @@ def rated(value: Any) -> Noun:
     """What a table or a result rates, as far as it says so; of the last of several tables."""
     if isinstance(value, pd.DataFrame):
         return competitor_of(value.attrs.get("settings"))
-    found = getattr(value, "competitor", None)
-    if found is None and isinstance(value, Mapping) and value:
+    competitor = getattr(value, "competitor", None)
+    if competitor is None and isinstance(value, Mapping) and value:
         return rated(list(value.values())[-1])
-    return found if isinstance(found, Noun) else MODEL
+    return competitor if isinstance(competitor, Noun) else MODEL
 
 
 def largest_of(table: pd.DataFrame) -> str:
@@ -248,28 +253,32 @@ def largest_of(table: pd.DataFrame) -> str:
     values = as_numbers(rows.iloc[:, intervals[0].estimate]) if intervals else np.array([])
     if not np.isfinite(values).any():
         return ""
-    own, best = intervals[0], int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
+    interval, best = intervals[0], int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
     cells = [column[0] for column in cell_texts(rows.iloc[[best]])]
-    named_by = [cells[k] for k in range(own.estimate) if not is_numeric_dtype(rows.dtypes.iloc[k])]
+    named_by = [cells[k] for k in range(interval.estimate) if not is_numeric_dtype(rows.dtypes.iloc[k])]
     which = f"{', '.join(named_by) or f'row {best + 1}'} has the largest" if len(rows) > 1 else ", ".join(named_by)
-    ends = "" if MISSING in (cells[own.lower], cells[own.upper]) else f" ({cells[own.lower]} to {cells[own.upper]})"
-    what = str(rows.columns[own.estimate]).replace("_", " ")
-    return f"{which} {what}, {cells[own.estimate]}{ends}".strip()
+    ends = (
+        ""
+        if MISSING in (cells[interval.lower], cells[interval.upper])
+        else f" ({cells[interval.lower]} to {cells[interval.upper]})"
+    )
+    what = str(rows.columns[interval.estimate]).replace("_", " ")
+    return f"{which} {what}, {cells[interval.estimate]}{ends}".strip()
 
 
 def settings_line(settings: Any) -> str:
     """The settings of a result (a mapping, a dataclass, or None) on one line; a text is one already."""
     if isinstance(settings, str):
         return settings
-    given = settings_of(settings)
-    n, level = given.get("n_resamples"), given.get("level")
+    values = settings_of(settings)
+    n, level = values.get("n_resamples"), values.get("level")
     parts = [] if n is None else [counted(n, "resample") if n else "no resamples"]
     parts += [f"{100 * level:g}% intervals"] if isinstance(level, float) and n != 0 else []
-    parts += [f"seed {given['seed']}"] if given.get("seed") is not None and n != 0 else []
+    parts += [f"seed {values['seed']}"] if values.get("seed") is not None and n != 0 else []
     words = {"cluster": "clusters by {}", "strata": "strata by {}", "gauge": "{}", "reference": "against {}"}
-    parts += [text.format(visible_line(given[name])) for name, text in words.items() if given.get(name)]
+    parts += [text.format(visible_line(values[name])) for name, text in words.items() if values.get(name)]
     usual = {"ties": "half", "link": "logit", "ridge": 0.0, "penalty": "auto"}
-    parts += [f"{name} {given[name]}" for name, value in usual.items() if given.get(name, value) != value]
+    parts += [f"{name} {values[name]}" for name, value in usual.items() if values.get(name, value) != value]
     return ", ".join(parts)
 
 

@@ -57,10 +57,10 @@ def compress(battles: JudgedBattles, rows: NDArray[np.intp] | slice = slice(None
     keys, of_battle, count = np.unique(pair * len(kinds) + label, return_inverse=True, return_counts=True)
     pairs, of_cell = np.unique(keys // len(kinds), return_inverse=True)
     first, second = divmod(pairs, m)
-    own, own_first = by_model(first[of_cell], second[of_cell], m)
+    cells, own_first = by_model(first[of_cell], second[of_cell], m)
     return JudgedCells(
         n_models=m, first=first[of_cell], second=second[of_cell], pair=of_cell, label=keys % len(kinds),
-        battles=count, pairs=(first, second), labels=labels, own=own, own_first=own_first, of_battle=of_battle,
+        battles=count, pairs=(first, second), labels=labels, own=cells, own_first=own_first, of_battle=of_battle,
     )  # fmt: skip
 
 

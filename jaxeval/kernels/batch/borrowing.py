@@ -45,8 +45,8 @@ class Belief(NamedTuple):
 def beliefs(split: Split, spreads: Float[Array, "K"], start: Float[Array, "M"], terms: Terms) -> Belief:
     """The beliefs at all ``spreads``, each sought from where the one before it was found, the first from ``start``."""
 
-    def advance(found: Array, spread: Array) -> tuple[Array, Belief]:
-        return _belief(split, spread, found, terms)
+    def advance(previous: Array, spread: Array) -> tuple[Array, Belief]:
+        return _belief(split, spread, previous, terms)
 
     first = jnp.concatenate([centred(start, split.active), jnp.zeros_like(start)])
     return lax.scan(advance, first, spreads)[1]

@@ -277,8 +277,8 @@ def fold_temperatures(
 
     def chunk(judged: JudgedSet, folds: Array, fewest: Array, terms: Terms) -> FoldTemperatures:
         def one(fold: Array) -> FoldTemperatures:
-            own = judged.own[fold]
-            rest = judged.total.at[judged.label[own]].add(-judged.battles[own])
+            cells = judged.own[fold]
+            rest = judged.total.at[judged.label[cells]].add(-judged.battles[cells])
             fit = fit_temperature(judged.level, rest * judged.fitting, rest * judged.wins, fewest, terms)
             return FoldTemperatures(fit.beta, fit.status)
 
@@ -318,7 +318,7 @@ def hold_out(
 
         # A chunk is of one slice: only what it needs is computed.
         scores = lax.cond(targets.is_soft, soft, fixed)
-        return jax.vmap(lambda own, model: fold(full, own, model, terms, newton))(scores, folds)
+        return jax.vmap(lambda fold_scores, model: fold(full, fold_scores, model, terms, newton))(scores, folds)
 
     return over_lanes(chunk, mesh, chunks, (judged, beta, terms), (full, targets))
 

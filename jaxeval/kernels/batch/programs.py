@@ -64,7 +64,7 @@ def over_lanes(
             return chunk(*problem, numbers[t], *shared)
 
         def run(t: Array, results: Any) -> Any:
-            return jax.tree.map(lambda all_, found: all_.at[t].set(found), results, one(t))
+            return jax.tree.map(lambda all_, computed: all_.at[t].set(computed), results, one(t))
 
         shapes = jax.eval_shape(one, jnp.int32(0))
         empty = jax.tree.map(lambda s: jnp.zeros((len(numbers), *s.shape), s.dtype), shapes)

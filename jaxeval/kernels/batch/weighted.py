@@ -85,22 +85,22 @@ def drawn_rows(
 
 def over_weights(
     statistic: Statistic, rows: WeighedRows, form: RowForm, data: Any, mesh: Mesh, seed: Integer[Array, ""],
-    chunks: Chunks, own: Int32[Array, "... N"] | None = None,
+    chunks: Chunks, entry: Int32[Array, "... N"] | None = None,
 ) -> Any:  # fmt: skip
     """``statistic(weights, data)`` of every lane; results get the leading axes (devices, T, R).
 
-    ``rows`` are stacked over slices, and so is ``own``: which entry of the ``data`` each row is, if not the n-th.
+    ``rows`` are stacked over slices, and so is ``entry``: which entry of the ``data`` each row is, if not the n-th.
     """
 
     def chunk(of_slice: tuple[WeighedRows, Array | None], numbers: Array, data: Any, seed: Array) -> Any:
-        rows, own = of_slice
-        held = data if own is None else jax.tree.map(lambda x: x[own], data)
+        rows, entry = of_slice
+        held = data if entry is None else jax.tree.map(lambda x: x[entry], data)
         weights = row_weights(rows, form, seed, numbers)
         if form.alone:
-            return lax.map(lambda own: statistic(own, held), weights)
-        return jax.vmap(lambda own: statistic(own, held))(weights)
+            return lax.map(lambda lane: statistic(lane, held), weights)
+        return jax.vmap(lambda lane: statistic(lane, held))(weights)
 
-    return over_lanes(chunk, mesh, chunks, (data, seed), (rows, own))
+    return over_lanes(chunk, mesh, chunks, (data, seed), (rows, entry))
 
 
 def split(statistic: Statistic, weights: Any, data: Any) -> tuple[Callable[[Any], list[Any]], Statistic, Any]:
@@ -160,7 +160,7 @@ def statistic_once(statistic: Statistic, weights: Float[Array, "N"], data: Any) 
 
 @program("form", "mesh")
 def row_sums(
-    rows: WeighedRows, form: RowForm, columns: tuple[Num[Array, "Q _"], ...], own: Int32[Array, "... N"] | None,
+    rows: WeighedRows, form: RowForm, columns: tuple[Num[Array, "Q _"], ...], entry: Int32[Array, "... N"] | None,
     mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks,
 ) -> Float[Array, "devices chunks R _"]:  # fmt: skip
     """Sums of ``columns`` (Q, K1), (Q, K2), ... in resamples, each in its precision: (devices, T, R, K1 + K2 + ...)."""
@@ -170,7 +170,7 @@ def row_sums(
             [jnp.matmul(weights.astype(x.dtype), x, precision="highest").astype(jnp.float64) for x in columns]
         )
 
-    return over_weights(sums, rows, form, columns, mesh, seed, chunks, own)
+    return over_weights(sums, rows, form, columns, mesh, seed, chunks, entry)
 
 
 @program("form", "mesh")
