@@ -162,7 +162,7 @@ class CapabilityIndex(Result):
         apart = self._compared.differences(self._ranked).apart_from(self.joint.names.get_loc(best["model"]), self.level)
         others = [visible_line(name) for name in self.joint.names[self._ranked & ~apart] if name != best["model"]]
         sure = f"at the {self.level:.0%} level"
-        whom = "all others" if self._ranked.all() else "all others that have a rank"
+        whom = "all others" if self._ranked.all() else "all others with a rank,"
         return [f"{who}; statistically tied with {named(others)} {sure}" if others else f"{who}, above {whom} {sure}"]
 
     def forecast(self, model: str, benchmark: str) -> dict[str, float]:

@@ -473,7 +473,7 @@ function leaderLine(of) {
 	if (others.length === 0 && (unranked || rest.length === 0))
 		return `${names[first]} is first with ${rating}, the only ${noun.one} with a rank`;
 	const higher = models.some((k) => rated(k) && !ranked.includes(k) && ratings[k] > ratings[first]);
-	if (alike.length > 0 && higher) rating += " of those that have a rank";
+	if (alike.length > 0 && higher) rating += " of those with a rank";
 	const tied = (list) =>
 		`; statistically tied with ${upTo(
 			list.map((k) => names[k]),
@@ -484,7 +484,7 @@ function leaderLine(of) {
 		return `${together} are level, first with ${rating}${further.length > 0 ? tied(further) : ""}`;
 	}
 	if (alike.length > 0) return `${names[first]} is first with ${rating}${tied(alike)}`;
-	return `${names[first]} leads with ${rating}, ahead of all others${unranked ? " that have a rank" : ""} ${sure}`;
+	return `${names[first]} leads with ${rating}, ahead of all others${unranked ? " with a rank," : ""} ${sure}`;
 }
 
 /** The text of a worker that makes a board of a message {votes, names, n, seed, noun}, and says how far it is. */

@@ -451,7 +451,7 @@ class Bootstrap(Result):
         if len(others) == 0 and (unranked or len(rest) == 0):
             return f"{name} is first with {rating}, the only {self.competitor.one} with a rank"
         if len(alike) and (ratings[rated & ~ranked] > ratings.iloc[first]).any():
-            rating += " of those that have a rank"
+            rating += " of those with a rank"
         return leader_line(name, rating, [visible_line(self.models[j]) for j in alike], level, unranked, equal)
 
     def _beside(self, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:

@@ -84,7 +84,7 @@ def leader_line(
         return f"{level_names(name, equal)} are level, first with {rating}{tied}"
     if alike:
         return f"{name} is first with {rating}; statistically tied with {named(list(alike), 3)} {sure}"
-    have = " that have a rank" if unranked else ""
+    have = " with a rank," if unranked else ""
     return f"{name} leads with {rating}, ahead of all others{have} {sure}"
 
 

@@ -266,7 +266,7 @@ class TestTheAnswer:
         )
         answer = jaxeval.bootstrap(pd.concat([table, rest.head(2)]), 50).first_sentence()
         assert answer.startswith("m0 leads with ")
-        assert answer.endswith("ahead of all others that have a rank at the 95% level")
+        assert answer.endswith("ahead of all others with a rank, at the 95% level")
 
     def test_a_model_without_a_rank_may_be_rated_higher(self):
         table = board_of(np.random.default_rng(8), np.zeros(4), 300)
@@ -274,7 +274,7 @@ class TestTheAnswer:
         board = jaxeval.bootstrap(pd.concat([table, new]), 100)
         assert board.fit.ratings.idxmax() == "new"
         assert not board.ranked()["new"]
-        assert " of those that have a rank; statistically tied with " in board.first_sentence()
+        assert " of those with a rank; statistically tied with " in board.first_sentence()
 
     def test_one_voter_shows_nothing(self):
         """An undefeated model's clusters count as one battle each, and one cluster has no interval."""
