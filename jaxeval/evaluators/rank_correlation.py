@@ -82,7 +82,9 @@ def kendall_tau_delta(
         A row per evaluator and delta: ``evaluator`` (if they have names), ``delta``, ``tau``, ``n_pairs``,
         ``n_models``, ``n_missing`` (models with only one of the two scores) and ``status``, "ok" or why there is no
         tau. With resamples also ``lower``, ``upper`` and ``failed_share``, the share of the resamples without a tau;
-        these count as -1 in ``lower`` and as 1 in ``upper``. ``attrs`` holds ``warnings`` and ``settings``.
+        these count as -1 in ``lower`` and as 1 in ``upper``. Where all pairs agree no resample of models disagrees:
+        ``lower`` is then the tau at which that happens in (1 - level) / 2 of the cases. ``attrs`` holds ``warnings``
+        and ``settings``.
 
     Raises:
         DataError: as `align_scores` describes, or there are no items to draw.
@@ -104,7 +106,7 @@ def kendall_tau_delta(
         "n_models": aligned.n_models,
         "n_missing": aligned.n_missing,
         "status": tau_status(aligned, sums),
-        **interval_columns(tau, settings, -1.0, 1.0),
+        **interval_columns(tau, settings, -1.0, 1.0, pairs=sums.pairs[0]),
     }
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
@@ -211,7 +213,10 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
         "top_overlap": (ranks.top_overlap, 0.0, 1.0),
         "rank_deviation": (ranks.rank_deviation, 0.0, m - 1.0),
     }
-    ends = [interval_columns(x, settings, least, most) for x, least, most in draws.values()]
+    pairs = {"kendall_tau": sums.pairs[0, :, 0], "pair_accuracy": sums.pairs[0, :, 0]}
+    ends = [
+        interval_columns(x, settings, least, most, pairs=pairs.get(name)) for name, (x, least, most) in draws.items()
+    ]
     if settings.n_resamples:
         ends[-1]["upper"] = np.minimum(ends[-1]["upper"], np.maximum(aligned.n_models - 1.0, 0))
     status = np.repeat(tau_status(aligned, sums), len(MEASURES), axis=1)

@@ -291,19 +291,36 @@ FEW_MODELS = 10
 _SLACK = 1e-9  # a number so little outside its interval, as a share of the number, counts as inside
 
 
+#: Where so many pairs of models, times ln(2 / (1 - level)), are expected to disagree, none does in (1 - level) / 2 of
+#: the samples. In simulations of 5 to 50 models with normal scores it is 1.0 to 1.17; of independent pairs it is 1.
+_NONE_SEEN = 1.1
+
+
 def interval_columns(
-    values: Float, settings: EvaluatorResamples, least: float, most: float, centre: bool = True
+    values: Float, settings: EvaluatorResamples, least: float, most: float, centre: bool = True, pairs: Any = None
 ) -> dict[str, Any]:
     """Give columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
 
     A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one. Resamples that
-    recompute scores are `centred`; ``centre=False`` leaves them alone, if they already are.
+    recompute scores are `centred`; ``centre=False`` leaves them alone, if they already are. Of a measure that is
+    ``most`` where all of its ``pairs`` (...) agree, and ``least`` where none does, resamples of models without an
+    exception are not the end: `_NONE_SEEN` pairs may still be expected to be one.
     """
     if settings.n_resamples == 0:
         return {}
     draws = shown_draws(values, settings) if centre else values[1:]
     lower, upper = draw_bounds(draws, settings.level, (least, most))
     failed = np.isnan(values[1:]).mean(0)
+    if pairs is not None and settings.resample != "items":
+        expected = _NONE_SEEN * np.log(2 / (1 - settings.level)) / np.maximum(pairs, 1)
+        reach = (most - least) * np.minimum(expected, 1.0)
+        known = ~np.isnan(values[0])
+        lower = np.where(
+            known & (np.nan_to_num(values, nan=most) == most).all(0), np.minimum(lower, most - reach), lower
+        )
+        upper = np.where(
+            known & (np.nan_to_num(values, nan=least) == least).all(0), np.maximum(upper, least + reach), upper
+        )
     return {"lower": lower, "upper": upper, "failed_share": failed}
 
 

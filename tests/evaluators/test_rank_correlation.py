@@ -10,6 +10,7 @@ from scipy import stats
 
 from jaxeval import (
     DataError,
+    ItemScores,
     compare_evaluators,
     kendall_tau,
     kendall_tau_delta,
@@ -197,6 +198,24 @@ def test_intervals_over_models_cover(n_models):
         row = kendall_tau(x[:, 0], x[:, 1], n_resamples=200, seed=k).iloc[0]
         inside += row["lower"] <= truth <= row["upper"]
     assert inside / n > 0.95 - 2.5 * np.sqrt(0.05 * 0.95 / n)
+
+
+def test_pairs_that_all_agree_leave_tau_open():
+    """Its lower end is the tau of which samples agree in all pairs in one of forty cases."""
+    found = kendall_tau(np.arange(7.0), np.arange(7.0), n_resamples=50)
+    (low,), (reversed_high,) = found["lower"], kendall_tau(np.arange(7.0), -np.arange(7.0), n_resamples=50)["upper"]
+    assert found["upper"][0] == 1
+    assert reversed_high == pytest.approx(-low)
+    rng, rho, n = np.random.default_rng(3), np.sin(np.pi * low / 2), 20_000
+    gold = np.sort(rng.normal(size=(n, 7)), axis=1)
+    scores = rho * gold + np.sqrt(1 - rho**2) * rng.normal(size=(n, 7))
+    share = (np.diff(scores, axis=1) > 0).all(1).mean()
+    assert abs(share - 0.025) < 4 * np.sqrt(0.025 * 0.975 / n)
+    items = pd.DataFrame(
+        {"model": np.repeat([*"abcdefg"], 9), "item": [*range(9)] * 7, "score": np.repeat(range(7), 9) / 10}
+    )
+    of_items = kendall_tau(ItemScores.from_pandas(items), np.arange(7.0), n_resamples=50, resample="items")
+    assert of_items["lower"][0] == 1  # other items for these models, whose order no item disputes
 
 
 def test_warnings_of_many_evaluators_are_one():
