@@ -14,7 +14,7 @@ from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import GroupOption
-from jaxeval.options.columns import CallReading, File, ItemScoreColumns, Names, Pair, RandomFacets
+from jaxeval.options.columns import CallReading, File, ItemScoreColumns, Names, Pair, RandomFacets, Unparsed
 from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 
@@ -47,7 +47,7 @@ class Answers(Options):
         "complete: leave out their items. incorrect: count them as 0.", section=ROWS,
         choices=("error", "drop", "complete", "incorrect"),
     )  # fmt: skip
-    unparsed: str | None = again(CallReading, "unparsed")
+    unparsed: Unparsed | None = again(CallReading, "unparsed")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,7 +111,7 @@ class AnchoredVerdicts(Shown):
         """
         reading = AnchoredReading(**options)
         verdict, labels, reference = reading.verdict or "verdict", reading.labels, reading.reference
-        unparsed, confidence = reading.unparsed or "error", cast(Confidence, reading.confidence or "share")
+        unparsed, confidence = reading.unparsed or "error", reading.confidence or "share"
         check_choice("missing", reading.missing, Missing)
         frame = as_frame(df).reset_index(drop=True)
         if len(frame) == 0:

@@ -113,8 +113,7 @@ def count_battles(
         relation: a DuckDB relation, a Polars LazyFrame or DataFrame, a Spark DataFrame, or an Ibis table. To choose
             rows, use the engine's own filters.
         by: further columns to count by, for ``by=``, ``cluster=`` and the covariates of the estimators.
-        **columns: further options of `Battles.from_pandas`, such as ``winner``, ``labels``, ``weight`` and ``where``.
-            Rows are also counted by the columns that ``where`` names.
+        **columns: as in `Battles.from_pandas`; rows are also counted by the columns that a condition names.
 
     Raises:
         DataError: the engine fails, or its table is no table of battles.

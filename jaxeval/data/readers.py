@@ -76,8 +76,7 @@ def read_battles(
         progress: show a bar on standard error; by default only on a terminal, when reading takes over 0.7 s.
         known: names of files that count already, by what they hold, as in `Battles.files`; the battles then have those
             of these files.
-        **columns: further options of `Battles.from_pandas`, such as ``winner``, ``labels``, ``weight`` and ``where``.
-            The columns that ``where`` names are read, too.
+        **columns: as in `Battles.from_pandas`; the columns that a condition names are read, too.
 
     Raises:
         DataError: a file cannot be read as a table of battles, or files do not have the same columns.

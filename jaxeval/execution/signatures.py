@@ -67,10 +67,14 @@ def spelled_out(*kinds: type[Options], only: str = "", without: str = "") -> Cal
                 try:
                     shown.bind(*args, **kwargs)
                 except TypeError as error:
-                    raise TypeError(f"{function.__name__}() {error}") from None
+                    raise TypeError(f"{function.__qualname__}() {error}") from None
             return function(*args, **kwargs)
 
         checked.__signature__ = shown  # type: ignore[attr-defined]
+        annotations = {name: parameter.annotation for name, parameter in shown.parameters.items()}
+        checked.__annotations__ = {name: kind for name, kind in annotations.items() if kind is not Parameter.empty}
+        if "return" in function.__annotations__:
+            checked.__annotations__["return"] = function.__annotations__["return"]
         checked.__doc__ = _described(cleandoc(function.__doc__ or ""), list(shown.parameters), kinds)
         return checked  # type: ignore[return-value]
 

@@ -14,10 +14,10 @@ class AnchoredVerdictsArguments(typing.TypedDict, total=False):
     item: str | None
     run: str | None
     labels: str | collections.abc.Mapping[typing.Any, str] | None
-    missing: str
+    missing: typing.Literal["error", "drop"]
     reference: str | None
-    confidence: str | None
-    unparsed: str | None
+    confidence: typing.Literal["share", "percent"] | None
+    unparsed: typing.Literal["error", "drop"] | None
 
 class BattlesArguments(typing.TypedDict, total=False):
     model_a: str

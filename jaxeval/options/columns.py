@@ -21,6 +21,9 @@ Pair: TypeAlias = tuple[str, str]  # two names, one after the other
 
 BothBad = Literal["half", "drop"]
 MissingResult = Literal["error", "drop"]
+Stated = Literal["share", "percent"]
+Unparsed = Literal["error", "drop"]
+OneOrder = Literal["error", "keep", "drop", "separate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +44,8 @@ class VoteReading(SideColumns):
     target: str | None = option(None, "Column of soft targets in [0, 1] instead of labels.", "COL")
     weight: str | None = option(None, "Column of weights. [of scores: weight, if there]", "COL")
     propensity: str | None = option(
-        None, "Column of propensities: the chance that a battle was of its pair, as `next` writes it. Its inverse is a "
-        "weight.", "COL",
+        None, "Column of propensities: the chance that a battle was of its pair, as the command next writes it. Its "
+        "inverse is a weight.", "COL",
     )  # fmt: skip
     count: str | None = option(None, "Column of counts: how many equal rows a row stands for.", "COL")
     labels: Labels | None = option(
@@ -103,13 +106,11 @@ class CallReading(Options):
     )  # fmt: skip
     criteria: Names | None = option(None, "Criteria that count. [those that most replies have]", "NAME,...")
     scale: Bounds | None = option(None, "Least and greatest score of a criterion. [1:10]", "LOW:HIGH")
-    confidence: str | None = option(None, "How judges state their confidence. [share]", choices=("share", "percent"))
-    unparsed: str | None = option(
-        None, "Replies that cannot be read: an error, or left out. [error]", choices=("error", "drop")
-    )
-    one_order: str | None = option(
+    confidence: Stated | None = option(None, "How judges state their confidence. [share]")
+    unparsed: Unparsed | None = option(None, "Replies that cannot be read: an error, or left out. [error]")
+    one_order: OneOrder | None = option(
         None, "Battles that were judged in one order only: refused, kept, left out; or (separate) each row of a table "
-        "is a battle. [error]", choices=("error", "keep", "drop", "separate"),
+        "is a battle. [error]",
     )  # fmt: skip
     repeats: str | None = option(
         None, "Orders that were judged twice: refused; the first call counts; or each call is a run. [error]",
@@ -183,13 +184,12 @@ class AnchoredReading(Options):
     item: str | None = again(CallReading, "item")
     run: str | None = again(CallReading, "run")
     labels: Labels | None = again(VoteReading, "labels", more="Here: good=win,bad=loss,same=tie.")
-    missing: str = option(
+    missing: MissingResult = option(
         "error", "What to do about gaps. error: refuse rows without a verdict. drop: leave them out.", section=ROWS,
-        choices=("error", "drop"),
     )  # fmt: skip
     reference: str | None = option(
         None, "The side of the reference, where a column holds what judges printed. A: they saw it first, as in the "
         "paper. Or a column of sides.", "A|B|COL",
     )  # fmt: skip
-    confidence: str | None = again(CallReading, "confidence")
-    unparsed: str | None = again(CallReading, "unparsed")
+    confidence: Stated | None = again(CallReading, "confidence")
+    unparsed: Unparsed | None = again(CallReading, "unparsed")

@@ -2,9 +2,12 @@
 
 import inspect
 from dataclasses import dataclass
-from typing import Literal
+from inspect import signature
+from operator import attrgetter
+from typing import Literal, get_type_hints
 
 import pytest
+import stubs
 
 import jaxeval
 from jaxeval.execution.signatures import spelled_out
@@ -102,3 +105,18 @@ def test_readers_of_files_have_the_options_of_tables(read, table):
     assert of_file[0].name == "path"
     assert of_file[1 : len(of_table)] == of_table[1:]
     assert [own.name for own in of_file[len(of_table) :]] == (["baseline"] if "anchored" in read.__name__ else [])
+
+
+@pytest.mark.parametrize("name", stubs.WITH_OPTIONS)
+def test_types_of_options_are_found_and_unknown_ones_are_told(name):
+    function = attrgetter(name)(jaxeval)
+    assert set(get_type_hints(function)) - {"return"} <= set(signature(function).parameters)
+    with pytest.raises(
+        TypeError, match=rf"^{name}\(\) (got an unexpected keyword argument 'nothing'|missing a required)"
+    ):
+        function(nothing=1)
+
+
+def test_readers_describe_the_columns_that_they_take():
+    assert "    winner: column of labels" in inspect.getdoc(jaxeval.read_battles)
+    assert "    winner: column of labels" in inspect.getdoc(jaxeval.count_battles)
