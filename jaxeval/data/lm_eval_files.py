@@ -21,8 +21,8 @@ from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
-#: How the zip format numbers Zstandard (APPNOTE 6.3.8); Python's own module reads it from 3.14 on.
-_ZSTANDARD = 93
+#: How Arrow calls the compressions that the zip format numbers so; 93 (APPNOTE 6.3.8) Python reads from 3.14 on.
+_STREAMS = {93: "zstd", zipfile.ZIP_BZIP2: "bz2"}
 _MOST_BYTES = 2**30  # of all that is read of a log
 #: What Inspect writes for scores that are not numbers.
 _VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0}
@@ -53,7 +53,7 @@ def read_archive(path: Path) -> dict[str, Any]:
     except DataError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError) as error:
-        raise DataError(f"the log cannot be read: {error}; it may be damaged") from error
+        raise DataError(f"the log cannot be read: {error}; it may be damaged: copy it anew") from error
     if not isinstance(header, dict):
         raise DataError(f"{start} of the log is no object: the log may be damaged")
     samples = parts if chosen is single else [sample for part in parts for sample in part]
@@ -70,11 +70,14 @@ def _content(file: Any, entry: zipfile.ZipInfo) -> bytes:
     name_length, extra_length = struct.unpack("<HH", header[26:30])
     file.seek(name_length + extra_length, 1)
     content, most = file.read(entry.compress_size), entry.file_size + 1  # whatever the stream would give
-    if entry.compress_type == _ZSTANDARD:
-        with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
+    if entry.compress_type in _STREAMS:
+        with pa.CompressedInputStream(pa.BufferReader(content), _STREAMS[entry.compress_type]) as stream:
             content = bytes(stream.read(most))
     elif entry.compress_type == zipfile.ZIP_DEFLATED:
         content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, most)
+    elif entry.compress_type != zipfile.ZIP_STORED:
+        name = {zipfile.ZIP_LZMA: "LZMA"}.get(entry.compress_type, f"method {entry.compress_type} of zip")
+        raise DataError(f"{entry.filename} is compressed by {name}, which is not read: pack the log anew by Deflate")
     if len(content) != entry.file_size or zlib.crc32(content) != entry.CRC:
         raise ValueError(f"{entry.filename} has another length or checksum than the archive says")
     return content
@@ -138,7 +141,8 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
         str(run.get("model")), str(run.get("task")), run.get("task_id"), log.get("status", "success") == "success",
         str(run.get("created")), {name: run.get(name) for name in _ARGUMENTS},
         {"version": run.get("task_version", 0), "scorer": chosen,
-         "number of epochs": (run.get("config") or {}).get("epochs") or 1},
+         "number of epochs": (run.get("config") or {}).get("epochs") or 1,
+         **{f"argument {name}": value for name, value in (run.get("task_args") or {}).items()}},
     )  # fmt: skip
     return frame, [f"{about}: {note}" for note in notes]
 
@@ -165,7 +169,7 @@ _ARGUMENTS = ("task_args", "model_args", "model_generate_config")
 def merge_runs(tables: Sequence[pd.DataFrame]) -> tuple[list[pd.DataFrame], list[str]]:
     """Return tables of which several logs of Inspect on a model and a task are trials, and what is to be known of them.
 
-    Logs whose task a later one took up again are left out.
+    Of logs that took up one task again, one counts: the last that finished, or that with most scores.
 
     Raises:
         DataError: logs of a model and a task have the same samples and other arguments.
@@ -181,40 +185,62 @@ def merge_runs(tables: Sequence[pd.DataFrame]) -> tuple[list[pd.DataFrame], list
 
 
 def _as_trials(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[pd.DataFrame]:
-    """Number the epochs of logs on, of one model and one task."""
+    """Number the epochs of logs on, of one model and one task, where they have the same samples."""
+
+    def rank(table: pd.DataFrame) -> tuple[bool, int, str]:
+        """Later ones took up the samples that were done; one that was stopped at once has not got to them."""
+        run = table.attrs["run"]
+        return run.finished, 0 if run.finished else table["score"].count(), run.created
+
     last: dict[Any, pd.DataFrame] = {}
-    in_order = sorted(tables, key=lambda table: (table.attrs["run"].finished, table.attrs["run"].created))
+    in_order = sorted(tables, key=rank)
     for number, table in enumerate(in_order):
         last[table.attrs["run"].task_id or number] = table
     merged: list[pd.DataFrame] = []
     about = ", ".join(in_order[0].attrs["run"][:2])
+    shared, other_arguments = False, set[str]()
     for table in last.values():
+        trials = 0
         for other in merged:
             mine, theirs = (log.attrs["run"].arguments for log in (table, other))
             unlike = [name for name in _ARGUMENTS if mine[name] != theirs[name]]
-            if unlike and set(table["item"]) & set(other["item"]):
-                raise DataError(f"logs of {about} have the same samples and other {named(unlike)}: name those of one")
-        merged.append(table.assign(trial=table["trial"] + max((other["trial"].max() for other in merged), default=0)))
+            if set(table["item"]) & set(other["item"]):
+                if unlike:
+                    raise DataError(
+                        f"logs of {about} have the same samples and other {named(unlike)}: name those of one"
+                    )
+                trials, shared = max(trials, other["trial"].max()), True
+            other_arguments.update(unlike)
+        merged.append(table.assign(trial=table["trial"] + trials))
     if n := len(tables) - len(merged):
-        notes.append(f"{about}: {counted(n, 'log')} left out, whose task another one took up again")
+        notes.append(f"{about}: {counted(n, 'log')} left out, of a task that was taken up again in another one")
     if len(merged) > 1:
-        notes.append(f"{about}: {len(merged):,} logs, whose epochs are trials of their samples")
+        what = "whose epochs are trials of the samples that they share" if shared else "parts with samples of their own"
+        which = f", with other {named(sorted(other_arguments))}" if other_arguments else ""
+        notes.append(f"{about}: {len(merged):,} logs, {what}{which}")
     return merged
 
 
 def unlike_runs(runs: Sequence[InspectRun]) -> list[str]:
-    """Return what differs between evaluations of a task: its version, its scorer, its epochs."""
+    """Return what differs between evaluations of a task: its version, its scorer, its epochs, its arguments."""
     texts = []
     for task in dict.fromkeys(run.task for run in runs):
-        for what in ("version", "scorer", "number of epochs"):
-            models: dict[Any, list[str]] = {}
-            for run in runs:
-                if run.task == task:
-                    models.setdefault(run.compared[what], []).append(run.model)
+        of_task = [run for run in runs if run.task == task]
+        for what in dict.fromkeys(what for run in of_task for what in run.compared):
+            models: dict[str, list[str]] = {}
+            for run in of_task:
+                models.setdefault(_text(run.compared.get(what)), []).append(run.model)
             if len(models) > 1:
                 each = [f"{value} ({named(list(dict.fromkeys(names)))})" for value, names in models.items()]
                 texts.append(f"{task}: the {what} differs: {', '.join(each)}")
     return texts
+
+
+def _text(value: Any) -> str:
+    """A value as it is told: a number and the text of it are alike."""
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def _have(n: int) -> str:
@@ -249,7 +275,7 @@ def as_score(value: Any) -> float:
         DataError: it is none of these.
     """
     if isinstance(value, list | dict):
-        raise DataError("a score of the log is a list: only scorers that give numbers or letters are read")
+        raise DataError("a score of the log is a list: name another scorer (score=, --score), of numbers or letters")
     if value is None:
         return np.nan
     if isinstance(value, str | bool) and value in _VALUES:
@@ -257,7 +283,10 @@ def as_score(value: Any) -> float:
     try:
         return float(value)
     except ValueError as error:
-        raise DataError(f"a score of the log is {value!r}, which is neither a number nor C, I, P or N") from error
+        raise DataError(
+            f"a score of the log is {value!r}, which is neither a number nor C, I, P or N: name another "
+            "scorer (score=, --score)"
+        ) from error
 
 
 #: Columns of samples that are not metrics.

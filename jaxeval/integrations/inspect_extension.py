@@ -8,6 +8,7 @@ In a task: ``@scorer(metrics=[mean(), interval(), stderr(cluster="passage")])``,
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from math import comb
 from pathlib import Path
@@ -152,32 +153,40 @@ class BoardHooks(Hooks):
     async def on_eval_set_end(self, data: EvalSetEnd) -> None:
         """Write the board, and link it where the environment asks for that."""
         folder = data.log_dir.removeprefix("file://")
-        if "://" not in folder:
-            boards = write_board(Path(folder))
-            if os.environ[BOARD] == "link":
-                link_board(Path(folder), boards)
+        if "://" in folder:
+            warnings.warn(f"{BOARD} writes no board of logs at {folder}: run jaxeval scores on a copy", stacklevel=2)
+            return
+        boards = write_board(Path(folder))
+        if os.environ[BOARD] == "link":
+            link_board(Path(folder), boards)
 
 
 def write_board(folder: Path) -> dict[Path, str]:
     """Write the board of the logs in a folder, beside it: a page, Markdown, and a table with all columns.
 
-    Logs of several scorers have a board of each, with the scorer's name.
+    Logs of several scorers have a board of each, with the scorer's name, of the logs that have its scores. A scorer
+    whose scores cannot be read has a warning instead.
 
     Returns:
         The pages, and the first sentence of each.
     """
-    from inspect_ai.log import list_eval_logs, read_eval_log
-
+    from jaxeval.data.file_heads import read_head
+    from jaxeval.data.file_lists import names_of
+    from jaxeval.data.lm_eval_files import newest, scorers_of
     from jaxeval.data.score_files import read_scores
     from jaxeval.scores.score_leaderboard import score_leaderboard
     from jaxeval.show.files import write_table
 
-    logs = [read_eval_log(log, header_only=True) for log in list_eval_logs(str(folder))]
-    scorers = list(dict.fromkeys(score.name for log in logs if log.results for score in log.results.scores))
+    by_log = {log: scorers_of(read_head(log).document or {}) for log in newest(names_of(folder))[0]}
+    scorers = list(dict.fromkeys(scorer for own in by_log.values() for scorer in own))
     pages = {}
     for scorer in scorers:
-        scores = read_scores(folder, score=scorer)
-        table = score_leaderboard(scores, missing="available", progress=False)
+        try:  # logs without any scores are told on each board
+            scores = read_scores([log for log, own in by_log.items() if not own or scorer in own], score=scorer)
+            table = score_leaderboard(scores, missing="available", progress=False)
+        except DataError as error:
+            warnings.warn(f"no board of the scorer {scorer}: {error}", stacklevel=2)
+            continue
         name = f"{folder.name}-board" + (f"-{scorer.replace('/', '-')}" if len(scorers) > 1 else "")
         for ending in (".md", ".csv", ".html"):
             write_table(table, page := folder.with_name(f"{name}{ending}"))
@@ -189,6 +198,7 @@ def link_board(folder: Path, boards: Mapping[Path, str]) -> None:
     """Write where the ``boards`` are, and their first sentences, into the logs' metadata, which ``inspect view`` shows.
 
     An edit by Inspect's own means: the log keeps what it was, and says that jaxeval added it. Samples stay as they are.
+    Without boards logs stay as they are.
 
     Raises:
         DataError: this version of Inspect has no edits of logs.
@@ -201,6 +211,8 @@ def link_board(folder: Path, boards: Mapping[Path, str]) -> None:
         raise DataError(
             f"{BOARD}=link needs a version of inspect-ai that edits logs: pip install -U inspect-ai"
         ) from error
+    if not boards:
+        return
     values = {"jaxeval_board": [page.resolve().as_uri() for page in boards], "jaxeval_answer": [*boards.values()]}
     edit = MetadataEdit(metadata_set={name: "\n".join(texts) for name, texts in values.items()})
     for info in list_eval_logs(str(folder)):

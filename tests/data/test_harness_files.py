@@ -3,6 +3,7 @@
 import json
 import shutil
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,15 @@ INSPECT, LM_EVAL = LOGS / "inspect", LOGS / "lm_eval"
 
 def means(scores):
     return scores.means.iloc[:, 0].to_dict()
+
+
+def inspect_log(folder, name, model="m", value="C", status="success", n=2, first=0, **run):
+    """Write a log of samples with one score."""
+    samples = [{"id": k, "epoch": 1, "scores": {"match": {"value": value}}} for k in range(first, first + n)]
+    log = {"status": status, "eval": {"task": "t", "model": model, **run}, "samples": samples}
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(log))
+    return path
 
 
 class TestInspect:
@@ -87,11 +97,7 @@ class TestInspect:
     def test_logs_of_one_task(self, tmp_path):
         """What a later log took up again is left out; other logs are trials; what is unlike is told."""
 
-        def write(name, model="m", value="C", status="success", n=2, **run):
-            samples = [{"id": k, "epoch": 1, "scores": {"match": {"value": value}}} for k in range(n)]
-            log = {"status": status, "eval": {"task": "t", "model": model, **run}, "samples": samples}
-            (tmp_path / f"{name}.json").write_text(json.dumps(log))
-
+        write = partial(inspect_log, tmp_path)
         write("1", value="I", status="cancelled", task_id="x", created="2026-11-28T01:00")
         write("2", task_id="x", created="2026-11-28T02:00")
         write("3", value="I", task_id="y", created="2026-11-28T03:00")
@@ -102,8 +108,8 @@ class TestInspect:
         left = "left out: 4.json: the log has no scores of samples (status 'error', 0 samples): use a log of a finished"
         assert found.notes[0].startswith(left)
         assert found.notes[1:] == (
-            "m, t: 1 log left out, whose task another one took up again",
-            "m, t: 2 logs, whose epochs are trials of their samples",
+            "m, t: 1 log left out, of a task that was taken up again in another one",
+            "m, t: 2 logs, whose epochs are trials of the samples that they share",
             "t: the version differs: 0 (m), 2 (other)",
         )
         gate = said("compare-scores", "m", "other", tmp_path, "--margin", 0.1, "--gate", code=2)
@@ -132,6 +138,42 @@ class TestInspect:
             read_scores(path)
         assert means(read_scores(path, score="own.partial")) == {"m": 0.5}
         assert f"jaxeval scores {path} --score own.exact\n" in said(path)
+
+    def test_of_stopped_logs_of_a_task_that_with_most_scores_counts(self, tmp_path):
+        write = partial(inspect_log, tmp_path, task_id="x", status="cancelled")
+        write("1", value="I", n=10, created="2026-11-28T01:00")
+        write("2", n=2, created="2026-11-28T02:00")
+        assert means(read_scores(tmp_path)) == {"m": 0.0}
+        write("3", n=12, created="2026-11-28T03:00")  # took up the ten
+        assert means(read_scores(tmp_path)) == {"m": 1.0}
+        write("4", value="P", n=1, created="2026-11-28T00:00", status="success")
+        assert means(read_scores(tmp_path)) == {"m": 0.5}
+
+    def test_logs_of_other_samples_are_parts(self, tmp_path):
+        inspect_log(tmp_path, "1", created="2026-11-28T01:00")
+        inspect_log(tmp_path, "2", first=2, created="2026-11-28T02:00", model_args={"dtype": "half"})
+        found = read_scores(tmp_path)
+        assert len(found.items) == 4
+        assert found.notes == ("m, t: 2 logs, parts with samples of their own, with other model_args",)
+
+    def test_what_is_unlike(self, tmp_path):
+        """Arguments of tasks are compared, versions of any type; a number is like its text."""
+        inspect_log(tmp_path, "1", task_version={"b": 1, "a": 2}, task_args={"shots": 1, "order": "1"})
+        inspect_log(tmp_path, "2", "other", task_version={"a": 2, "b": 1}, task_args={"shots": 5, "order": 1})
+        assert read_scores(tmp_path).notes == ("t: the argument shots differs: 1 (m), 5 (other)",)
+
+    @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    def test_other_compressions(self, tmp_path, method):
+        log = json.loads(inspect_log(tmp_path, "1").read_text())
+        path = tmp_path / "log.eval"
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr("header.json", json.dumps({"eval": log["eval"]}))
+            archive.writestr("summaries.json", json.dumps(log["samples"]))
+        if method == zipfile.ZIP_BZIP2:
+            assert means(read_scores(path)) == {"m": 1.0}
+        else:
+            with pytest.raises(DataError, match=r"header.json is compressed by LZMA, which is not read: pack the log"):
+                read_scores(path)
 
 
 class TestLmEval:

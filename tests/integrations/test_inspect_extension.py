@@ -1,5 +1,6 @@
 """Inspect itself, with a model that is none: metrics of a task, and the board at the end of an eval set."""
 
+import json
 from math import comb
 
 import numpy as np
@@ -124,6 +125,46 @@ def test_logs_say_where_the_board_is(logs):
     before = {file: file.read_bytes() for file in folder.glob("*.eval")}
     link_board(folder, write_board(folder))  # says nothing new
     assert {file: file.read_bytes() for file in before} == before
+
+
+def test_tasks_of_different_scorers_have_a_board_each(tmp_path):
+    """By hand, as Inspect writes them: a log of one scorer, of one of several values, of words, and a failed one."""
+    from jaxeval.integrations.inspect_extension import write_board
+
+    folder = tmp_path / "set"
+    folder.mkdir()
+    values = {"t1": {"exact": "C"}, "t2": {"graded": {"a": 1, "b": 0.5}}, "t3": {"words": "fine"}, "t4": {}}
+    for task, scored in values.items():
+        scores = {name: {"value": value} for name, value in scored.items()}
+        samples = [{"id": k, "epoch": 1, "scores": scores} for k in range(4)]
+        for model in ("m", "n"):
+            log = {"status": "success", "eval": {"task": task, "model": model}, "samples": samples}
+            (folder / f"{task}{model}.json").write_text(json.dumps(log))
+    with pytest.warns(UserWarning, match="no board of the scorer words: .*name another scorer"):
+        boards = write_board(folder)
+    assert {page.name for page in boards} == {f"set-board-{name}.html" for name in ("exact", "graded.a", "graded.b")}
+    assert set(pd.read_csv(tmp_path / "set-board-exact.csv")["score"]) == {1.0}
+    assert "t1m" not in (tmp_path / "set-board-graded.a.md").read_text()
+
+
+def test_without_boards_logs_stay_as_they_are(logs):
+    from jaxeval.integrations.inspect_extension import link_board
+
+    before = {file: file.read_bytes() for file in logs[0].glob("*.eval")}
+    link_board(logs[0], {})
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_logs_elsewhere_are_told(monkeypatch):
+    import asyncio
+
+    from inspect_ai.hooks import EvalSetEnd
+
+    from jaxeval.integrations.inspect_extension import BOARD, BoardHooks
+
+    monkeypatch.setenv(BOARD, "1")
+    with pytest.warns(UserWarning, match="writes no board of logs at s3://bucket/logs: run jaxeval scores on a copy"):
+        asyncio.run(BoardHooks().on_eval_set_end(EvalSetEnd("set", "s3://bucket/logs")))
 
 
 def test_the_command_reads_the_folder_of_an_eval_set(logs):
