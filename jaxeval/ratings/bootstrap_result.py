@@ -559,11 +559,17 @@ class Bootstrap(Result):
                 f"all resamples give the same rating to {named(equal)}: they do not show how uncertain this rating is, "
                 "and there is no interval"
             )
-        few = (self.fit.n_battles < ENOUGH_BATTLES).to_numpy()
-        if self.n_reflected and self.fit.scale.weights[few].sum() > 0.5:
+        few, scale = (self.fit.n_battles < ENOUGH_BATTLES).to_numpy(), self.fit.scale
+        rests_on_few = self.n_reflected and scale.weights[few].sum() > 0.5
+        if rests_on_few and scale.anchored:
+            messages.append(
+                f"the anchor {named(self.models[held])} has fewer than {ENOUGH_BATTLES} battles: relative to it, "
+                "intervals of the others may be too short. Differences do not depend on it; take an anchor with more"
+            )
+        elif rests_on_few and scale.gauge == f"mean rating {scale.base:g}":
             messages.append(
                 f"most {self.competitor.many} have fewer than {ENOUGH_BATTLES} battles and err together in the "
-                f"{self.settings.gauge}: relative to it, intervals of the others may be too short. Differences do not "
+                f"{scale.gauge}: relative to it, intervals of the others may be too short. Differences do not "
                 'depend on it; gauge="votes" (--gauge votes) is a mean by battles'
             )
         failed = int((~self.converged).sum())

@@ -156,7 +156,7 @@ class PanelBoard(FittedBoard):
         return np.asarray((slopes.T @ slopes.multiply(weight[:, None])).toarray())
 
     def log_likelihood(self) -> float:
-        """Log-likelihood of the verdicts that are used."""
+        """Log-likelihood of the verdicts that are used: where they are `moderated`, of the moved ones."""
         n, points = self.sums
         z = _predictor(self.cells, self.fitted)
         return float(points @ z - n @ np.logaddexp(0, z))
@@ -205,8 +205,7 @@ def fit_panel_board(
     m, k = len(models), len(judges)
     check_square(m + 2 * k, MOST_INVERTED, "the information of a panel", "the verdicts on the models that you compare")
     n, points = cells.pair_sums()
-    as_read, cells = cells, moderated(cells, m + k * (1 + side_bias) - 2) if options.ridge == 0 else cells
-    moderate = cells.pair_sums()[1]
+    as_read = cells
     status = np.full(k, "", object)
     while True:
         kept = status == ""
@@ -231,7 +230,10 @@ def fit_panel_board(
             panel = Panel(np.zeros(m), np.zeros(k), np.zeros(k))
             end = Solution(*(as_leaf(x, np.float64) for x in (panel.theta, Status.CONVERGED, 0, 0)))
             break
-        end, panel = _fitted(cells, np.where(used, n, 0.0), np.where(used, moderate, 0.0), moves, m, options)
+        n_parameters = int(active.sum() + kept.sum() * (1 + side_bias) - 2)
+        cells = moderated(as_read, used, n_parameters) if options.ridge == 0 else as_read
+        moderate = np.where(used, cells.pair_sums()[1], 0.0)
+        end, panel = _fitted(cells, np.where(used, n, 0.0), moderate, moves, m, options)
         separated = [] if end.status == Status.CONVERGED else _separated(cells, used, n, points, panel, side_bias)
         if not separated or kept.sum() == 1:
             break
@@ -252,15 +254,18 @@ def fit_panel_board(
     return _in_gauge(fit) if moves.any() else fit
 
 
-def moderated(cells: PanelCells, n_parameters: int) -> PanelCells:
+def moderated(cells: PanelCells, used: Bool, n_parameters: int) -> PanelCells:
     """The same verdicts, moved towards a half as if each parameter brought one more verdict, a half to either side.
 
     Of a few dozen items one judge may follow the ratings without exception, in the data or in every other resample:
     the maximum of the likelihood is then that judge's order alone, infinitely far apart. Half a verdict a parameter to
     either side is what Firth's penalty adds in all (DOI 10.1093/biomet/80.1.27); here it is spread evenly. Nothing
     changes from `ENOUGH_VERDICTS` a parameter on.
+
+    Verdicts are counted in the contests ``used`` alone, and weighted ones as the equal ones that they are worth.
     """
-    n = float(np.sum(cells.count * cells.weight))
+    count = cells.count * used[cells.pair]
+    n = float((count @ cells.weight) ** 2 / (count @ cells.weight**2))
     if n >= ENOUGH_VERDICTS * n_parameters:
         return cells
     return replace(cells, target=0.5 + (cells.target - 0.5) * n / (n + n_parameters))

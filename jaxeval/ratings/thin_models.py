@@ -108,15 +108,20 @@ def penalised_board(board: Board, main: Bool) -> Penalised | None:
         fitted = penalised(n[among], wins[among], board.theta[members])
     if fitted is None:
         return None
-    cells, weight, squares = board.cells, board.cells.weight, np.zeros((m, m))
-    weight = weight if board.pair_weight is None else weight * board.pair_weight[cells.pair]
-    of_pairs = np.bincount(cells.pair, weight**2 * cells.count, len(board.n)).astype(np.float64)
-    cells.fill_tables(of_pairs, of_pairs, squares, np.zeros((m, m)))
+    of_pairs, squares = _squares(board), np.zeros((m, m))
+    board.cells.fill_tables(of_pairs, of_pairs, squares, np.zeros((m, m)))
     if not np.array_equal(squares, n):
         fitted = _of_weights(fitted, n[among], squares[among])
     theta, covariance = np.zeros(m), np.zeros((m, m))
     theta[members], covariance[among] = fitted
     return Penalised(theta, covariance)
+
+
+def _squares(board: Board) -> Float:
+    """(pairs,) sums of the squares of the battles' weights."""
+    cells, weight = board.cells, board.cells.weight
+    weight = weight if board.pair_weight is None else weight * board.pair_weight[cells.pair]
+    return np.bincount(cells.pair, weight**2 * cells.count, len(board.n)).astype(np.float64)
 
 
 def _of_weights(fitted: Penalised, n: Float, squares: Float) -> Penalised:
@@ -168,6 +173,7 @@ def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | N
     """
     first, second, m = board.cells.first, board.cells.second, len(board.theta)
     some = board.active[first] & board.active[second] & (thin[first] | thin[second])
+    squares = _squares(board)[some]
     first, second, n, wins = first[some], second[some], board.n[some], board.wins[some]
     theta = board.theta.copy()
 
@@ -187,10 +193,12 @@ def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | N
             break
     else:
         return None
-    v = (n + added) * (p := 1 / (1 + np.exp(theta[second] - theta[first]))) * (1 - p)
+    p = 1 / (1 + np.exp(theta[second] - theta[first]))
+    v, of_scores = (n + added) * p * (1 - p), (squares + added) * p * (1 - p)
     of_model, spread = np.where(thin, total(v, v), 1.0), np.where(thin, 0.0, variance)
+    own = total(of_scores, of_scores) / of_model  # 1, but for weights
     for _ in range(_MOST_LOCAL_STEPS):
-        updated = np.where(thin, (1 + total(v * spread[second], v * spread[first])) / of_model, spread)
+        updated = np.where(thin, (own + total(v * spread[second], v * spread[first])) / of_model, spread)
         done = (np.abs(updated - spread) <= _LOCAL_TOLERANCE * updated).all()
         spread = updated
         if done:

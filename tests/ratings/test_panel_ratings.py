@@ -279,6 +279,24 @@ class TestFewVerdicts:
         assert FEW_VERDICTS not in fitted(verdicts).flags
         assert FEW_VERDICTS not in fitted(few, ridge=1.0).flags
 
+    def test_a_slice_is_moved_as_by_itself(self):
+        """Judges without verdicts in it, and models without a finite rating, are no parameters."""
+        few = simulate_panel(40, M, discriminations=[1.2, 0.8], seed=3)
+        alone, rows = fitted(few), panel_rows(few, PanelColumns())
+        judges = rows.judges.append(pd.Index([f"elsewhere-{k}" for k in range(40)]))
+        beside = fit_panel_board(rows.models, rows.cells, judges, BootstrapOptions(), True)
+        assert not alone.board.active.all()
+        rated = ~(few == rows.models[~alone.board.active][0]).any(axis=1)
+        np.testing.assert_allclose(beside.fitted.theta, alone.fitted.theta, atol=1e-8)
+        np.testing.assert_allclose(fitted(few[rated]).fitted.theta, alone.fitted.theta[alone.board.active], atol=1e-8)
+
+    def test_a_factor_in_all_weights_changes_nothing(self):
+        few = simulate_panel(40, M, discriminations=[1.2, 0.8], seed=3).rename(columns={"verdict": "winner"})
+        weight = 1 + np.arange(len(few)) % 3
+        found = [fitted(Battles.from_pandas(few.assign(w=weight * x), weight="w")) for x in (1.0, 0.01, 10.0)]
+        for other in found[1:]:
+            np.testing.assert_allclose(np.concatenate(other.fitted), np.concatenate(found[0].fitted), atol=1e-6)
+
     def test_a_judge_without_exception_keeps_a_finite_scale(self):
         """In the data, and in every resample: whole steps swung between two points in half of them."""
         frame = simulate_panel(60, M, discriminations=[1.5, 1.0, 0.6, 0.25], seed=3)

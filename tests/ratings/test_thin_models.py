@@ -173,6 +173,28 @@ def test_draws_that_few_battles_moved_are_reflected(few):
             np.testing.assert_allclose(found["upper"].iloc[many], upper.iloc[many])
 
 
+@pytest.mark.parametrize(
+    ("gauge", "told"),
+    [
+        ("mean", ["err together in the mean rating 1000"]),
+        ("votes", []),
+        (("m5", 1000.0), ["the anchor m5 has fewer than 200 battles"]),
+        (("m0", 1000.0), []),
+    ],
+)
+def test_what_a_gauge_of_few_battles_is_told(gauge, told):
+    """Two models of more than 200 battles, and four of 150, which have most of the votes."""
+    often = pd.DataFrame({"model_a": "m0", "model_b": "m1", "target": np.arange(80) % 2})
+    table = pd.concat([board_of(np.random.default_rng(1), np.zeros(6), 150), often])
+    board = jaxeval.bootstrap(table, 200, gauge=gauge)
+    draws = board.draws + np.where(board.fit.n_battles >= ENOUGH_BATTLES, 300.0, 0.0)
+    moved = dataclasses.replace(board, draws=draws)
+    assert moved.n_reflected == 2
+    said = [text for text in moved.warnings if "Differences do not depend on it" in text]
+    assert len(said) == len(told)
+    assert all(x in text for x, text in zip(told, said, strict=True))
+
+
 def test_differences_of_few_battles_are_penalised(few, rich):
     """By hand from the penalised fit; pairs of models with many battles have percentiles."""
     board, firth = jaxeval.bootstrap(few, 100), jaxeval.fit_bradley_terry(few, penalty="firth")
@@ -355,15 +377,23 @@ class TestManyModels:
             assert np.isfinite(board.interval()).all(axis=None)
             assert not board.ranked()[board.models.str.startswith("new")].any()
 
-    def test_a_chain_has_no_less_than_its_error(self):
-        """Known - b - a, one tie each, of information 1/4: by hand."""
-        table = pd.DataFrame({"model_a": ["k", "b"], "model_b": ["b", "a"], "target": 0.5})
-        fit = jaxeval.fit_bradley_terry(table, method="sparse")
+    @pytest.mark.parametrize(
+        ("weight", "of_b", "of_a"),
+        [
+            # v = 3/8 and 1/2: x_a = 2 + x_b and x_b = (8 + 4 x_a) / 7, where the true errors are 4 and 2.
+            (1.0, 16 / 3, 22 / 3),
+            # v = 11/8 and 3/2, of scores 51/8 and 52/8: x_a = 26/9 + x_b and x_b = (103/23 + 3/2 x_a) / (23/8).
+            (5.0, 8 / 11 * (103 / 23 + 13 / 3), 8 / 11 * (103 / 23 + 13 / 3) + 26 / 9),
+        ],
+    )
+    def test_a_chain_has_no_less_than_its_error(self, weight, of_b, of_a):
+        """Known - b - a, one tie each, of information 1/4: by hand. A weight of 5 is not five ties."""
+        table = pd.DataFrame({"model_a": ["k", "b"], "model_b": ["b", "a"], "target": 0.5, "weight": weight})
+        fit = jaxeval.fit_bradley_terry(jaxeval.Battles.from_pandas(table, weight="weight"), method="sparse")
         order = fit.ratings.index.get_indexer(["k", "b", "a"])
         theta, variance = nearby(fit._board, fit.ratings.index != "k", np.zeros(3))
         np.testing.assert_allclose(theta, 0, atol=1e-6)
-        # v = 3/8 and 1/2: x_a = 2 + x_b and x_b = (8 + 4 x_a) / 7, where the true errors are 4 and 2.
-        np.testing.assert_allclose(variance[order], [0, 16 / 3, 22 / 3], rtol=5e-3)
+        np.testing.assert_allclose(variance[order], [0, of_b, of_a], rtol=5e-3)
 
 
 @pytest.mark.slow
