@@ -38,7 +38,7 @@ from jaxeval.scores.facets import (
 from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, least_p, mcnemar, sign_flips, student_p
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
-from jaxeval.statistics.clusters import design_effect, freedom_of, widening
+from jaxeval.statistics.clusters import design_effect, few_clusters_text, freedom_of, widening
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.paired import p_above, root_between, score_interval
 from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 POINTS = 3  # decimals of scores in words
 _NO_VARIANCE = "no observed variance of the difference"
+(_ONE_CLUSTER,) = few_clusters_text(1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -338,7 +339,11 @@ def compare_with_baseline(
         rows |= {name: [getattr(x, name) for x in comparisons] for name in ("p_non_inferior", "p_equivalent")}
     rows |= {"only_model": [x.only_a for x in comparisons], "only_baseline": [x.only_b for x in comparisons]}
     rows |= {"n_items": [x.n_items for x in comparisons]}
-    flags = [x.status[0] if accuracy is not None or x.settings.get("lone") else _NO_VARIANCE for x in comparisons]
+    flags = [
+        x.status[0] if accuracy is not None or x.settings.get("lone")
+        else _ONE_CLUSTER if _ONE_CLUSTER in x.status else _NO_VARIANCE
+        for x in comparisons
+    ]  # fmt: skip
     rows |= {"flags": [text if np.isnan(x.standard_error) else "" for x, text in zip(comparisons, flags, strict=True)]}
     table = pd.DataFrame(rows).sort_values("difference", ascending=False, ignore_index=True, kind="stable")
     settings = {"baseline": plain(baseline), "alternative": alternative, "level": float(level), "seed": seed}
@@ -512,6 +517,8 @@ def _graded(
 
     def p_beyond(null: float, side: int) -> float:
         gap, n = side * (difference - null), estimates.n_effective
+        if _in_one_cluster(estimates):
+            return float("nan")
         if error > 0:
             gained, share, trials = side * difference / scale * n, side * null / scale, max(round(n), 1)
             if share > 0:
@@ -520,7 +527,10 @@ def _graded(
                 unseen = scipy.special.bdtr(np.floor(max(-gained, 0.0) + 1e-9), trials, min(-share, 1.0))
             return float(max(skewed_p(np.array(gap / error), np.array(dof), np.array(side * skew)), unseen))
         p = anytime("greater" if side > 0 else "less", null)
-        return p if p == p or not bounded else float((1 - gap / (scale + side * difference)) ** n)
+        if p == p or not bounded:
+            return p
+        room = scale + side * difference  # how far below the others an item can be
+        return float((1 - np.clip(gap / room, 0.0, 1.0)) ** n) if room > 0 else float(gap <= 0)
 
     if error > 0:
         ends = skewed_interval(estimates.score, estimates.standard_errors, estimates.dof, estimates.skew, level)
@@ -528,6 +538,10 @@ def _graded(
     else:
         lower, upper = (_end(partial(p_beyond, side=k), difference, -k * scale, level) for k in (1, -1))
     return lower, upper, p_beyond
+
+
+def _in_one_cluster(estimates: ScoreEstimates) -> bool:
+    return estimates.unit == "cluster" and estimates.n_units == 1
 
 
 def _end(p: Callable[[float], float], difference: float, limit: float, level: float) -> float:
@@ -571,9 +585,11 @@ def _status(
             "no McNemar test: it takes items as independent and alike, and there are clusters, weights or benchmarks, "
             "so that it, or Cochran, Mantel and Haenszel's, would test another difference; sign flips test this one"
         )
-    if np.isnan(estimates.standard_errors[0]):
+    if _in_one_cluster(estimates):
+        texts.append(_ONE_CLUSTER)
+    elif np.isnan(estimates.standard_errors[0]):
         texts.append(_NO_VARIANCE if known else f"{_NO_VARIANCE}: no interval")
-    if estimates.n_effective < FEW_ITEMS:
+    if not _in_one_cluster(estimates) and estimates.n_effective < FEW_ITEMS:
         texts.append(f"{few_units_text(estimates)}: rely on the exact tests more than on the interval")
     if flips.n_flips:
         texts.append(f"the p-value of sign flips is of {flips.n_flips:,} random ones")

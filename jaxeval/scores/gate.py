@@ -169,14 +169,15 @@ def score_gate(
         judge: as for `compare_scores`.
         estimator: as for `compare_scores`.
         bounds: as for `compare_scores`.
-        level: 1 - level is the probability of a wrong PASS, and of a wrong FAIL, at most.
+        level: 1 - level is the probability of a wrong PASS, and of a wrong FAIL, at most; by exact sums for right and
+            wrong answers. In clusters up to .09 of simulated data sets passed wrongly at a level of .95.
         seed: as for `compare_scores`.
 
     Returns:
         The verdict and a table with a row per task: ``task`` (NA where there is one), ``verdict``, ``difference``,
         ``lower``, ``upper``, ``p_pass``, ``p_fail``, ``p_pass_holm``, ``p_fail_holm``, ``n_items``; ``items_more``, how
-        many more would decide with probability 0.8 if the difference stayed as it is (NA: no feasible number); and
-        ``flags``. A task that only one of the two has is open.
+        many more would decide with probability 0.8 if the difference stayed as it is (NA: no feasible number, or no
+        p-value); and ``flags``. A task that only one of the two has is open.
 
     Raises:
         DataError, ValueError: as by `compare_scores`.
@@ -188,7 +189,7 @@ def score_gate(
         >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
         >>> scores = table.melt("item", var_name="model", value_name="score")
         >>> print(jaxeval.score_gate(scores, "new", "old", margin=0.1).answer)
-        FAIL: new is worse than old by more than 0.1 (p 8.8e-08)
+        FAIL: new is worse than old by more than 0.1 (p 1.1e-07)
     """
     options: dict[str, Any] = {"margin": margin, "bounds": bounds, "level": level, "seed": seed}
     facets, about, accuracy = facet_names(random), "", accuracy_of(scores)
@@ -268,21 +269,31 @@ def _row(comparison: ScoreComparison, margin: float, level: float, peek: bool) -
     return {
         "difference": comparison.difference, "lower": comparison.lower, "upper": comparison.upper,
         "p_pass": p_pass, "p_fail": p_fail, "n_items": comparison.n_items,
-        "items_more": _items_more(comparison, margin, level), "flags": flags,
+        "items_more": _items_more(comparison, margin, level, p_pass, p_fail), "flags": flags,
     }  # fmt: skip
 
 
-def _items_more(comparison: ScoreComparison, margin: float, level: float) -> float:
-    """How many more items like these decide, with probability `POWER`, if the difference stays as it is."""
+def _items_more(comparison: ScoreComparison, margin: float, level: float, p_pass: float, p_fail: float) -> float:
+    """How many more items like these decide, with probability `POWER`, if the difference stays as it is.
+
+    Equal differences have no spread; the logarithm of their p-value falls with the number of items.
+    """
     n, gap = comparison.n_items, abs(comparison.difference + margin)
     if comparison.settings.get("random"):  # more items do not make what other facets add smaller
         return np.nan
+    if np.isnan(comparison.standard_error):
+        p = p_pass if comparison.difference > -margin else p_fail
+        return _of_needed(n * np.log(1 - level) / np.log(max(p, 1e-300)) if p < 1 else np.nan, n)
     spread = (comparison.upper - comparison.lower) / (2 * normal_quantile(comparison.settings["level"])) * np.sqrt(n)
     if not (gap > 0 and np.isfinite(spread)):
         return np.nan
     needed = (spread * (scipy.special.ndtri(level) + scipy.special.ndtri(POWER)) / gap) ** 2
     if margin < 1:  # fewer items could all miss losses of this size
         needed = max(needed, np.log(1 - level) / np.log1p(-margin))
+    return _of_needed(needed, n)
+
+
+def _of_needed(needed: float, n: int) -> float:
     return float(np.ceil(max(needed - n, 1))) if needed <= _MOST_TIMES * n else np.nan
 
 

@@ -72,7 +72,9 @@ def item_report(scores: ItemScores | Any, *, level: float = 0.95) -> pd.DataFram
     else:
         table = table.rename(columns=dict(zip(table.columns[:2], ("benchmark", "item"), strict=True)))
     n_odd = int((flag != "").sum())
-    answer = f"{n_odd:,} of {counted(len(table), 'item')} tell models apart not at all, or the wrong way round"
+    answer = f"{n_odd:,} of {counted(len(table), 'item')} tell models apart not at all"
+    few = f"; fewer than {_FEWEST_MODELS} models do not show which do so the wrong way round"
+    answer += few if n_models.max() < _FEWEST_MODELS else ", or the wrong way round"
     table.attrs = {"answer": answer, "warnings": _counts(flag, n_models), "settings": {"level": float(level)}}
     return Table.of(
         table, f"{counted(len(table), 'item')} of {counted(len(item_scores.models), 'model')}", _SHOWN_FIRST

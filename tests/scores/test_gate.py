@@ -12,6 +12,7 @@ from scipy import stats
 import jaxeval
 from jaxeval.cli.compare_scores import COULD_NOT_RUN
 from jaxeval.errors import DataError
+from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.paired import p_above
 
 
@@ -59,17 +60,17 @@ def test_p_of_a_difference_above_a_null_is_never_below_that_of_an_exact_test():
     assert p_above(3, 3, 40, 0.02) == 1
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 12, 20])
+@pytest.mark.parametrize("n", [2, 3, 6, 12, 40])
 def test_errors_of_the_first_kind_stay_below_the_level(n):
     """Summed exactly, over all shares of unlike answers: of both tests at the margin."""
     a, b = (x.ravel() for x in np.meshgrid(np.arange(n + 1), np.arange(n + 1)))
     a, b = a[a + b <= n], b[a + b <= n]
-    for margin in (0.02, 0.1):
+    for margin in (0.02, 0.1, 0.2, 0.3):
         passes, fails = (
             np.array([p_above(*own, n, null) <= 0.05 for own in zip(*counts, strict=True)])
             for counts, null in (((a, b), -margin), ((b, a), margin))
         )
-        for churn in (margin, 0.1, 0.3, 0.6, 1.0):
+        for churn in margin + (1 - margin) * np.array([0, 0.09, 0.23, 0.5, 1]):
             chance = stats.multinomial.pmf(
                 np.stack([a, b, n - a - b], 1), n, [(churn - margin) / 2, (churn + margin) / 2, 1 - churn]
             )
@@ -102,11 +103,46 @@ def test_clusters_that_change_as_a_whole():
             gate_of(pd.DataFrame(table).melt(["item", "cluster"], ["new", "old"], "model", "score")).verdict == "PASS"
         )
     assert wrong == 0
-    lone = gate_of(scores.assign(cluster="c"))
-    assert lone.answer.sentences[0].startswith("INCONCLUSIVE: there is no p-value (no observed variance")
-    assert "only 1 cluster" in lone.answer.sentences[0]
     both = answers(("t", 20, 1, 1)).drop(columns="benchmark")
     assert 0 < gate_of(both.assign(cluster=both["item"] // 10)).table["p_pass"][0] < 1
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_one_cluster_shows_nothing(graded):
+    rng = np.random.default_rng(0)
+    scores = answers(("t", 40, 4, 12)).drop(columns="benchmark").assign(cluster="c")
+    scores["score"] *= rng.random(len(scores)) if graded else 1
+    (text,) = few_clusters_text(1)
+    gate = gate_of(scores, margin=0.1)
+    assert list(gate.answer.sentences) == [f"INCONCLUSIVE: there is no p-value ({text})"]
+    assert gate.table["items_more"].isna().all()
+    found = jaxeval.compare_scores(scores, "new", "old", margin=0.1)
+    assert np.isnan([found.lower, found.upper, found.p_non_inferior, found.p_inferior]).all()
+    assert found.status[1:] == (text,)
+    assert jaxeval.compare_with_baseline(scores, "old")["flags"].tolist() == [text]
+
+
+def equal_grades(n, **columns):
+    grades = np.linspace(0.1, 0.9, n)
+    table = pd.DataFrame({"item": range(n), "new": grades, "old": grades, **columns})
+    return table.melt(["item", *columns], ["new", "old"], "model", "score")
+
+
+def test_equal_grades_need_as_many_items_as_their_p_value_says():
+    for n in (10, 40):
+        gate = gate_of(equal_grades(n), margin=0.1)
+        needed = n + gate.table["items_more"][0]
+        assert gate.verdict == "INCONCLUSIVE"
+        assert gate_of(equal_grades(needed), margin=0.1).verdict == "PASS"
+        assert needed < 70  # 50 are open
+
+
+@pytest.mark.parametrize("columns", [{"weight": np.linspace(1, 2, 20)}, {"cluster": np.arange(20) // 2}])
+def test_no_p_value_of_equal_grades_is_above_1(columns):
+    (row,) = gate_of(equal_grades(20, **columns), margin=0.1).table.to_dict("records")
+    assert 0.05 < row["p_pass"] < row["p_fail"] == 1
+    least = equal_grades(20, **columns).assign(score=lambda x: 5.0 * (x["model"] == "old"))
+    assert gate_of(least, margin=0.1, bounds=(0, 5)).verdict == "FAIL"
 
 
 def test_graded_scores_fail_and_pass():

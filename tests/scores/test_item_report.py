@@ -25,6 +25,7 @@ def test_flags(values):
     report = report_of(values)
     assert report["flag"].tolist()[:6] == ["negative", "dead", "dead", "saturated", "saturated", "saturated"]
     assert (report["flag"][6:] == "").all()
+    assert report.attrs["answer"] == "6 of 40 items tell models apart not at all, or the wrong way round"
     assert [text.split()[:2] for text in report.attrs["warnings"]] == [["3", "items"], ["2", "items"], ["1", "item"]]
 
 
@@ -50,3 +51,4 @@ def test_few_models_tell_nothing():
     report = report_of(np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]]))
     assert report["discrimination"].isna().all()
     assert "discrimination needs 4 models or more on an item" in report.attrs["warnings"][0]
+    assert report.attrs["answer"].startswith("0 of 2 items tell models apart not at all; fewer than 4 models do not")
