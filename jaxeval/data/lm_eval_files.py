@@ -69,6 +69,8 @@ def _content(file: Any, entry: zipfile.ZipInfo) -> bytes:
         raise ValueError(f"{entry.filename} is not where the archive says")
     name_length, extra_length = struct.unpack("<HH", header[26:30])
     file.seek(name_length + extra_length, 1)
+    if entry.flag_bits & 1:
+        raise DataError(f"{entry.filename} is encrypted, and encrypted logs are not read: pack the log anew without")
     content, most = file.read(entry.compress_size), entry.file_size + 1  # whatever the stream would give
     if entry.compress_type in _STREAMS:
         with pa.CompressedInputStream(pa.BufferReader(content), _STREAMS[entry.compress_type]) as stream:
@@ -105,6 +107,8 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
     run = log["eval"]
     if not isinstance(run, dict):
         raise DataError("eval of the log is no object: the log may be damaged")
+    if wrong := [name for name in ("model", "task") if isinstance(run.get(name), list | dict)]:
+        raise DataError(f"the {wrong[0]} of the log is no name: the log may be damaged")
     rows, scorers, without = [], dict[str, None](), []
     samples = log.get("samples") or []
     for number, sample in enumerate(samples, 1):
@@ -113,7 +117,7 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
             raise DataError(f"sample {number:,} of the log is no object with scores: the log may be damaged")
         values = dict(_values(scores))
         scorers |= dict.fromkeys(values)
-        rows.append((sample.get("id"), sample.get("epoch", 1), values))
+        rows.append((sample.get("id"), _epoch(sample, number), values))
         if not values:
             without.append("error" if sample.get("error") else "unscored")
     if not scorers:
@@ -138,11 +142,12 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
     about = f"{run.get('model')}, {run.get('task')}"
     frame = frame.assign(model=run.get("model"), benchmark=run.get("task"))
     frame.attrs["run"] = InspectRun(
-        str(run.get("model")), str(run.get("task")), run.get("task_id"), log.get("status", "success") == "success",
-        str(run.get("created")), {name: run.get(name) for name in _ARGUMENTS},
+        str(run.get("model")), str(run.get("task")), _text(run["task_id"]) if run.get("task_id") else None,
+        log.get("status", "success") == "success", str(run.get("created")),
+        {name: _text(run.get(name)) for name in _ARGUMENTS},
         {"version": run.get("task_version", 0), "scorer": chosen,
-         "number of epochs": (run.get("config") or {}).get("epochs") or 1,
-         **{f"argument {name}": value for name, value in (run.get("task_args") or {}).items()}},
+         "number of epochs": _object(run, "config").get("epochs") or 1,
+         **{f"argument {name}": value for name, value in _object(run, "task_args").items()}},
     )  # fmt: skip
     return frame, [f"{about}: {note}" for note in notes]
 
@@ -159,7 +164,7 @@ class InspectRun(NamedTuple):
     task_id: str | None  # the same in a log and in those that took its task up again
     finished: bool
     created: str
-    arguments: dict[str, Any]
+    arguments: dict[str, str]
     compared: dict[str, Any]  # what should be alike in evaluations that are compared
 
 
@@ -194,10 +199,12 @@ def _as_trials(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[pd.Data
 
     last: dict[Any, pd.DataFrame] = {}
     in_order = sorted(tables, key=rank)
+    about = ", ".join(in_order[0].attrs["run"][:2])
     for number, table in enumerate(in_order):
+        if number and table.attrs["run"] == in_order[number - 1].attrs["run"] and table.equals(in_order[number - 1]):
+            raise DataError(f"two logs of {about} are copies of each other: drop the copies")
         last[table.attrs["run"].task_id or number] = table
     merged: list[pd.DataFrame] = []
-    about = ", ".join(in_order[0].attrs["run"][:2])
     shared, other_arguments = False, set[str]()
     for table in last.values():
         trials = 0
@@ -243,6 +250,23 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
+def _object(run: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object of a log; nothing where a damaged one has something else there."""
+    value = run.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _epoch(sample: Mapping[str, Any], number: int) -> int:
+    """The epoch of a sample, 1 where there is none."""
+    try:
+        return int(sample.get("epoch") or 1)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"sample {number:,} of the log has the epoch {sample['epoch']!r}, which is no number: the log may be "
+            "damaged"
+        ) from None
+
+
 def _have(n: int) -> str:
     return "has" if n == 1 else "have"
 
@@ -252,8 +276,8 @@ def _ended(log: Mapping[str, Any], samples: Sequence[Any]) -> str:
     status = log.get("status", "success")
     if status == "success":
         return ""
-    planned = (log["eval"].get("dataset") or {}).get("samples")
-    epochs = (log["eval"].get("config") or {}).get("epochs") or 1
+    planned = _object(log["eval"], "dataset").get("samples")
+    epochs = _object(log["eval"], "config").get("epochs") or 1
     of = f" of {planned * epochs:,}" if isinstance(planned, int) and isinstance(epochs, int) else ""
     return f" (status {status!r}, {len(samples):,}{of} samples)"
 

@@ -37,6 +37,36 @@ class TestInspect:
         assert len(found.trials.score) == 64
         assert found.notes == ()
 
+    @pytest.mark.parametrize(
+        "damage", [{"config": [1]}, {"config": "x"}, {"task_version": [1]}, {"task_id": ["a"]}, {"task_args": "shots"}]
+    )
+    def test_what_a_log_says_of_itself_may_be_of_any_kind(self, damage, tmp_path):
+        one = inspect_log(tmp_path, "a", created="1", **damage)
+        assert means(read_scores(one)) == {"m": 1}
+        inspect_log(tmp_path, "b", value="I", created="2", **damage)
+        assert means(read_scores(tmp_path)) == {"m": 0 if "task_id" in damage else 0.5}
+
+    @pytest.mark.parametrize("known", [{}, {"task_id": "a"}])
+    def test_a_copy_of_a_log_is_no_trial(self, known, tmp_path):
+        for name in "ab":
+            inspect_log(tmp_path, name, **known)
+        with pytest.raises(DataError, match="two logs of m, t are copies of each other: drop the copies"):
+            read_scores(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "message"),
+        [("model", ["m"], "the model of the log is no name"), ("task", {}, "the task of the log is no name")],
+    )
+    def test_names_that_are_none(self, name, value, message, tmp_path):
+        with pytest.raises(DataError, match=message):
+            read_scores(inspect_log(tmp_path, "a", **{name: value}))
+
+    def test_epochs_that_are_no_numbers(self, tmp_path):
+        path = inspect_log(tmp_path, "a")
+        path.write_text(path.read_text().replace('"epoch": 1', '"epoch": "x"'))
+        with pytest.raises(DataError, match="sample 1 of the log has the epoch 'x', which is no number"):
+            read_scores(path)
+
     def test_means_are_those_of_its_results(self):
         """Accuracy by task, as Inspect itself states it in the header: both of the larger model."""
         for path in INSPECT.iterdir():
