@@ -135,7 +135,7 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
         metadata = _by_model(metadata, noun)
     table = with_present_names(table)
     require_column(table, "model")
-    both = [column for column in metadata if column in table]
+    both = [column for column in metadata if column in table.columns]
     if both:
         raise DataError(
             f"the metadata have columns that the table has, too: {named(both)}. Rename them in the metadata"
@@ -147,6 +147,7 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
             f"the metadata have none of the {noun.counted(len(names))} of the table; they have "
             f"{named(list(by_name.index))}"
         )
-    joined = table.assign(**{column: names.map(by_name[column]) for column in by_name})
-    joined.attrs = table.attrs
+    joined = table.copy()
+    for column in by_name:
+        joined.insert(len(joined.columns), column, names.map(by_name[column]))
     return joined

@@ -249,6 +249,8 @@ def _add_past(data: dict[str, Any], tables: Sequence[Given], earlier: Any, histo
         add_history(data["boards"], kept, made, number)
     if earlier is not None:
         before, _ = given_boards(earlier)
+        if not before:
+            raise DataError("earlier= is no leaderboard; it takes one that leaderboard() returned")
         add_earlier(data["boards"], earlier_rows(before), number)
 
 

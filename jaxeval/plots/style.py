@@ -206,8 +206,9 @@ def figure_of(title: str, *takes: Takes, says: bool = False) -> Callable[[F], F]
         def draw(*args: Any, title: str | None = None, caption: str | None = None, **options: Any) -> Figure:
             bound = listed.bind(*args, **options)
             for kind, (name, value) in zip(takes, list(bound.arguments.items())[: len(takes)], strict=True):
-                if isinstance(value, pd.DataFrame):
-                    value = bound.arguments[name] = with_present_names(value)
+                if isinstance(value, Mapping):
+                    value = {key: with_present_names(entry) for key, entry in value.items()}
+                value = bound.arguments[name] = with_present_names(value)
                 kind.check(function.__name__, value)
             values = list(bound.arguments.values())[: len(takes)]
             figure = function(*bound.args, **bound.kwargs)

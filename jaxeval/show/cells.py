@@ -77,7 +77,7 @@ def kind_of(name: object) -> CellKind:
 
 
 #: Quantities that columns ``lower`` and ``upper`` follow: basic intervals need not hold their estimate.
-_WITH_ENDS = {"rating", "score", "estimate", "difference", "horizon", "index"}
+_WITH_ENDS = {"rating", "score", "estimate", "difference", "horizon", "index", "quality", "ability"}
 
 
 class Lines(str):
@@ -116,7 +116,8 @@ def with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 def find_intervals(frame: pd.DataFrame) -> list[Interval]:
     """Estimates that have an interval: columns ``x``, ``x_lower``, ``x_upper``, or a number followed by its ends.
 
-    A column ``y_lower`` without a column ``y`` belongs to the nearest number on its left that lies between the ends.
+    A column ``y_lower`` without a column ``y`` belongs to the nearest number on its left that lies between the ends;
+    ``lower`` to a nearer rating or the like, too, which need not.
     """
     names = [str(name) for name in frame.columns]
     intervals = []
@@ -138,6 +139,8 @@ def _estimate_of(frame: pd.DataFrame, names: list[str], stem: str, low: int, hig
         return low - 1
     for k in range(low - 1, -1, -1):
         if is_float_dtype(frame.iloc[:, k].dtype) and not names[k].endswith(("error", "_lower", "_upper")):
+            if not stem and names[k] in _WITH_ENDS and f"{names[k]}_lower" not in names:
+                return k
             value = as_numbers(frame.iloc[:, k])
             known = ~(np.isnan(value) | np.isnan(ends[0]) | np.isnan(ends[1]))
             if known.any() and ((ends[0] <= value) & (value <= ends[1]))[known].all():

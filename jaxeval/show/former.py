@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 import warnings
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,44 +15,59 @@ import pandas as pd
 #: Quantities whose intervals had columns of their own name, as ``rating_lower``.
 _QUANTITIES = ("rating", "score", "ability", "quality")
 _told: set[str] = set()
+#: Folders whose frames are not the caller's own code.
+_LIBRARIES = tuple(f"{folder}{os.sep}" for folder in (Path(pd.__file__).parent, Path(__file__).parents[1]))
 
 
 def present_name(name: Hashable, columns: pd.Index) -> Hashable:
-    """Return what the column ``name`` of earlier versions is called now, if a table with ``columns`` has that."""
+    """Return what the column ``name`` of earlier versions is called now, if a table with ``columns`` has that.
+
+    Ends are those of the first quantity: metadata, which may be called as another, stand behind it.
+    """
     if not isinstance(name, str) or name in columns:
         return name
     quantity, _, end = name.rpartition("_")
     new = "model" if name == "model_name" else end if end in ("lower", "upper") and quantity in _QUANTITIES else name
-    return new if new in columns and (new == "model" or quantity in columns) else name
+    first = next((column for column in columns if column in _QUANTITIES), None)
+    return new if new in columns and (new == "model" or quantity == first) else name
 
 
-def with_present_names(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table, perhaps from a file of an earlier version, with the names of today.
+def with_present_names(table: Any) -> Any:
+    """Return a table, perhaps from a file of an earlier version, with the names of today; other results as they are.
 
     Those of an earlier version have ``model_name``; in others, as of `anchored_scores`, several quantities have ends.
     """
-    if "model_name" not in table.columns:
+    if not isinstance(table, pd.DataFrame) or "model_name" not in table.columns:
         return table
     known = {"model_name": "model", **{f"{x}_{end}": end for x in _QUANTITIES for end in ("lower", "upper")}}
     new = {old: name for old, name in known.items() if old in table.columns and name not in table.columns}
     return table.rename(columns=new) if len(set(new.values())) == len(new) else table
 
 
-def _translated(table: pd.DataFrame, argument: Any) -> Any:
+def translated(table: pd.DataFrame, argument: Any) -> Any:
     """Return an argument of a table's method with the names of today, and tell of the first that was another."""
     if isinstance(argument, list):
-        return [_translated(table, entry) for entry in argument]
+        return [translated(table, entry) for entry in argument]
     if isinstance(argument, dict):
-        return {_translated(table, entry): value for entry, value in argument.items()}
+        return {translated(table, entry): value for entry, value in argument.items()}
     if not isinstance(argument, str) or (name := present_name(argument, table.columns)) == argument:
         return argument
     if not _told:
         _told.add(argument)
         text = (
-            f"the column {argument!r} is called {name!r} now; tables read it, and other former names, until version 0.2"
+            f"the column {argument!r} is called {name!r} now; most calls of tables take it, and other former names, "
+            "until version 0.2"
         )
-        warnings.warn(text, FutureWarning, stacklevel=4)
+        warnings.warn(text, FutureWarning, stacklevel=_own_level())
     return name
+
+
+def _own_level() -> int:
+    """Return how many frames above the caller of this function code stands that is of no library."""
+    frame, level = sys._getframe(), 0
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def reading_former(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,8 +77,8 @@ def reading_former(method: Callable[..., Any]) -> Callable[..., Any]:
     def read(self: pd.DataFrame, *args: Any, **named: Any) -> Any:
         return method(
             self,
-            *(_translated(self, argument) for argument in args),
-            **{name: _translated(self, argument) for name, argument in named.items()},
+            *(translated(self, argument) for argument in args),
+            **{name: translated(self, argument) for name, argument in named.items()},
         )
 
     return read
@@ -71,6 +89,11 @@ class FormerLoc(type(pd.DataFrame().loc)):  # type: ignore[misc]
 
     def __getitem__(self, key: Any) -> Any:
         """Return what pandas returns."""
-        if isinstance(key, tuple) and len(key) == 2:
-            key = key[0], _translated(self.obj, key[1])
-        return super().__getitem__(key)
+        return super().__getitem__(self._present(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write what pandas writes."""
+        super().__setitem__(self._present(key), value)
+
+    def _present(self, key: Any) -> Any:
+        return (key[0], translated(self.obj, key[1])) if isinstance(key, tuple) and len(key) == 2 else key

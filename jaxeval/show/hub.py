@@ -62,7 +62,7 @@ def write_eval_results(
         dataset: the benchmark, a data set of the Hub: "organization/name".
         task: the benchmark's name for the task, as its eval.yaml has it.
         value: the column of the values. The interval is that of ``value_lower`` and ``value_upper``, or of ``lower``
-            and ``upper``.
+            and ``upper`` where these are the ends of that column, as screens show them.
         revision: commit of the data set.
         date: day of the evaluation, as "2026-09-13"; by default the Hub takes that of the commit.
         source: address of what the values come from, as the page of the leaderboard.
@@ -94,6 +94,7 @@ def write_eval_results(
     """
     if not _DATASET.fullmatch(dataset):
         raise DataError(f"dataset={dataset!r} is no data set of the Hub, as organization/name")
+    from jaxeval.show.cells import find_intervals
     from jaxeval.show.former import with_present_names
 
     table = with_present_names(table)
@@ -106,7 +107,8 @@ def write_eval_results(
             f"{named(models[models.duplicated()].unique())} has several rows in the table: choose those of one "
             "category, judge or estimator, as a file holds one value of a task"
         )
-    ends = next((e for e in ((f"{value}_lower", f"{value}_upper"), ("lower", "upper")) if {*e} <= {*table}), None)
+    known = (table.columns[[*interval]] for interval in find_intervals(table))
+    ends = next(((lower, upper) for estimate, lower, upper in known if estimate == value), None)
     files = {}
     for model, row in zip(models, table.to_dict("records"), strict=True):
         if not abs(row[value]) < float("inf"):
@@ -200,7 +202,9 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
 
     from jaxeval.show.former import with_present_names
 
-    table = with_present_names(table).rename(columns=_ARENA_NAMES)
+    table = with_present_names(table)
+    own = [arena for name, arena in _ARENA_NAMES.items() if {name, arena} <= {*table.columns}]  # other columns of it
+    table = table.drop(columns=own).rename(columns=_ARENA_NAMES)
     lacking = [name for name in ("model_name", *_NUMBERS, *_COUNTS) if name not in table]
     if lacking:
         raise DataError(f"the table is no leaderboard: it has no columns {', '.join(lacking)}")

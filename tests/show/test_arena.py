@@ -33,6 +33,13 @@ def test_columns_types_and_values(board):
         assert [row[name] for row in rows] == list(board[ours.get(name, name)])
 
 
+def test_a_further_column_of_the_arenas_name_gives_way(board):
+    known = pd.DataFrame({"model": board["model"], "model_name": "x"})
+    pd.testing.assert_frame_equal(
+        arena_table(jaxeval.join_metadata(board, known), "2026-09-13"), arena_table(board, "2026-09-13")
+    )
+
+
 def test_makers_that_the_table_knows(board):
     twice = pd.concat([board.assign(category=c, organization=["a", "b", None, "d"]) for c in ("x", "y")])
     found = arena_table(twice, "2026-09-13")

@@ -26,6 +26,16 @@ def test_fields_and_notes(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("value", "noted"), [("rating", True), ("vote_count", False), ("expected_score_rating", True)])
+def test_an_interval_is_of_its_value(value, noted, tmp_path):
+    table = pd.DataFrame({"model": ["a"], "rating": [1000.0], "lower": [990.0], "upper": [1010.0], "vote_count": [159],
+                          "expected_score_rating": [7.0], "expected_score_lower": [6.0],
+                          "expected_score_upper": [8.0]})  # fmt: skip
+    written = write_eval_results(table, tmp_path, dataset="o/b", task="t", value=value)["a"].read_text()
+    ends = "6 to 8" if value == "expected_score_rating" else "990 to 1010"
+    assert (f'notes: "interval {ends}"' in written) == noted == ("notes" in written)
+
+
 def test_hostile_names_stay_in_the_folder(tmp_path):
     names = [*dict.fromkeys(NAMES), "..", ".", "../../x", "/etc/passwd", "CON"]
     table = pd.DataFrame({"model": names, "value": 0.5})

@@ -9,6 +9,7 @@ import pytest
 from results import HOSTILE, OBEYED, RESULTS
 
 import jaxeval
+from jaxeval.show.cells import find_intervals
 from jaxeval.show.html import text_width
 from jaxeval.show.shown import Answer, Html, Result, Shown, settings_line
 from jaxeval.show.table import Table
@@ -74,6 +75,22 @@ def test_the_best_stand_first(name):
 def test_intervals_are_bars(name):
     html = RESULTS[name]()._repr_html_()
     assert html.count('class="bar" style=') >= 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "estimate"),
+    [
+        (["model", "cost", "quality", "lower", "upper"], "quality"),
+        (["cost", "rating", "variance", "lower", "upper"], "rating"),
+        (["rating", "rating_lower", "rating_upper", "share", "lower", "upper"], None),
+    ],
+)
+def test_intervals_need_not_hold_their_estimate(columns, estimate):
+    """Nor does a number that chance puts between the ends take them."""
+    cells = {"model": "a", "cost": 5.0, "variance": 0.1, "lower": 4.0, "upper": 6.0, "share": 0.5}
+    frame = pd.DataFrame({name: [cells.get(name, 9.0)] for name in columns})
+    found = [columns[one.estimate] for one in find_intervals(frame) if columns[one.lower] == "lower"]
+    assert found == [estimate] * (estimate is not None)
 
 
 def test_slices_count_their_own_battles():
