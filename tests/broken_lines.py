@@ -204,7 +204,7 @@ LINES = [
 
     # Scores
     Broken("few clusters", "scores/estimates.py",
-           "factor[k, rows[held]] = cluster_factors(own[held])", "factor[k, rows[held]] = 1.0",
+           "factor[k, rows[held]] = cluster_factors(sizes[held])", "factor[k, rows[held]] = 1.0",
            "scores/test_estimates.py"),
     Broken("benchmarks count by their items", "scores/estimates.py",
            "w * (of_group[:, None] / total)[group]", "w * (1 / len(of_group) / total)[group]",

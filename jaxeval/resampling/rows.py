@@ -309,7 +309,7 @@ def resampled_sums(
     width = sum(x.shape[1] for x in parts)
     task = lanes_task(
         row_sums,
-        {"rows": stacked_rows(slots, streams), "columns": parts, "own": rows_of_sets, "seed": np.uint64(seed)},
+        {"rows": stacked_rows(slots, streams), "columns": parts, "entry": rows_of_sets, "seed": np.uint64(seed)},
         {"form": form_of(slots[0])},
         ITEMS,
         entries=len(table),

@@ -109,6 +109,7 @@ def test_only_one_module_prints():
         *["data/published_formats.py: warnings.warn"] * 2,  # on formats of installed packages
         "execution/progress.py: Console",
         "execution/progress.py: print",
+        *["integrations/inspect_extension.py: warnings.warn"] * 2,  # of logs, with the command to run
         "kernels/batch/programs.py: warnings.warn",
         "show/former.py: warnings.warn",  # a name as repr writes it
         "show/shown.py: print",

@@ -178,7 +178,7 @@ def test_the_command_reads_them(name, tmp_path):
     assert result.exit_code == 0, result.output
     expected = read_battles(path, **baseline)
     table = read_csv(tmp_path / "board.csv")
-    assert set(table["model_name"]) == set(expected.models)
+    assert set(table["model"]) == set(expected.models)
     assert table["vote_count"].sum() == 2 * len(expected.target)
     assert f"read as {name}" in " ".join(result.output.split())
 
