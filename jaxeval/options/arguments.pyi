@@ -16,8 +16,8 @@ class AnchoredVerdictsArguments(typing.TypedDict, total=False):
     labels: str | collections.abc.Mapping[typing.Any, str] | None
     missing: typing.Literal["error", "drop"]
     reference: str | None
-    confidence: typing.Optional[typing.Literal["share", "percent"]]
-    unparsed: typing.Optional[typing.Literal["error", "drop"]]
+    confidence: typing.Literal["share", "percent"] | None
+    unparsed: typing.Literal["error", "drop"] | None
 
 class BattlesArguments(typing.TypedDict, total=False):
     model_a: str
