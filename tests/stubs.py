@@ -51,6 +51,7 @@ def options_text():
         title = "".join(word[:1].upper() + word[1:] for word in words)
         blocks.append("\n".join([f"class {title}Arguments(typing.TypedDict, total=False):", *lines]))
     text = "\n\n".join(blocks).replace("'", '"')
+    text = re.sub(r"typing\.Optional\[(typing\.Literal\[[^]]*\])\]", r"\1 | None", text)  # as others are written
     modules = sorted({"typing", *(word.rpartition(".")[0] for word in re.findall(r"\b[a-z][\w.]*\.[A-Za-z]\w*", text))})
     own, others = ([f"import {x}" for x in modules if x.startswith("jaxeval") is here] for here in (True, False))
     head = "# Written by tests/stubs.py from the declarations of options."
