@@ -27,7 +27,7 @@ _NEWTON_STEPS = 8
 _LENGTH = re.compile(r"len|token|char|word", re.IGNORECASE)
 
 
-class Rows(NamedTuple):
+class PairedVotes(NamedTuple):
     """Votes of R rows by pair and outcome, in the order of a page's pairs."""
 
     rows: NDArray[np.intp]  # (R,) among those of the battles
@@ -81,7 +81,7 @@ def coefficients(board: Given, name: Any, units: Design) -> Float | None:
     return values if np.isfinite(values).all() else None
 
 
-def offsets(rows: Rows, side_a: Float) -> dict[str, Any]:
+def offsets(rows: PairedVotes, side_a: Float) -> dict[str, Any]:
     """Return where the offsets of each pair's wins, ties and losses lie and how they spread, as packed columns of P.
 
     Two points, one spread below and one above, stand for the offsets of an outcome. Spreads are standard deviations,

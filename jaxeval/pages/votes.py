@@ -16,7 +16,7 @@ from jaxeval.data.features import FeatureLike
 from jaxeval.errors import DataError
 from jaxeval.kernels.links import Link
 from jaxeval.pages.boards import Given
-from jaxeval.pages.controls import Rows, coefficients, covariates, found_features, offsets, short_answers
+from jaxeval.pages.controls import PairedVotes, coefficients, covariates, found_features, offsets, short_answers
 from jaxeval.pages.document import packed_text
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.slices import slice_name
@@ -117,7 +117,9 @@ def _groups(board: Given, battles: Battles) -> Iterable[tuple[Any, NDArray[np.in
         yield name, members.rows(np.flatnonzero(members.codes == place[str(name)])), table
 
 
-def _rows(battles: Battles, rows: NDArray[np.intp], cells: Cells, cell: NDArray[np.intp], strength: Float) -> Rows:
+def _rows(
+    battles: Battles, rows: NDArray[np.intp], cells: Cells, cell: NDArray[np.intp], strength: Float
+) -> PairedVotes:
     """Return the rows of a board in the order of `packed`, which is that of models; ``strength`` (M,) is in logits."""
     order = np.argsort(cells.first.astype(np.int64) * len(battles.models) + cells.second)
     place = np.empty_like(order)
@@ -127,7 +129,7 @@ def _rows(battles: Battles, rows: NDArray[np.intp], cells: Cells, cell: NDArray[
     weight = weight if battles.count is None else weight * battles.count[rows]
     turned = battles.model_a[rows] > battles.model_b[rows]
     difference = np.repeat((strength[cells.first] - strength[cells.second])[order], 3)
-    return Rows(rows, 3 * place[cells.pair[cell]] + outcome, turned, weight, difference)
+    return PairedVotes(rows, 3 * place[cells.pair[cell]] + outcome, turned, weight, difference)
 
 
 def _short_lever(
