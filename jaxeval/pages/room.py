@@ -63,9 +63,8 @@ def packed_rows(boards: Sequence[Mapping[str, Any]], decimals: int) -> dict[str,
     keys: dict[tuple[str | None, str], None] = {(None, key): None for row in rows for key in row if key not in _PARTS}
     keys |= dict.fromkeys((part, key) for part in _PARTS for row in rows for key in row.get(part, {}))
     columns, numbers = [], []
-    for part, key in sorted(
-        keys, key=lambda part_rows: part_rows != (None, "rating")
-    ):  # it comes first: others are told from it
+    # The rating comes first: others are told from it.
+    for part, key in sorted(keys, key=lambda name: name != (None, "rating")):
         part_rows = [row if part is None else row.get(part, {}) for row in rows]
         if part is None and key == "flags":
             values, places = [place.get(row.get(key)) for row in rows], 0
@@ -121,7 +120,7 @@ def fitted(data: Mapping[str, Any], size: Callable[[Mapping[str, Any], bool], in
         size: bytes of the page of such data, small or not.
     """
     boards = [dict(board) for board in data["boards"]]
-    for piece, same in (("pairs", lambda votes_of_board: votes_of_board), ("levers", _counts)):
+    for piece, same in (("pairs", lambda x: x), ("levers", _counts)):
         first: list[tuple[Any, str]] = []
         for board in boards:  # boards with and without covariates are of the same votes
             votes_of_board = board.get(piece)
