@@ -508,6 +508,7 @@ const boardPanel = {
 			more.cell = (row) => moreOf(row, others, data);
 			place.classList.toggle("fits", state.cols.length === 0);
 			const starts = tierStarts(rows);
+			const first = starts.size > 0 ? rows.find(({ tier }) => tier !== undefined) : null;
 			const inOrder = state.sort === "rank" || state.sort === "-rating";
 			const focus = document.activeElement?.dataset?.sort;
 			place.replaceChildren(
@@ -518,7 +519,7 @@ const boardPanel = {
 					sort: state.sort,
 					press: (sort) => store.set({ sort }),
 					rowClass: (row) => (inOrder && starts.has(row) ? "tier" : null),
-					above: (row) => (inOrder && starts.has(row) ? `Tier ${row.tier}` : null),
+					above: (row) => (inOrder && (starts.has(row) || row === first) ? `Tier ${row.tier}` : null),
 				}),
 			);
 			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();

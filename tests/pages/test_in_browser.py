@@ -366,6 +366,8 @@ def test_rules_stand_between_tiers_alone(visit, tmp_path, battles):
         page = visit(tmp_path / "page.html", java_script_enabled=javascript)
         rows = page.locator("table.board tbody tr:not(.label)").all()
         assert [row.get_attribute("class") == "tier" for row in rows] == fifth
+    page = visit(tmp_path / "page.html")
+    assert page.locator("table.board tr.label").all_text_contents() == ["Tier 1", "Tier 2"]
     chart = visit(tmp_path / "page.html", "#view=intervals")
     assert chart.locator(".panel.intervals line.rule").count() == 1
 
