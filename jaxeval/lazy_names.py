@@ -6,7 +6,22 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+__all__ = [
+    "core",
+    "custom_batching",
+    "export",
+    "jax",
+    "jnp",
+    "jsl",
+    "lax",
+    "lazy_module",
+    "lazy_names",
+    "nn",
+    "pd",
+    "special",
+]
 
 
 def lazy_names(
@@ -52,3 +67,18 @@ def lazy_module(name: str) -> Any:
     JAX takes a second to import, and what is small is computed without it.
     """
     return _LaterModule(name)
+
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    import jax.scipy.linalg as jsl
+    import pandas as pd
+    from jax import custom_batching, export, lax, nn
+    from jax.extend import core
+    from jax.scipy import special
+else:
+    jax, jnp, lax, nn, export = map(lazy_module, ("jax", "jax.numpy", "jax.lax", "jax.nn", "jax.export"))
+    custom_batching, core = lazy_module("jax.custom_batching"), lazy_module("jax.extend.core")
+    jsl, special = lazy_module("jax.scipy.linalg"), lazy_module("jax.scipy.special")
+    pd = lazy_module("pandas")

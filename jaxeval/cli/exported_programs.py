@@ -22,14 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jaxeval import kernels
 from jaxeval._version import __version__
 from jaxeval.kernels.batch.programs import Program, compiled, jitted
-from jaxeval.lazy_names import lazy_module
+from jaxeval.lazy_names import export, jax
 
 if TYPE_CHECKING:
-    import jax
-    from jax import export
     from jax.stages import Wrapped
-else:
-    jax, export = lazy_module("jax"), lazy_module("jax.export")
 
 T = TypeVar("T")
 

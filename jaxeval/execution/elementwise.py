@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,12 +14,7 @@ from jaxeval.arrays import Float, map_tree
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ELEMENTS, FEW_ELEMENTS
 from jaxeval.kernels.batch import programs
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax
-else:
-    jax = lazy_module("jax")
+from jaxeval.lazy_names import jax
 
 #: What a function of scalars or arrays returns.
 Numbers = float | NDArray[np.float64]

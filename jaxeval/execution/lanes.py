@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +26,8 @@ from jaxeval.execution.shapes import Budget, chunk_lanes, deciding, for_few, in_
 from jaxeval.kernels.batch.programs import Chunks
 from jaxeval.kernels.kinds import Mesh
 from jaxeval.kernels.solve import Status
-from jaxeval.lazy_names import lazy_module
+from jaxeval.lazy_names import jax
 from jaxeval.wording import counted
-
-if TYPE_CHECKING:
-    import jax
-else:
-    jax = lazy_module("jax")
 
 _SECONDS_BETWEEN_SAVES = 2.0
 _SECONDS_BETWEEN_LOOKS = 1.0  # at whether the other processes are still there

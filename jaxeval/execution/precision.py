@@ -12,19 +12,14 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from jaxeval.errors import ProcessError
 from jaxeval.execution.forks import without_threads_of_jax
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax
-else:
-    jax = lazy_module("jax")
+from jaxeval.lazy_names import jax
 
 Part = TypeVar("Part")
 _lock = Lock()

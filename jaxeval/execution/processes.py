@@ -24,20 +24,15 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.errors import ProcessError
 from jaxeval.execution.precision import double_precision
-from jaxeval.lazy_names import lazy_module
+from jaxeval.lazy_names import jax
 from jaxeval.wording import counted
-
-if TYPE_CHECKING:
-    import jax
-else:
-    jax = lazy_module("jax")
 
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)

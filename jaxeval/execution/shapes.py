@@ -8,17 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax
-else:
-    jax = lazy_module("jax")
+from jaxeval.lazy_names import jax
 
 #: Units stacked in one column. It is a constant, because the place of a unit decides its random numbers, and must not
 #: depend on the other slices.

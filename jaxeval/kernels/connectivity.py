@@ -2,17 +2,10 @@
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jaxeval.kernels.kinds import Array, Bool, Int8, Integer, Num, Shaped
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-    from jax import lax
-else:
-    jnp = lazy_module("jax.numpy")
-    lax = lazy_module("jax.lax")
+from jaxeval.lazy_names import jnp, lax
 
 
 class Standing(IntEnum):

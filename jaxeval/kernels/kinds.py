@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxeval.lazy_names import lazy_module
+from jaxeval.lazy_names import jnp
 
 __all__ = [
     "Array",
+    "ArrayLike",
     "Bool",
     "Float",
     "Float64",
@@ -20,6 +21,7 @@ __all__ = [
     "Int32",
     "Int64",
     "Integer",
+    "Jaxpr",
     "Mesh",
     "Num",
     "Real",
@@ -28,11 +30,15 @@ __all__ = [
     "UInt8",
     "UInt32",
     "UInt64",
+    "Wrapped",
 ]
 
 if TYPE_CHECKING or "jaxtyping" in sys.modules:
     from jax import Array
+    from jax.extend.core import Jaxpr
     from jax.sharding import Mesh
+    from jax.stages import Wrapped
+    from jax.typing import ArrayLike
     from jaxtyping import (
         Bool,
         Float,
@@ -50,7 +56,7 @@ if TYPE_CHECKING or "jaxtyping" in sys.modules:
         UInt64,
     )  # fmt: skip
 else:
-    Array = Mesh = Any
+    Array = ArrayLike = Jaxpr = Mesh = Wrapped = Any
 
     class _Unchecked:
         def __class_getitem__(cls, array_and_shape: tuple[Any, str]) -> Any:
@@ -60,9 +66,8 @@ else:
     UInt = UInt8 = UInt32 = UInt64 = _Unchecked
 
 _HOST = np.ndarray | np.generic | int
-_jax_numpy = lazy_module("jax.numpy")
 
 
 def namespace(*arrays: Any) -> Any:
     """Return the namespace that computes with ``arrays``: NumPy where all of them are on the host, else jax.numpy."""
-    return np if all(isinstance(x, _HOST) for x in arrays) else _jax_numpy
+    return np if all(isinstance(x, _HOST) for x in arrays) else jnp

@@ -6,19 +6,9 @@ F(z) + F(-z) = 1 and log F is concave, so the log-likelihood of any battles is c
 from enum import IntEnum
 from functools import reduce
 from math import pi, sqrt
-from typing import TYPE_CHECKING
 
 from jaxeval.kernels.kinds import Array, Float
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-    from jax import nn
-    from jax.scipy import special
-else:
-    jnp = lazy_module("jax.numpy")
-    nn = lazy_module("jax.nn")
-    special = lazy_module("jax.scipy.special")
+from jaxeval.lazy_names import jnp, nn, special
 
 # Arguments and results broadcast.
 Values = Float[Array, "*#battles"]

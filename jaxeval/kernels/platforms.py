@@ -3,18 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from jaxeval.kernels.kinds import Array, Float, Int32
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-    from jax import custom_batching, lax
-else:
-    jnp = lazy_module("jax.numpy")
-    lax = lazy_module("jax.lax")
-    custom_batching = lazy_module("jax.custom_batching")
+from jaxeval.lazy_names import custom_batching, jnp, lax
 
 _BITS = 61  # of the largest possible sum; words have 63, which leaves room for their rounding
 

@@ -7,19 +7,12 @@ For many rankings of the same models, each with its own scores (`agreement`, `st
 axis, which CPUs and accelerators vectorise.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jaxeval.kernels import solve
 from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Num
 from jaxeval.kernels.links import Link, probability
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-    from jax import lax
-else:
-    jnp = lazy_module("jax.numpy")
-    lax = lazy_module("jax.lax")
+from jaxeval.lazy_names import jnp, lax
 
 _MOST_STEPS = 40
 

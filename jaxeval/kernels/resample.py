@@ -14,7 +14,7 @@ takes to start.
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,16 +34,7 @@ from jaxeval.kernels.kinds import (
     namespace,
 )
 from jaxeval.kernels.platforms import added, by_platform
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-    from jax import lax
-else:
-    jax = lazy_module("jax")
-    jnp = lazy_module("jax.numpy")
-    lax = lazy_module("jax.lax")
+from jaxeval.lazy_names import jax, jnp, lax
 
 # Counters of disjoint ranges under one key: column + row * 2**32 for the units, all above 2**62 for the single draws.
 _ROW_STRIDE = np.uint64(1 << 32)

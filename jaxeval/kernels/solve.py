@@ -8,22 +8,11 @@ not depend on the others.
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Real
+from jaxeval.kernels.kinds import Array, ArrayLike, Bool, Float, Int8, Int32, Real
 from jaxeval.kernels.platforms import by_platform, one_by_one
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-    import jax.scipy.linalg as jsl
-    from jax import lax
-    from jax.typing import ArrayLike
-else:
-    jnp = lazy_module("jax.numpy")
-    jsl = lazy_module("jax.scipy.linalg")
-    lax = lazy_module("jax.lax")
-    ArrayLike = Any
+from jaxeval.lazy_names import jnp, jsl, lax
 
 Memory = TypeVar("Memory")
 

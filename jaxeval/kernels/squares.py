@@ -9,19 +9,11 @@ Poisson draws of any rate up to 2**53 come from such words without a table: time
 """
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jaxeval.kernels.kinds import Array, Float64, Integer, UInt32, UInt64, namespace
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-    from jax import lax
-else:
-    jnp = lazy_module("jax.numpy")
-    lax = lazy_module("jax.lax")
+from jaxeval.lazy_names import jnp, lax
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LARGE = 10.0  # the least rate that is drawn by rejection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -18,13 +18,8 @@ from jaxeval.execution.shapes import ITEMS, Budget, Step, padded, padded_columns
 from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows, drawn_rows, row_sums
 from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Stages, Units
-from jaxeval.lazy_names import lazy_module
+from jaxeval.lazy_names import jax
 from jaxeval.resampling.units import checked_strata, make_singles, make_units, pad, shortfall_of, stacked, stream_number
-
-if TYPE_CHECKING:
-    import jax
-else:
-    jax = lazy_module("jax")
 
 # Equal rows are drawn together if they are this many on average: drawing rows one by one is three times as fast.
 _ALIKE = 4

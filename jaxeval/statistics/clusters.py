@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.lazy_names import lazy_module
+from jaxeval.lazy_names import pd
 from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
 from jaxeval.wording import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = lazy_module("pandas")
 
 #: With fewer effective clusters, errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
 FEW_CLUSTERS = 30

@@ -15,20 +15,15 @@ E|x + noise| is convex in |x|.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.lazy_names import lazy_module
+from jaxeval.lazy_names import pd
 from jaxeval.statistics.clusters import design_effect
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = lazy_module("pandas")
 
 # The variance of a bin is taken at an agreement to which so many battles are added that agree as often as predicted:
 # without them, a bin in which all battles agree would have no variance.

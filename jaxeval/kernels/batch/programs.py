@@ -8,24 +8,13 @@ from functools import cache, cached_property, partial, update_wrapper, wraps
 from inspect import BoundArguments, signature
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from jaxeval.errors import MemoryLimitError
-from jaxeval.kernels.kinds import Array, Integer, Mesh
+from jaxeval.kernels.kinds import Array, Integer, Mesh, Wrapped
 from jaxeval.kernels.platforms import traced_for
-from jaxeval.lazy_names import lazy_module
+from jaxeval.lazy_names import jax, jnp, lax
 from jaxeval.wording import counted
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-    from jax import lax
-    from jax.stages import Wrapped
-else:
-    jax = lazy_module("jax")
-    jnp = lazy_module("jax.numpy")
-    lax = lazy_module("jax.lax")
-    Wrapped = Any
 
 
 class Chunks(NamedTuple):

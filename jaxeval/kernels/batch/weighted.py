@@ -3,25 +3,12 @@
 import operator
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from jaxeval.kernels import resample
 from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
-from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Mesh, Num, UInt64
-from jaxeval.lazy_names import lazy_module
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-    from jax import lax
-    from jax.extend import core
-    from jax.extend.core import Jaxpr
-else:
-    jax = lazy_module("jax")
-    jnp = lazy_module("jax.numpy")
-    lax = lazy_module("jax.lax")
-    core = lazy_module("jax.extend.core")
-    Jaxpr = Any
+from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Jaxpr, Mesh, Num, UInt64
+from jaxeval.lazy_names import core, jax, jnp, lax
 
 #: One problem: (weights (N,), data) -> results.
 Statistic: TypeAlias = Callable[[Array, Any], Any]
