@@ -103,15 +103,15 @@ class Reading(Competitor, VoteReading):
         roles = [self.winner, self.target, self.scores, self.counts, self.winner_model, self.count]
         if any(x is not None for x in roles) or (self.model_a, self.model_b) != ("model_a", "model_b"):
             return {}
+        first = names_of(paths)[0]
+        names = head_names(local_file(first))
+        if {"modela", "modelb"} <= {folded(name) for name in names}:
+            return {}
         from jaxeval.cli.file_uses import with_blanks
         from jaxeval.data.file_heads import read_head
         from jaxeval.data.form_votes import about_questions, blind_questions
         from jaxeval.data.found_columns import arguments_of, found_votes
 
-        first = names_of(paths)[0]
-        names = head_names(local_file(first))
-        if {"modela", "modelb"} <= {folded(name) for name in names}:
-            return {}
         head = read_head(first)
         rows = head.rows
         if format_of_names(names, "pair", rows=lambda: rows) is not None:

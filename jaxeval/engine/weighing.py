@@ -32,10 +32,9 @@ from jaxeval.resampling.rows import (
     slots_of_kinds,
     slots_one_by_one,
     stages_factor,
-    unit_draw,
     worth_merging,
 )
-from jaxeval.resampling.units import checked_strata, pad, small_strata_text, stratum_of_groups, stream_number
+from jaxeval.resampling.units import checked_strata, pad, small_strata_text, stratum_of_groups, stream_number, unit_draw
 from jaxeval.statistics.clusters import effective_clusters, few_clusters_text, freedom_of
 from jaxeval.wording import counted, did_you_mean, named
 

@@ -16,7 +16,7 @@ import pandas as pd
 from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
-from jaxeval.data.rankings import RankingCells, RankingRows, Rankings
+from jaxeval.data.rankings import RankingRows, Rankings
 from jaxeval.data.report import DataReport
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.processes import together
@@ -32,13 +32,6 @@ from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit, b
 from jaxeval.ratings.drawn_votes import are_large
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.plackett_luce import (
-    PlackettLuceFit,
-    check_for_rankings,
-    fit_ranking_board,
-    ranking_fit,
-    ranking_refits,
-)
 from jaxeval.ratings.random_facets import facet_design, with_random_facets
 from jaxeval.ratings.refits import BoardModel, BoardRefits, Refitted, SliceBoards, dense_refits, sparse_refits
 from jaxeval.ratings.slices import make_slices, whole_board
@@ -283,12 +276,15 @@ def bootstrap(
     battles = battles.rows if isinstance(battles, Rankings) else as_battles(battles)  # read
     with together(battles.n_processes):
         checked = BootstrapOptions.of(arguments).checked(battles)
+        kind: Any = VoteBoards
         if isinstance(battles, RankingRows):
+            from jaxeval.ratings.plackett_luce import RankingBoards, check_for_rankings  # of no other board
+
+            kind = RankingBoards
             check_for_rankings(checked)
         if facets:
             of_facets = facet_design(checked, battles, facets)
         slices = make_slices(battles, design(battles, checked.features, checked.normalize), checked)  # compressed
-        kind = RankingBoards if isinstance(battles, RankingRows) else VoteBoards
         results = kind(slices, checked, battles.report).resampled(of_run(options))  # fitted, posed, run and tabled
         if facets:
             return with_random_facets(results[0], battles, facets, *of_facets)
@@ -381,26 +377,3 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
             board.beside_expected_score(half) if isinstance(board, ContextualBootstrap) else board
             for board, half in zip(results, halves, strict=True)
         ]
-
-
-@dataclass(frozen=True, eq=False)
-class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
-    """Boards of rankings."""
-
-    report: DataReport
-
-    def fit(self, s: int) -> PlackettLuceFit:
-        """The fit of the choices that rankings are made of."""
-        models, cells = self.slices.boards[s]
-        assert isinstance(cells, RankingCells)
-        board = fit_ranking_board(models, cells, self.options)
-        return ranking_fit(board, self.slices.drawn[s], self.report, self.options)
-
-    def refits(self, s: int, fit: PlackettLuceFit) -> BoardRefits:
-        """Rankings are drawn, or clusters of them."""
-        return ranking_refits(fit._likelihood, self.slices.labels[s], self.slices.drawn[s], self.options)
-
-    def result(self, fit: PlackettLuceFit, refitted: Refitted | None) -> Bootstrap:
-        """The draws of one slice."""
-        assert refitted is not None
-        return bootstrap_result(Bootstrap, fit, refitted, self.options)

@@ -145,6 +145,11 @@ class BradleyTerryFit(Result):
         return self._likelihood.board
 
     @property
+    def _further_columns(self) -> dict[str, Float]:
+        """What a leaderboard also shows of each model (M,)."""
+        return {}
+
+    @property
     def logits(self) -> pd.Series:
         """The ratings in logits, with mean 0: ``strengths``, or 1.702 times these with the probit link."""
         return (self.strengths * (self._scale.unit / ELO_PER_LOGIT)).rename("logit")

@@ -41,8 +41,7 @@ from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form, lane_problem, pair_problems, table_words
 from jaxeval.ratings.slices import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
-from jaxeval.resampling.rows import unit_draw
-from jaxeval.resampling.units import pad
+from jaxeval.resampling.units import pad, unit_draw
 from jaxeval.wording import counted
 
 #: Covariates that move some difference so far have no finite coefficients: odds of 1 in 1e13.

@@ -18,8 +18,7 @@ from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
 from jaxeval.ratings.vote_groups import ClusterRows, StratumRows, UnitMembers, VoteGroups
-from jaxeval.resampling.rows import UnitDraw, unit_draw
-from jaxeval.resampling.units import pad, without_tables
+from jaxeval.resampling.units import UnitDraw, pad, unit_draw, without_tables
 
 # If a pair has fewer battles, twice those of a resample take less than half of 64 bits.
 _MOST_OF_HALF = 2**30

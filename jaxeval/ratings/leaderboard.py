@@ -25,7 +25,6 @@ from jaxeval.ratings.bootstraps import Bootstraps
 from jaxeval.ratings.contextual_fit import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import slice_name
-from jaxeval.ratings.small_categories import CategoryBoard
 from jaxeval.show.table import Table
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
 from jaxeval.wording import common_noun, competitor_settings, counted, named, slice_title
@@ -304,7 +303,7 @@ def _table(
             "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES,
             "degenerate_share": board.degenerate_share.to_numpy(),
             **_expected_scores(board, level, interval),
-            **({"borrowed": board.fit.borrowed.to_numpy()} if isinstance(board, CategoryBoard) else {}),
+            **board.fit._further_columns,
         }
     )
     order = np.lexsort([table["model"].astype(str), -np.nan_to_num(strength), ~rated, few])

@@ -36,15 +36,15 @@ from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.resample import Packing
 from jaxeval.options.boards import Gauge
 from jaxeval.ratings.boards import MOST_INVERTED, Board, FittedBoard, fit_terms
+from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Stage, lane_form, lane_problem
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, Stage, lane_form, lane_problem
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.resampling.rows import unit_draw
-from jaxeval.resampling.units import pad
+from jaxeval.resampling.units import pad, unit_draw
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import MODEL, counted
 
@@ -394,6 +394,29 @@ def ranking_fit(fitted: RankingBoard, drawn: VoteGroups, report: DataReport, opt
     """The result for a fitted board of rankings."""
     count = fitted.cells.per_item(len(fitted.board.theta))
     return fit_result(PlackettLuceFit, fitted, drawn, report, options, count)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
+    """Boards of rankings."""
+
+    report: DataReport
+
+    def fit(self, s: int) -> PlackettLuceFit:
+        """The fit of the choices that rankings are made of."""
+        models, cells = self.slices.boards[s]
+        assert isinstance(cells, RankingCells)
+        board = fit_ranking_board(models, cells, self.options)
+        return ranking_fit(board, self.slices.drawn[s], self.report, self.options)
+
+    def refits(self, s: int, fit: PlackettLuceFit) -> BoardRefits:
+        """Rankings are drawn, or clusters of them."""
+        return ranking_refits(fit._likelihood, self.slices.labels[s], self.slices.drawn[s], self.options)
+
+    def result(self, fit: PlackettLuceFit, refitted: Refitted | None) -> Bootstrap:
+        """The draws of one slice."""
+        assert refitted is not None
+        return bootstrap_result(Bootstrap, fit, refitted, self.options)
 
 
 def check_for_rankings(options: FitOptions) -> None:

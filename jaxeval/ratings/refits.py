@@ -42,8 +42,7 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import Slices
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.resampling.rows import UnitDraw
-from jaxeval.resampling.units import pad, stacked
+from jaxeval.resampling.units import UnitDraw, pad, stacked
 from jaxeval.statistics.draws import Draws
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).

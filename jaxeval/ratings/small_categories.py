@@ -282,6 +282,10 @@ class CategoryFit(BradleyTerryFit):
     _sandwich = _model_based
 
     @property
+    def _further_columns(self) -> dict[str, Float]:
+        return {"borrowed": self.borrowed.to_numpy()}
+
+    @property
     def borrowed(self) -> pd.Series:
         """(M,) share of what is known of each model that comes from the other battles; 1 if it has no battle here."""
         share = np.where(self._board.active, self._likelihood.borrowed, np.nan)

@@ -15,7 +15,7 @@ from jaxeval.arrays import Float, Int, as_leaf, map_tree
 from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
 from jaxeval.execution.shapes import BATTLE_PLACES, padded_few, padded_places, padded_table, power_of_two
-from jaxeval.kernels.resample import ROUND_SHORTFALL, ROUNDS, RateTables, Singles, Strata, Units
+from jaxeval.kernels.resample import ROUND_SHORTFALL, ROUNDS, DrawScheme, Packing, RateTables, Singles, Strata, Units
 from jaxeval.wording import counted
 
 
@@ -380,3 +380,26 @@ def category_tables(count: Int, n_columns: Int) -> NDArray[np.uint64]:
     fraction = np.floor(threshold / np.maximum(total, 1) * 2.0**32).astype(np.int64)
     words: NDArray[np.uint64] = ((fraction << 32) | alias).view(np.uint64)  # casts to unsigned integers are slow
     return words
+
+
+class UnitDraw(NamedTuple):
+    """What is resampled; NumPy arrays until the call. Resample r is a function of the draw, the seed and r alone.
+
+    Multinomial, Poisson and Bayesian draws take battles, items or judgments as units. Clusters are units of their own,
+    drawn whole. Equal units share an entry of a table; its size says how many they are. Of the units of a stratum,
+    every resample holds the same number.
+
+    Two levels, such as calibration and test items, are two draws. Each has a stream of its own, and resample r of a
+    result takes the r-th of both.
+    """
+
+    scheme: DrawScheme  # static to a compiled program, like ``packing``
+    units: Units  # the sizes of the entries, their strata, and the tables that their draws come from
+    stream: np.uint64  # number of the stream of random numbers: each slice has its own
+    packing: Packing  # how the draws of a column of entries are kept
+
+
+def unit_draw(sizes: Int, scheme: DrawScheme, label: str, packing: Packing, stratum: Int | None = None) -> UnitDraw:
+    """The draw from entries of ``sizes`` (K, Q) units for the slice named ``label``; ``stratum`` as in `make_units`."""
+    units = make_units(sizes, stratum, shortfall=None if scheme == DrawScheme.MULTINOMIAL else 0)
+    return UnitDraw(scheme, units, np.uint64(stream_number(label)), packing)

@@ -12,7 +12,6 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float, Int
-from jaxeval.kernels.rank_agreement import RankedPairs, tau_b
 from jaxeval.statistics.quantiles import bounds_with_failures, interval_bounds, normal_quantile
 
 #: The least and the greatest value that quantities can have: numbers, or one for each; None where there are none.
@@ -180,6 +179,8 @@ def ranking_agreement(one: Float, other: Float, top: int, precision: float = 0.0
     Args:
         precision: values that are closer than this are equal.
     """
+    from jaxeval.kernels.rank_agreement import RankedPairs, tau_b  # which no other function needs
+
     there = ~(np.isnan(one) | np.isnan(other))
     one, other = (np.where(there, x, np.nan) for x in (one, other))
     sums = np.zeros((4, len(one)))

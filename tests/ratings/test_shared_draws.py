@@ -14,7 +14,7 @@ from jaxeval.kernels import resample
 from jaxeval.ratings.compare_boards import Posed, shared_units
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.resampling.rows import unit_draw
+from jaxeval.resampling.units import unit_draw
 
 B = 40
 

@@ -1,13 +1,10 @@
 """What is resampled, as one type."""
 
-import inspect
-
 import numpy as np
 import pytest
 
 from jaxeval.kernels.resample import DrawScheme, Packing
-from jaxeval.resampling.rows import Draw, UnitDraw, unit_draw
-from jaxeval.resampling.units import shortfall_of, stream_number
+from jaxeval.resampling.units import shortfall_of, stream_number, unit_draw
 
 SIZES = np.array([[40, 30], [0, 130]])
 
@@ -19,8 +16,3 @@ def test_units_of_a_slice(scheme):
     assert draw.units.strata.total == [200]
     assert draw.units.strata.limit == [min(2 * shortfall_of(200), 200) if scheme == DrawScheme.MULTINOMIAL else 0]
     assert draw.stream == stream_number("en")
-
-
-def test_it_is_a_draw():
-    asked = {name for name, member in inspect.getmembers(Draw) if isinstance(member, property)}
-    assert asked == set(UnitDraw._fields)
