@@ -11,14 +11,12 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import folded, renames
+from jaxeval.data.columns import folded, renames, words_of
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
 from jaxeval.data.roles import ROLES, n_values
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
-#: Where the words of a column's name part: home_team, player1, HomeTeam.
-_WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 #: Names of two sides differ by these, at one place.
 MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
           ("white", "black"), ("red", "blue"))  # fmt: skip
@@ -85,7 +83,7 @@ def _same_things(one: pd.Series, other: pd.Series) -> bool:
 
 def differ(x: str, y: str, one: str, other: str) -> bool:
     """Whether ``y`` is ``x`` with one mark in place of the other: home_team and away_team, a and b."""
-    words, others = ([word.casefold() for word in _WORDS.split(name)] for name in (x, y))
+    words, others = words_of(x), words_of(y)
     changed = [(first, second) for first, second in zip(words, others, strict=False) if first != second]
     return len(words) == len(others) and changed == [(one, other)]
 

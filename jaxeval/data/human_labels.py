@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, encode_models, require_column
+from jaxeval.data.label_scales import PAIRS, most_frequent
 from jaxeval.data.labels import Labels, Sides, read_labels
-from jaxeval.data.presentation_orders import pairs_of
+from jaxeval.data.presentation_orders import Pairs, pairs_of
 from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
@@ -88,23 +89,18 @@ def joined_labels(
         DataError: no label is on an item and pair that was judged, or people contradict each other and ``people`` is
             "error".
     """
-    tables = (battles, labels)
-    item = pd.factorize(np.concatenate([_item_keys(table["item"]) for table in tables]))[0]
-    a, b = (np.concatenate([table[side].astype(str) for table in tables]) for side in ("model_a", "model_b"))
-    first, second = pd.factorize(np.concatenate([a, b]))[0].reshape(2, -1).astype(np.int32)
-    pairs = pairs_of(item, first, second, int(max(first.max(), second.max())) + 1)
-    # Battles come first, and all battles of an item write the pair in one order: labels are turned to it.
-    turned, n = pairs.flipped[len(battles) :], len(battles)
+    of_battle, of_label = units_of(battles, labels)
+    turned = of_label.flipped  # all battles of an item write the pair in one order
     sides = labels[["model_a", "model_b"]].to_numpy(object)
     sides = np.where(turned[:, None], sides[:, ::-1], sides)
     target = targets_of(labels["verdict"])
     target = np.where(turned, 1 - target, target)
     labels = labels.assign(
-        model_a=sides[:, 0], model_b=sides[:, 1], verdict=words_of(target), _unit=pairs.unit[n:], _row=labels.index
+        model_a=sides[:, 0], model_b=sides[:, 1], verdict=words_of(target), _unit=of_label.unit, _row=labels.index
     )
     if beside:
         labels = labels.drop_duplicates(["_unit", "verdict"], ignore_index=True)
-    seen = np.isin(labels["_unit"], pairs.unit[:n])
+    seen = np.isin(labels["_unit"], of_battle.unit)
     if len(labels) and not seen.any():
         raise DataError(
             f"none of the {counted(len(labels), 'human label')} is on an item and pair that was judged: labels have "
@@ -112,10 +108,21 @@ def joined_labels(
             f"{str(battles['item'].iloc[0])[:40]!r}"
         )
     used = labels[seen]
-    n_units, row = int(pairs.unit.max()) + 1, used["_row"].to_numpy()
+    n_units, row = int(of_battle.unit.max()) + 1, used["_row"].to_numpy()
     label, disputed = agreed(used["_unit"].to_numpy(), targets_of(used["verdict"]), n_units, people, row)
-    words = words_of(label[pairs.unit[:n]])
+    words = words_of(label[of_battle.unit])
     return used.drop(columns=["_unit", "_row"]).reset_index(drop=True), words, int((~seen).sum()), disputed
+
+
+def units_of(battles: pd.DataFrame, labels: pd.DataFrame) -> tuple[Pairs, Pairs]:
+    """The item and pair of each battle and of each label; a pair is written as in its first battle, else label."""
+    tables = (battles, labels)
+    item = pd.factorize(np.concatenate([_item_keys(table["item"]) for table in tables]))[0]
+    a, b = (np.concatenate([table[side].astype(str) for table in tables]) for side in ("model_a", "model_b"))
+    first, second = pd.factorize(np.concatenate([a, b]))[0].reshape(2, -1).astype(np.int32)
+    unit, flipped = pairs_of(item, first, second, int(max(first.max(), second.max())) + 1)
+    n = len(battles)
+    return Pairs(unit[:n], flipped[:n]), Pairs(unit[n:], flipped[n:])
 
 
 def _item_keys(items: pd.Series) -> NDArray[Any]:
@@ -156,9 +163,5 @@ def agreed(
             f"{n_labels}, from row {where} on: {counts}; rows count from 0); take the majority with people='majority', "
             "or leave out their labels with people='drop' (on the command line --people)"
         )
-    most = votes.max(1)
-    # A side needs more votes than the other side and more than ties; otherwise people are split, which is a tie.
-    sides = np.where(votes[:, 2] == most, 1.0, 0.0) - np.where(votes[:, 0] == most, 1.0, 0.0)
-    sides = np.where(votes[:, 1] == most, 0.0, sides)
-    label = np.where(most > 0, (1 + sides) / 2, np.nan)
+    label = most_frequent(unit, target, n_units, PAIRS)
     return np.where(disputed & (people == "drop"), np.nan, label), n

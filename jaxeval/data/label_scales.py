@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.data.columns import plain
@@ -80,6 +81,19 @@ def read_scale(
         scale, of_label, message = _of_words([str(plain(value)) for value in distinct], str(flat.name))
     values = np.append(of_label, np.nan)[codes]
     return scale, values.reshape(len(columns), len(table)).T, [message] if message else []
+
+
+def most_frequent(cell: NDArray[np.intp], values: Float, n_cells: int, scale: LabelScale) -> Float:
+    """(n_cells,) the most frequent of the labels (E,) in each cell; NaN without one.
+
+    Of several, it is the label that names no side, if the scale has one.
+    """
+    counts, known = np.zeros((n_cells, len(scale.values))), ~np.isnan(values)
+    np.add.at(counts, (cell[known], np.searchsorted(scale.values, values[known])), 1)
+    most = counts == counts.max(1, keepdims=True)
+    split = 0.5 if scale.has_middle else np.nan
+    label = np.where(most.sum(1) == 1, np.array(scale.values)[most.argmax(1)], split)
+    return np.where(counts.any(1), label, np.nan)
 
 
 def _of_numbers(numbers: list[float], columns: str, labels: Any) -> tuple[LabelScale, list[float], str]:

@@ -20,14 +20,13 @@ from jaxeval.data.columns import (
     require_column,
     without_blanks,
 )
-from jaxeval.data.human_labels import agreed, human_labels_of, targets_of
+from jaxeval.data.human_labels import agreed, human_labels_of, targets_of, units_of
 from jaxeval.data.judge_outputs import JudgeOutputs
-from jaxeval.data.label_scales import PAIRS, LabelScale
+from jaxeval.data.label_scales import PAIRS, LabelScale, most_frequent
 from jaxeval.data.labels import Labels, Sides, read_labels
 from jaxeval.data.presentation_orders import numbered_orders, order_columns, pairs_of, second_side_first, told_apart
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
-from jaxeval.statistics.rater_agreement import label_counts
 from jaxeval.wording import counted
 
 _LENGTHS = ("length_a", "length_b")
@@ -60,13 +59,18 @@ class LabelledVerdicts:
     @property
     def people(self) -> Float:
         """(N,) what most people say, a tie if they are split; NaN without a label."""
-        return most_frequent(self.human, self.scale)
+        return self._most(self.human)
 
     @property
     def panel(self) -> Float:
         """(N,) what most judges say, a tie if they are split; NaN if a judge has no verdict."""
         whole = ~np.isnan(self.verdict).any(1)
-        return np.where(whole, most_frequent(self.verdict, self.scale), np.nan)
+        return np.where(whole, self._most(self.verdict), np.nan)
+
+    def _most(self, labels: Float) -> Float:
+        """(N,) the most frequent of (N, K) labels."""
+        n, k = labels.shape
+        return most_frequent(np.repeat(np.arange(n), k), labels.reshape(-1), n, self.scale)
 
     @classmethod
     def of(
@@ -98,12 +102,13 @@ class LabelledVerdicts:
             frame = frame.rename(columns={verdict: "verdict"})
             stripped = (*stripped, f"verdicts in {verdict!r}")
         reader = _LabelledTable(
-            frame[~is_self].reset_index(drop=True), label_coding, (model_a, model_b), usual_column(frame, item, "item")
-        )
+            frame[~is_self].reset_index(drop=True), label_coding, (model_a, model_b), usual_column(frame, item, "item"),
+            [judges] if isinstance(judges, str) else judges,
+        )  # fmt: skip
         reader.notes += stripped
         if is_self.any():
             reader.notes.append(f"{counted(is_self.sum(), 'row')} of a model against itself: left out")
-        return reader.read(human, [judges] if isinstance(judges, str) else judges, shown_first, lengths)
+        return reader.read(human, shown_first, lengths)
 
 
 class VerdictTable:
@@ -130,89 +135,88 @@ class VerdictTable:
 
 
 class _LabelledTable(VerdictTable):
-    """The same with labels of people, and how its battles are numbered."""
+    """The same with labels of people, and how its rows are battles."""
 
-    def __init__(self, frame: pd.DataFrame, coding: Labels | None, sides: tuple[str, str], item: str | None) -> None:
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        coding: Labels | None,
+        sides: tuple[str, str],
+        item: str | None,
+        judges: Sequence[str] | None,
+    ) -> None:
         super().__init__(frame, coding, sides)
-        self.item, self.told_apart = item, ""  # what a column that tells repeated rows apart may be
-
-    def read(
-        self, human: Any, judges: Sequence[str] | None, shown_first: str | None, lengths: tuple[str, str] | None
-    ) -> LabelledVerdicts:
-        frame, n = self.frame, len(self.frame)
+        n = len(frame)
         refuse_columns_twice(judges, "judge", "judges=, --judges")
-        items = np.arange(n) if self.item is None else factorize_sorted(frame[self.item], self.item)[0]
-        if judges is not None:
-            names, judge = list(judges), np.zeros(n, np.intp)
-            unit, flipped = np.arange(n), np.zeros(n, bool)  # each row is a battle
-        else:
-            column = usual_column(frame, None, "judge")
-            judge, judge_names = (
-                (np.zeros(n, np.intp), ["judge"]) if column is None else factorize_sorted(frame[column], column)
+        self.item, self.columns = item, judges
+        self.items = np.arange(n) if item is None else factorize_sorted(frame[item], item)[0]
+        #: Of each row (N,): its battle, whether its models are the other way round there, and its judge.
+        self.unit, self.flipped, self.judge = np.arange(n), np.zeros(n, bool), np.zeros(n, np.intp)
+        self.names = ["judge"] if judges is None else list(judges)
+        self.judge_column = usual_column(frame, None, "judge") if judges is None else None
+        if self.judge_column is not None:
+            self.judge, names = factorize_sorted(frame[self.judge_column], self.judge_column)
+            self.names = list(names)
+        if judges is None and item is None and len(self.names) > 1:
+            raise DataError(
+                "verdicts of several judges need a column of items (item=, --item), which says which verdicts are on "
+                "one battle; or name a column of verdicts for each judge (judges=, --judges)"
             )
-            names = list(judge_names)
-            if self.item is None and len(names) > 1:
-                raise DataError(
-                    "verdicts of several judges need a column of items (item=, --item), which says which verdicts are "
-                    "on one battle; or name a column of verdicts for each judge (judges=, --judges)"
-                )
-            unit, flipped = np.arange(n), np.zeros(n, bool)
-            if self.item is not None:
-                unit, turned = pairs_of(items, self.first, self.second, len(self.models))
-                # If rows write a pair in both ways, the battle has it in the order of names, whatever comes first.
-                flipped = (np.bincount(unit, turned) > 0)[unit] & (self.first > self.second)
-            cell = (unit * (judge.max() + 1) + judge) * 2 + flipped
-            if shown_first is None and self.item is not None and usual_column(frame, None, "run") is None:
-                of_order, is_order = order_columns(frame, cell, [*self.sides, "verdict", self.item, column, *ORDERS])
-                self.told_apart = "" if is_order or not of_order else told_apart(of_order)
-                if is_order:
-                    shown_first = of_order[0]
-                    numbers = numbered_orders(frame[shown_first])
-                    of_words = f" ({numbers})" if numbers else ""
-                    self.notes.append(f"column {shown_first!r}: read as the side shown first{of_words}")
-            self._refuse_repeats(unit, judge, shown_first)
-        first, second = np.where(flipped, [self.second, self.first], [self.first, self.second])
-        start = np.unique(unit, return_index=True)[1]
-        read = self._verdicts(judges, shown_first, unit, flipped, judge, len(names))
-        longer = np.where(flipped, -1, 1)[start] * self._longer(lengths)[start]
-        pairs = pd.DataFrame({"a": first[start], "b": second[start], "unit": np.arange(len(start))})
-        raters, labels = self._human(human, unit, flipped, pairs.assign(row=start), judges or ["verdict"])
+        if judges is None and item is not None:
+            self.unit, turned = pairs_of(self.items, self.first, self.second, len(self.models))
+            # If rows write a pair in both ways, the battle has it in the order of names, whatever comes first.
+            self.flipped = (np.bincount(self.unit, turned) > 0)[self.unit] & (self.first > self.second)
+        self.n = self.unit.max() + 1
+
+    def read(self, human: Any, shown_first: str | None, lengths: tuple[str, str] | None) -> LabelledVerdicts:
+        if self.columns is None:
+            shown_first = self._order_of_rows(shown_first)
+        first, second = np.where(self.flipped, [self.second, self.first], [self.first, self.second])
+        start = np.unique(self.unit, return_index=True)[1]
+        read = self._verdicts(shown_first)
+        longer = np.where(self.flipped, -1, 1)[start] * self._longer(lengths)[start]
+        raters, labels = self._human(human)
         whole = LabelledVerdicts(
             models=self.models, model_a=first[start].astype(np.intp), model_b=second[start].astype(np.intp),
-            item=pd.factorize(items[start])[0], judges=names, raters=raters, verdict=read[..., 0],
+            item=pd.factorize(self.items[start])[0], judges=self.names, raters=raters, verdict=read[..., 0],
             orders=read[..., 1:3], confidence=read[..., 3], human=labels, longer=longer, notes=self.notes,
         )  # fmt: skip
         if np.isnan(whole.verdict).all():
             raise DataError("no battle has a verdict of a judge")
         return whole
 
-    def _refuse_repeats(self, unit: NDArray[np.intp], judge: NDArray[np.intp], shown_first: str | None) -> None:
-        cell = unit * (judge.max() + 1) + judge
-        if shown_first in self.frame:  # a battle has two orders
+    def _order_of_rows(self, shown_first: str | None) -> str | None:
+        """The column of the side shown first, which may be found by its values; rows of one order do not repeat."""
+        frame, advice = self.frame, ""
+        has_runs = usual_column(frame, None, "run") is not None
+        cell = self.unit * (self.judge.max() + 1) + self.judge
+        if shown_first is None and self.item is not None and not has_runs:
+            besides = [*self.sides, "verdict", self.item, self.judge_column, *ORDERS]
+            of_order, is_order = order_columns(frame, 2 * cell + self.flipped, besides)
+            if is_order:
+                shown_first = of_order[0]
+                numbers = numbered_orders(frame[shown_first])
+                of_words = f" ({numbers})" if numbers else ""
+                self.notes.append(f"column {shown_first!r}: read as the side shown first{of_words}")
+            elif of_order:
+                advice = told_apart(of_order)
+        if shown_first in frame:  # a battle has two orders
             cell = 2 * cell + self.b_first(shown_first)
         again = pd.Series(cell).duplicated().to_numpy()
-        if again.any() and usual_column(self.frame, None, "run") is None:
-            row = int(again.argmax())
+        if again.any() and not has_runs:
             raise DataError(
                 f"{counted(again.sum(), 'row repeats', 'rows repeat')} a judge's verdict on an item and pair (first in "
-                f"row {row}; rows count from 0). {self.told_apart}If they are repeated "
+                f"row {int(again.argmax())}; rows count from 0). {advice}If they are repeated "
                 f"runs, number them in a column 'run'; if they are different battles, name another column of "
                 "items (item=, --item)"
             )
+        return shown_first
 
-    def _verdicts(
-        self,
-        judges: Sequence[str] | None,
-        shown_first: str | None,
-        unit: NDArray[np.intp],
-        flipped: Bool,
-        judge: NDArray[np.intp],
-        n_judges: int,
-    ) -> Float:
+    def _verdicts(self, shown_first: str | None) -> Float:
         """(N, J, 4) verdict, verdicts in both orders, and confidence; of several runs, the verdict that most give."""
-        verdicts = np.full((unit.max() + 1, n_judges, 4), np.nan)
-        if judges is not None:
-            for k, column in enumerate(judges):
+        verdicts = np.full((self.n, len(self.names), 4), np.nan)
+        if self.columns is not None:
+            for k, column in enumerate(self.columns):
                 verdicts[:, k, 0] = self.targets(column)
                 verdicts[:, k, 1:3] = self._in_order(verdicts[:, k, 0], shown_first)
             return verdicts
@@ -225,20 +229,21 @@ class _LabelledTable(VerdictTable):
         verdict = self.targets("verdict")
         pair = np.stack([self.targets(name) for name in ORDERS], axis=1) if ORDERS[0] in self.frame else None
         pair = self._in_order(verdict, shown_first) if pair is None else pair
-        pair = np.where(flipped[:, None], 1 - pair[:, ::-1], pair)
-        confidence = finite_or_nan(self.frame["confidence"], "confidence") if "confidence" in self.frame else None
-        for k, values in enumerate([np.where(flipped, 1 - verdict, verdict), *pair.T]):
-            known = ~np.isnan(values)
-            cell = (unit * n_judges + judge)[known]
-            verdicts[..., k] = agreed(cell, values[known], verdicts[..., 0].size, "majority")[0].reshape(
-                verdicts.shape[:2]
-            )
-        if confidence is not None:
+        pair = np.where(self.flipped[:, None], 1 - pair[:, ::-1], pair)
+        cell, n_cells = self.unit * len(self.names) + self.judge, self.n * len(self.names)
+        for k, values in enumerate([self._turned(verdict), *pair.T]):
+            verdicts[..., k] = most_frequent(cell, values, n_cells, PAIRS).reshape(verdicts.shape[:2])
+        if "confidence" in self.frame:
+            confidence = finite_or_nan(self.frame["confidence"], "confidence")
             odd = (confidence < 0) | (confidence > 1)
             reject_values(confidence, odd, "confidence", "confidence must lie in [0, 1] (divide per cent by 100)")
-            means = pd.Series(confidence).groupby(unit * n_judges + judge).mean()
+            means = pd.Series(confidence).groupby(cell).mean()
             verdicts[..., 3].reshape(-1)[means.index] = means  # a view
         return verdicts
+
+    def _turned(self, target: Float) -> Float:
+        """(N,) targets that the first model of the battle wins, of those that the first one of the row does."""
+        return np.where(self.flipped, 1 - target, target)
 
     def _in_order(self, verdict: Float, shown_first: str | None) -> Float:
         """(N, 2) verdicts by the order in which they were given; NaN in the other order, and if no order is known."""
@@ -255,34 +260,30 @@ class _LabelledTable(VerdictTable):
         a, b = (finite_or_nan(self.frame[name], name) for name in names)
         return np.sign(a - b)
 
-    def _human(
-        self, human: Any, unit: NDArray[np.intp], flipped: Bool, pairs: pd.DataFrame, verdicts: Sequence[str]
-    ) -> tuple[list[Any] | None, Float]:
+    def _human(self, human: Any) -> tuple[list[Any] | None, Float]:
         """Names of raters, and (N, R) their labels."""
-        n = unit.max() + 1
         if human is None:
             human = next((name for name in usual_names("human") if name in self.frame), None)
         if human is None:
-            return None, np.full((n, 0), np.nan)
-        if isinstance(human, str) or (isinstance(human, Sequence) and all(isinstance(x, str) for x in human)):
-            columns = [human] if isinstance(human, str) else list(human)
-            refuse_raters_twice(columns, verdicts)
-            labels = np.full((n, len(columns)), np.nan)
-            for k, column in enumerate(columns):
-                targets = self.targets(column)
-                targets = np.where(flipped, 1 - targets, targets)
-                known = ~np.isnan(targets)
-                # Rows of several judges repeat the label of a battle.
-                labels[:, k], disputed = agreed(unit[known], targets[known], n, "majority")
-                if disputed:
-                    self.notes.append(
-                        f"column {column!r} has different labels in the rows of {counted(disputed, 'battle')}: the "
-                        "majority is taken"
-                    )
-            return columns if len(columns) > 1 else None, labels
-        return self._joined(human, pairs)
+            return None, np.full((self.n, 0), np.nan)
+        if not (isinstance(human, str) or (isinstance(human, Sequence) and all(isinstance(x, str) for x in human))):
+            return self._joined(human)
+        columns = [human] if isinstance(human, str) else list(human)
+        refuse_raters_twice(columns, self.columns or ["verdict"])
+        labels = np.full((self.n, len(columns)), np.nan)
+        for k, column in enumerate(columns):
+            targets = self._turned(self.targets(column))
+            known = ~np.isnan(targets)
+            # Rows of several judges repeat the label of a battle.
+            labels[:, k], disputed = agreed(self.unit[known], targets[known], self.n, "majority")
+            if disputed:
+                self.notes.append(
+                    f"column {column!r} has different labels in the rows of {counted(disputed, 'battle')}: the "
+                    "majority is taken"
+                )
+        return columns if len(columns) > 1 else None, labels
 
-    def _joined(self, human: Any, pairs: pd.DataFrame) -> tuple[list[Any] | None, Float]:
+    def _joined(self, human: Any) -> tuple[list[Any] | None, Float]:
         """Labels from a table of their own, joined by item and pair."""
         if self.item is None:
             raise DataError(
@@ -292,18 +293,14 @@ class _LabelledTable(VerdictTable):
         columns: dict[str, str | None] = {"item": self.item, "model_a": self.sides[0], "model_b": self.sides[1]}
         table, messages = human_labels_of(human, self.coding, columns)
         self.notes += messages
-        known = pairs.assign(item=self.frame[self.item].to_numpy()[pairs["row"]])
-        place = self.models.get_indexer
-        one = pd.DataFrame({"item": table["item"], "a": place(table["model_a"]), "b": place(table["model_b"])})
-        ways = [
-            one.merge(known, how="left", on=["item", "a", "b"])
-            for one in (one, one.rename(columns={"a": "b", "b": "a"}))
-        ]
-        swapped = ways[0]["unit"].isna().to_numpy()
-        at = ways[0]["unit"].fillna(ways[1]["unit"]).to_numpy(float)
-        target = targets_of(table["verdict"])
-        target = np.where(swapped, 1 - target, target)
-        met = ~np.isnan(at)
+        start = np.unique(self.unit, return_index=True)[1]
+        battles = self.frame.iloc[start].rename(columns={name: role for role, name in columns.items()})
+        of_battle, of_label = units_of(battles, table)
+        battle = 2 * of_battle.unit + (of_battle.flipped ^ self.flipped[start])
+        cell = 2 * of_label.unit + of_label.flipped
+        turned = ~np.isin(cell, battle)  # a label may write the pair the other way round
+        cell = np.where(turned, cell ^ 1, cell)
+        met = np.isin(cell, battle)
         if not met.any():
             raise DataError(
                 f"none of the {counted(len(table), 'human label')} is on an item and pair of the verdicts: check that "
@@ -311,8 +308,9 @@ class _LabelledTable(VerdictTable):
             )
         if not met.all():
             self.notes.append(f"{counted((~met).sum(), 'human label')} on items and pairs without a verdict: not used")
-        cell, target, rater = at[met].astype(np.intp), target[met], table["rater"][met]
-        names: list[Any] | None = None
+        target = targets_of(table["verdict"])
+        target, cell = np.where(turned, 1 - target, target)[met], cell[met]
+        names, rater = None, table["rater"][met]
         slot = pd.Series(cell).groupby(cell).cumcount().to_numpy()
         if rater.notna().all():
             slot, raters = factorize_sorted(rater, "rater")
@@ -323,9 +321,9 @@ class _LabelledTable(VerdictTable):
                     f"{counted(twice.sum(), 'human label repeats', 'human labels repeat')} a rater's label on an item "
                     "and pair: keep one of them"
                 )
-        labels = np.full((len(pairs), slot.max() + 1), np.nan)
-        labels[cell, slot] = target
-        return names, labels
+        told = np.full((battle.max() + 1, slot.max() + 1), np.nan)
+        told[cell, slot] = target
+        return names, told[battle]
 
 
 def refuse_columns_twice(columns: Sequence[str] | None, role: str, option: str) -> None:
@@ -344,18 +342,6 @@ def refuse_raters_twice(human: Sequence[str], judges: Sequence[str]) -> None:
             f"column {both!r} is named as a judge's verdicts and as human labels, so that it would agree with itself: "
             "name other columns of labels (human=, --human), or of verdicts (judges=, --judges)"
         )
-
-
-def most_frequent(labels: Float, scale: LabelScale) -> Float:
-    """(N,) the most frequent of (N, K) labels; of several, the label that names no side, if the scale has one."""
-    codes = np.where(np.isnan(labels), -1, np.searchsorted(scale.values, labels))
-    counts = label_counts(codes, len(scale.values))
-    first = counts == counts.max(1, keepdims=True)
-    split = np.nan
-    if scale.has_middle:
-        split = 0.5
-    values = np.where(first.sum(1) == 1, np.array(scale.values)[first.argmax(1)], split)
-    return np.where(counts.sum(1) > 0, values, np.nan)
 
 
 def family_of(names: Sequence[Any], families: Mapping[Any, str] | None) -> NDArray[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -12,13 +11,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype
 
-from jaxeval.arrays import Float
-from jaxeval.data.columns import as_frame, factorize_sorted, first_place, folded, reject_missing, require_column
-from jaxeval.data.label_scales import MOST_LABELS, LabelScale, read_scale
-from jaxeval.data.labelled_verdicts import LabelledVerdicts, most_frequent, refuse_columns_twice, refuse_raters_twice
+from jaxeval.arrays import Bool, Float
+from jaxeval.data.columns import (
+    as_frame,
+    factorize_sorted,
+    first_place,
+    folded,
+    reject_missing,
+    require_column,
+    words_of,
+)
+from jaxeval.data.label_scales import MOST_LABELS, LabelScale, most_frequent, read_scale
+from jaxeval.data.labelled_verdicts import LabelledVerdicts, refuse_columns_twice, refuse_raters_twice
 from jaxeval.data.labels import Labels
 from jaxeval.data.presentation_orders import (
     numbered_orders,
+    of_both_orders,
     order_columns,
     rows_by_order,
     second_side_first,
@@ -28,7 +36,6 @@ from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
 
-_WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 _ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}
 #: What several people say together, or a key.
 _TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "key", "people"}
@@ -41,6 +48,7 @@ _NAMES = set(map(folded, usual_names("judge")))
 #: Columns of the labels, where a table has a row for each rater and item.
 _LABELS = {"label", "verdict", "judgment", "rating", "grade", "answer", "choice", "vote", "value", "annotation"}
 _FEWEST_RATERS = 2  # a judge and a person
+_NO_ORDER = 2  # beside the numbers of the two orders
 _NO_LABELS = {
     *map(folded, (*usual_names("item"), *_MODEL, "id", "index", "row", "idx", "item_no", "sample", "run", "seed"))
 }
@@ -70,19 +78,30 @@ def plain_labels(
     messages += [*of_people, *more]
     refuse_columns_twice(judge_columns, "judge", "judges=, --judges")
     refuse_raters_twice(human_columns, judge_columns)
-    require_column(frame, *judge_columns, *human_columns)
-    scale, values, sentences = read_scale([frame[name] for name in (*judge_columns, *human_columns)], labels)
-    verdict, people = values[:, : len(judge_columns)], values[:, len(judge_columns) :]
-    names, verdict, orders = _in_orders(judge_columns, verdict, scale)
-    if shown_first is not None and (scale.kind != "sides" or not np.isnan(orders).all()):
+    columns = [*judge_columns, *human_columns]
+    require_column(frame, *columns)
+    scale, values, sentences = read_scale([frame[name] for name in columns], labels)
+    names, judge_of, order_of = _columns_of_judges(judge_columns, scale)
+    in_columns = bool((order_of < _NO_ORDER).any())
+    if shown_first is not None and (scale.kind != "sides" or in_columns):
         raise DataError(
             f"shown_first={shown_first!r} (--shown-first) is about labels of two sides in rows of one order, and the "
             f"labels are {'in columns of both orders' if scale.kind == 'sides' else scale.kind}: leave it out"
         )
-    if scale.kind == "sides" and np.isnan(orders).all():
-        columns = [*judge_columns, *human_columns]
-        rows, verdict, people, orders, more = _orders_in_rows(frame, verdict, people, columns, item, shown_first)
-        frame, messages = frame.iloc[rows].reset_index(drop=True), [*messages, *more]
+    unit, order = np.arange(len(frame)), np.full(len(frame), _NO_ORDER)
+    if scale.kind == "sides" and not in_columns:
+        of_people = values[:, len(judge_columns) :]
+        unit, order, mirrored, more = _orders_in_rows(frame, of_people, columns, item, shown_first)
+        values, messages = np.where(mirrored[:, None], 1 - values, values), [*messages, *more]
+    rows = np.lexsort([order, unit])
+    start = rows[np.unique(unit[rows], return_index=True)[1]]
+    told = np.full((len(start), len(names), _NO_ORDER + 1), np.nan)
+    for column, judge, its_order in zip(values.T, judge_of, order_of, strict=False):
+        told[unit, judge, np.minimum(order, its_order)] = column
+    orders, verdict = told[..., :_NO_ORDER], told[..., _NO_ORDER]
+    verdict = np.where(np.isnan(verdict), of_both_orders(orders), verdict)
+    people = pd.DataFrame(values[rows, len(judge_columns) :]).groupby(unit[rows]).first().to_numpy()
+    frame = frame.iloc[start].reset_index(drop=True)
     if scale.has_middle and not (verdict == 0.5).any() and not (people == 0.5).any():
         scale = scale.without_middle()
     item_column = usual_column(frame, item, "item")
@@ -113,10 +132,7 @@ def _names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
         if len(labels) != 1 or name is None or frame[name].nunique() < _FEWEST_RATERS:
             continue
         beside = [str(other) for other in frame.columns if str(other) not in (name, labels[0])]
-        words = [{word.casefold() for word in _WORDS.split(other)} for other in beside]
-        if not any(its_words & (_ONE_PERSON | _TOGETHER) for its_words in words) and not _texts(frame[name]) & _texts(
-            frame[labels[0]]
-        ):
+        if not any(_about_people(other) for other in beside) and not _texts(frame[name]) & _texts(frame[labels[0]]):
             return name, labels[0]
     return None
 
@@ -166,11 +182,9 @@ def _people(frame: pd.DataFrame, human: str | Sequence[str] | None) -> tuple[lis
     """Columns of people's labels, and what is to be told of the choice."""
     if human is not None:
         return [human] if isinstance(human, str) else list(human), []
-    words = {str(name): {word.casefold() for word in _WORDS.split(str(name))} for name in frame.columns}
-    single = [name for name, its_words in words.items() if its_words & _ONE_PERSON and _few(frame[name])]
-    together = [
-        name for name, its_words in words.items() if its_words & _TOGETHER and name not in single and _few(frame[name])
-    ]
+    about = [name for name in map(str, frame.columns) if _about_people(name) and _few(frame[name])]
+    single = [name for name in about if {*words_of(name)} & _ONE_PERSON]
+    together = [name for name in about if name not in single]
     numbered = [name for name in single if folded(name) not in ("human", "humans")]
     chosen = numbered if len(numbered) > 1 else single or together[:1]
     if not chosen:
@@ -191,13 +205,12 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
         return ["verdict"], []
     known = set().union(*(_texts(frame[name]) for name in human))
     flags = all(is_bool_dtype(frame[name]) for name in human)
-    people = {*_ONE_PERSON, *_TOGETHER}
     alike = [
         str(name)
         for name in frame.columns
         if name not in human
         and folded(name) not in _NO_LABELS
-        and not {word.casefold() for word in _WORDS.split(str(name))} & people
+        and not _about_people(name)
         and is_bool_dtype(frame[name]) == flags
         and _few(frame[name])
         and _texts(frame[name])
@@ -215,6 +228,11 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
     return chosen, [f"judges in {named(chosen)}"]
 
 
+def _about_people(name: Any) -> bool:
+    """Whether a column is called after a person, or after several."""
+    return not {*words_of(name)}.isdisjoint(_ONE_PERSON | _TOGETHER)
+
+
 def _few(column: pd.Series) -> bool:
     try:
         return 0 < column.nunique() <= MOST_LABELS
@@ -226,56 +244,40 @@ def _texts(column: pd.Series) -> set[str]:
     return {str(value).strip().casefold().removesuffix(".0") for value in column.dropna().unique()}
 
 
-def _in_orders(judges: list[str], verdict: Float, scale: LabelScale) -> tuple[list[Any], Float, Float]:
-    """Judges whose two orders are in two columns as one judge: names, (N, J) verdicts and (N, J, 2) of both orders.
-
-    Different sides are a tie; a side and a tie give the side.
-    """
-    names, parts, orders = list[Any](), list[Float](), list[Float]()
-    done = set[str]()
-    for k, name in enumerate(judges):
-        if name in done:
-            continue
-        other = next((judge for judge in judges if _are_orders(name, judge)), None) if scale.kind == "sides" else None
-        if other is None:
-            names.append(name)
-            parts.append(verdict[:, k])
-            orders.append(np.full((len(verdict), 2), np.nan))
-            continue
-        done.add(other)
-        both = verdict[:, [k, judges.index(other)]]
-        names.append(_base(name))
-        known = ~np.isnan(both).all(1)
-        parts.append(np.where(known, (1 + np.sign(np.nansum(both - 0.5, axis=1))) / 2, np.nan))
-        orders.append(both)
-    return names, np.column_stack(parts), np.stack(orders, axis=1)
+def _columns_of_judges(columns: list[str], scale: LabelScale) -> tuple[list[Any], NDArray[np.intp], NDArray[np.intp]]:
+    """Names of judges, and (J,) the judge and the order of each column; two columns may be both orders of a judge."""
+    pairs = [(one, two) for one in columns for two in columns if scale.kind == "sides" and _are_orders(one, two)]
+    first = {name: pair[0] for pair in pairs for name in pair}
+    order = {name: k for pair in pairs for k, name in enumerate(pair)}
+    judges = list(dict.fromkeys(first.get(name, name) for name in columns))
+    names = [_base(name) if name in first else name for name in judges]
+    judge_of = np.array([judges.index(first.get(name, name)) for name in columns])
+    return names, judge_of, np.array([order.get(name, _NO_ORDER) for name in columns])
 
 
 def _orders_in_rows(
-    frame: pd.DataFrame, verdict: Float, human: Float, labels: list[str], item: str | None, shown_first: str | None
-) -> tuple[NDArray[np.intp], Float, Float, Float, list[str]]:
-    """Rows of both orders of an item as one.
+    frame: pd.DataFrame, human: Float, labels: list[str], item: str | None, shown_first: str | None
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Bool, list[str]]:
+    """(N,) the item and the order of each row, whether its labels name the other side, and what was read.
 
-    The n rows that stay, (n, J) verdicts, (n, R) people's labels, (n, J, 2) verdicts of both orders, and what was read.
-
-    People's labels tell what a label names. Where they are the same in both rows, it is an answer; where they change
-    sides, it is the place at which an answer was shown.
+    People's labels (N, R) tell what a label names. Where they are the same in both rows of an item, it is an answer;
+    where they change sides, it is the place at which an answer was shown.
     """
-    known = np.full((*verdict.shape, 2), np.nan)
     item_column = usual_column(frame, item, "item")
+    apart = np.arange(len(frame)), np.full(len(frame), _NO_ORDER), np.zeros(len(frame), bool)
     if item_column is None:
         if shown_first is not None:
             raise DataError(
                 "shown_first= (--shown-first) needs a column of items (item=, --item), which have two orders"
             )
-        return np.arange(len(frame)), verdict, human, known, []
+        return *apart, []
     beside = [name for name in (usual_column(frame, None, role) for role in ("judge", _MODEL, "run")) if name]
     keys = [item_column, *(name for name in beside if name not in labels)]
     cell = frame.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
     if shown_first is None:
         of_order, sure = order_columns(frame, cell, [*labels, *keys])
         if not sure:
-            return np.arange(len(frame)), verdict, human, known, [told_apart(of_order).strip()] if of_order else []
+            return *apart, [told_apart(of_order).strip()] if of_order else []
         shown_first = of_order[0]
     require_column(frame, shown_first)
     nobody = np.full(len(frame), -1, np.int32)
@@ -298,25 +300,13 @@ def _orders_in_rows(
             f"both orders {why}, so that nobody knows whether a label names an answer or a place: give the verdicts of "
             "both orders in two columns of one row, such as judge_orig and judge_swap, or repeat people's labels"
         )
-    if turned:
-        verdict = np.where(second[:, None], 1 - verdict, verdict)
-        human = np.where(second[:, None], 1 - human, human)
-    number = second.astype(int)
-    n = len(rows)
-    orders = np.full((n, verdict.shape[1], 2), np.nan)
-    orders[cell, :, number] = verdict
-    there = ~np.isnan(orders)
-    merged = np.where(there.any(2), (1 + np.sign(np.where(there, orders - 0.5, 0.0).sum(2))) / 2, np.nan)
-    labels_of = np.full((n, human.shape[1], 2), np.nan)
-    labels_of[cell, :, number] = human
-    of_people = np.where(np.isnan(labels_of[..., 0]), labels_of[..., 1], labels_of[..., 0])
     meaning = "the place where a side was shown" if turned else "a side, wherever it was shown"
     numbers = numbered_orders(frame[shown_first]).replace("model_a", "the first side").replace("model_b", "the second")
     note = (
         f"column {shown_first!r}: read as the order in which the sides were shown{f' ({numbers})' if numbers else ''}; "
         f"labels name {meaning}, as people's do; {counted(len(both), 'item')} judged in both orders"
     )
-    return np.where(rows[:, 0] >= 0, rows[:, 0], rows[:, 1]), merged, of_people, orders, [note]
+    return cell, second.astype(int), second & bool(turned), [note]
 
 
 def _are_orders(name: str, other: str) -> bool:
@@ -357,23 +347,12 @@ def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: s
             "(--judge), in which prompts, samples or runs are told apart"
         )
     start = np.unique(unit, return_index=True)[1]
-    n = len(start)
-    verdict, orders = np.full((n, len(names)), np.nan), np.full((n, len(names), 2), np.nan)
-    verdict[unit, number], orders[unit, number] = whole.verdict[:, 0], whole.orders[:, 0]
+    told = np.full((len(start), len(names), 3), np.nan)
+    told[unit, number] = np.dstack([whole.verdict, whole.orders])[:, 0]
+    rows = ("item", "model_a", "model_b", "longer", *(["answers_of"] if whole.answers_of is not None else []))
     return replace(
-        whole, judges=list(names), verdict=verdict, orders=orders, item=whole.item[start],
-        model_a=whole.model_a[start], model_b=whole.model_b[start], longer=whole.longer[start],
-        confidence=np.full(verdict.shape, np.nan), human=_labels_of_units(whole, unit, n),
-        answers_of=None if whole.answers_of is None else whole.answers_of[start],
+        whole, **{name: getattr(whole, name)[start] for name in rows}, judges=list(names), verdict=told[..., 0],
+        orders=told[..., 1:], confidence=np.full(told.shape[:2], np.nan),
+        # Rows of several judges repeat people's labels.
+        human=np.column_stack([most_frequent(unit, column, len(start), whole.scale) for column in whole.human.T]),
     )  # fmt: skip
-
-
-def _labels_of_units(whole: LabelledVerdicts, unit: Any, n: int) -> Float:
-    """(n, R) people's labels, which rows of several judges repeat."""
-    labels = np.full((n, whole.human.shape[1]), np.nan)
-    table = pd.DataFrame({"unit": unit, "slot": pd.Series(unit).groupby(unit).cumcount()})
-    for k in range(whole.human.shape[1]):
-        wide = np.full((n, int(table["slot"].max()) + 1), np.nan)
-        wide[table["unit"], table["slot"]] = whole.human[:, k]
-        labels[:, k] = most_frequent(wide, whole.scale)
-    return labels

@@ -274,6 +274,12 @@ def rows_by_order(battle: NDArray[np.intp], b_first: Bool) -> NDArray[np.intp]:
     return rows
 
 
+def of_both_orders(target: Float) -> Float:
+    """(...) one target of those of both orders (..., 2): a side and a tie are the side, two different sides a tie."""
+    known = ~np.isnan(target)
+    return np.where(known.any(-1), (1 + np.sign(np.where(known, target - 0.5, 0).sum(-1))) / 2, np.nan)
+
+
 def one_order_text(n_one: int, n_battles: int) -> str:
     """What is wrong with battles that are judged in one order, in words."""
     which = f"{n_one:,} of {n_battles:,} battles {'is' if n_one == 1 else 'are'}"

@@ -299,6 +299,15 @@ def test_people_and_judges_without_common_battles_are_not_compared():
     assert "the judge decides no battle on which two people chose a side" in found.sentences[0]
 
 
+def test_labels_meet_their_battles_whatever_the_type_of_items_and_the_order_of_the_pair():
+    rows = [(7, "x", "y", "model_a"), (7, "y", "x", "model_a"), (8, "x", "y", "tie")]
+    verdicts = pd.DataFrame(rows, columns=["item", "model_a", "model_b", "judge-0"])
+    labels = pd.DataFrame({"item": ["7", "8", "8"], "model_a": [*"xyy"], "model_b": [*"yxz"], "label": "model_a"})
+    found = LabelledVerdicts.of(verdicts, labels, judges=["judge-0"])
+    np.testing.assert_array_equal(found.human, [[1], [np.nan], [0]])
+    assert found.notes == ["1 human label on items and pairs without a verdict: not used"]
+
+
 def test_thin_data_are_flagged():
     frame = simulated(12, seed=3)
     found = jaxeval.judge_agreement(frame, "human-0", judges=["judge-0"], n_resamples=50)
