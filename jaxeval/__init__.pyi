@@ -46,8 +46,6 @@ from jaxeval.capability.time_horizons import time_horizons as time_horizons
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
 from jaxeval.data.anchored_verdicts import read_anchored_verdicts as read_anchored_verdicts
 from jaxeval.data.battles import Battles as Battles
-from jaxeval.data.counted_battles import count_battles as count_battles
-from jaxeval.data.counted_battles import gather_battles as gather_battles
 from jaxeval.data.features import arena_style as arena_style
 from jaxeval.data.features import position_advantage as position_advantage
 from jaxeval.data.features import same_group as same_group
@@ -66,6 +64,8 @@ from jaxeval.data.model_tables import read_metadata as read_metadata
 from jaxeval.data.published_formats import formats as formats
 from jaxeval.data.rankings import Rankings as Rankings
 from jaxeval.data.rankings import read_rankings as read_rankings
+from jaxeval.data.readers import count_battles as count_battles
+from jaxeval.data.readers import gather_battles as gather_battles
 from jaxeval.data.readers import read_battles as read_battles
 from jaxeval.data.report import DataReport as DataReport
 from jaxeval.data.saved_draws import read_draws as read_draws

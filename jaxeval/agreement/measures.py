@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.data.label_scales import PAIRS, LabelScale
+from jaxeval.data.human_labels import PAIRS, LabelScale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, family_of
 from jaxeval.statistics.rater_agreement import cohen_kappa, coincidences, krippendorff_alpha, label_counts
 

@@ -63,8 +63,7 @@ def anchored(
     from jaxeval.anchored.pooling import anchored_answer, pooled_scores
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
-    from jaxeval.data.anchored_files import anchored_table, label_of
-    from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
+    from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts, anchored_table, label_of
     from jaxeval.data.table_files import naming
     from jaxeval.execution.precision import versions
     from jaxeval.lab.anchored_tables import DIRECT, method_tables

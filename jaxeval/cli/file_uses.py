@@ -15,7 +15,6 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded
 from jaxeval.data.file_heads import HEAD_ROWS, Head
-from jaxeval.data.form_votes import about_questions, blind_questions
 from jaxeval.data.formats import Shape
 from jaxeval.data.found_columns import (
     COUNTED,
@@ -38,7 +37,7 @@ from jaxeval.data.judged_answers import DEFAULT_LABEL, JudgedAnswers
 from jaxeval.data.labels import spoken_label
 from jaxeval.data.outcomes import COUNT_COLUMNS
 from jaxeval.data.plain_labels import plain_labels
-from jaxeval.data.published_formats import format_of_names
+from jaxeval.data.published_formats import about_questions, blind_questions, format_of_names
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
     ROLES,

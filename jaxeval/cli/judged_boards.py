@@ -210,7 +210,7 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     import pandas as pd
 
     from jaxeval.data.columns import frame_of
-    from jaxeval.data.same_rows import reject_same_tables
+    from jaxeval.data.equal_rows import reject_same_tables
     from jaxeval.data.table_files import read_whole_table
 
     for name in ("where", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target"):

@@ -150,7 +150,7 @@ def gather_files(paths: Sequence[FileName], read: Callable[[list[FileName]], Bat
     """
     import jax
 
-    from jaxeval.data.counted_battles import gather_battles
+    from jaxeval.data.readers import gather_battles
     from jaxeval.execution.processes import check_alike
 
     files = names_of(paths)

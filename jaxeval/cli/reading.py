@@ -109,8 +109,8 @@ class Reading(Competitor, VoteReading):
             return {}
         from jaxeval.cli.file_uses import with_blanks
         from jaxeval.data.file_heads import read_head
-        from jaxeval.data.form_votes import about_questions, blind_questions
         from jaxeval.data.found_columns import arguments_of, found_votes
+        from jaxeval.data.published_formats import about_questions, blind_questions
 
         head = read_head(first)
         rows = head.rows

@@ -14,8 +14,8 @@ import click
 
 from jaxeval.cli.terminal import tell
 from jaxeval.data.battles import Battles
+from jaxeval.data.equal_rows import n_files
 from jaxeval.data.remote_names import FileName
-from jaxeval.data.same_rows import n_files
 from jaxeval.data.saved_battles import FilesToAdd, digest_of, files_to_add
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import alone, whole_file

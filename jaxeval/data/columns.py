@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.errors import ColumnError, DataError
-from jaxeval.wording import counted, did_you_mean, named
+from jaxeval.wording import counted, did_you_mean
 
 #: Kinds of values that NumPy would turn into numbers: of nanoseconds, or without an imaginary part.
 _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
@@ -178,19 +177,6 @@ def require_column(frame: pd.DataFrame, *columns: str) -> None:
             raise ColumnError(
                 f"no column {column!r} in the table; its columns are {have}{did_you_mean(column, frame.columns)}"
             )
-
-
-def one_table(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
-    """The rows of several tables, those of files called ``names``.
-
-    Raises:
-        DataError: they have different columns, or one has the same rows as another.
-    """
-    for frame, name in zip(frames, names, strict=True):
-        if odd := sorted(map(str, set(frame.columns) ^ set(frames[0].columns))):
-            raise DataError(f"{name} and {names[0]} do not have the same columns: only one of them has {named(odd)}")
-    reject_same_tables(frames, names)
-    return pd.concat(frames, ignore_index=True)
 
 
 def reject_missing(

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import pandas as pd
 
 from jaxeval.data.columns import frame_of
+from jaxeval.data.equal_rows import reject_same_tables
 from jaxeval.data.json_lines import rows_of_document
 from jaxeval.data.outcomes import NeededColumns
 from jaxeval.data.remote_names import FileName
-from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.data.table_files import naming, pieces, with_types
 
 #: What one judgment is of: of two sides, of one answer to an item, or of several items in an order.

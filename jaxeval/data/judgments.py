@@ -12,7 +12,8 @@ import pandas as pd
 from jaxeval.checks import check_choice
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import as_frame, folded, frame_of, one_table, require_column
+from jaxeval.data.columns import as_frame, folded, frame_of, require_column
+from jaxeval.data.equal_rows import one_table
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Shape, Source
 from jaxeval.data.found_columns import found_votes

@@ -20,9 +20,8 @@ from jaxeval.data.columns import (
     require_column,
     without_blanks,
 )
-from jaxeval.data.human_labels import agreed, human_labels_of, targets_of, units_of
+from jaxeval.data.human_labels import PAIRS, LabelScale, agreed, human_labels_of, most_frequent, targets_of, units_of
 from jaxeval.data.judge_outputs import JudgeOutputs
-from jaxeval.data.label_scales import PAIRS, LabelScale, most_frequent
 from jaxeval.data.labels import Labels, Sides, read_labels
 from jaxeval.data.presentation_orders import numbered_orders, order_columns, pairs_of, second_side_first, told_apart
 from jaxeval.data.roles import ORDERS, usual_column, usual_names

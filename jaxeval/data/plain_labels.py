@@ -21,7 +21,7 @@ from jaxeval.data.columns import (
     require_column,
     words_of,
 )
-from jaxeval.data.label_scales import MOST_LABELS, LabelScale, most_frequent, read_scale
+from jaxeval.data.human_labels import MOST_LABELS, LabelScale, most_frequent, read_scale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, refuse_columns_twice, refuse_raters_twice
 from jaxeval.data.labels import Labels
 from jaxeval.data.presentation_orders import (
@@ -90,8 +90,8 @@ def plain_labels(
         )
     unit, order = np.arange(len(frame)), np.full(len(frame), _NO_ORDER)
     if scale.kind == "sides" and not in_columns:
-        of_people = values[:, len(judge_columns) :]
-        unit, order, mirrored, more = _orders_in_rows(frame, of_people, columns, item, shown_first)
+        by_people = values[:, len(judge_columns) :]
+        unit, order, mirrored, more = _orders_in_rows(frame, by_people, columns, item, shown_first)
         values, messages = np.where(mirrored[:, None], 1 - values, values), [*messages, *more]
     rows = np.lexsort([order, unit])
     start = rows[np.unique(unit[rows], return_index=True)[1]]

@@ -15,6 +15,7 @@ from jaxeval.data.battle_rows import competitor_word
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import as_frame, numbers, reject_values, renumbered, require_column, whole_numbers
+from jaxeval.data.equal_rows import reject_same_tables
 from jaxeval.data.file_formats import Kind, format_of
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.ranking_places import (
@@ -30,7 +31,6 @@ from jaxeval.data.ranking_places import (
 )
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
-from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.signatures import with_options_of

@@ -10,8 +10,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from jaxeval.arrays import Float
-from jaxeval.data.judge_scores import sign_labels
-from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.data.judged_battles import JudgedBattles, sign_labels
 from jaxeval.errors import DataError
 from jaxeval.show.shown import Shown
 from jaxeval.softelo.judge_agreement import (

@@ -298,10 +298,10 @@ class TestOneProcess:
         for k, own in enumerate(words):
             votes = pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "winner": (own * 2)[:2]})
             with monkeypatch.context() as patch:
-                patch.setattr("jaxeval.data.counted_battles.gather", lambda pack: packed.append(pack()) or packed[-1:])
+                patch.setattr("jaxeval.data.readers.gather", lambda pack: packed.append(pack()) or packed[-1:])
                 gather_battles(lambda votes=votes: Battles.from_pandas(votes))
             assert len(packed) == k + 1
-        monkeypatch.setattr("jaxeval.data.counted_battles.gather", lambda _: packed)
+        monkeypatch.setattr("jaxeval.data.readers.gather", lambda _: packed)
         if error is None:
             assert gather_battles(None).n_battles == 2 * len(words)
             return
@@ -310,11 +310,11 @@ class TestOneProcess:
 
     def test_the_same_votes_in_two_processes_count_once(self, folder, monkeypatch):
         packed = []
-        monkeypatch.setattr("jaxeval.data.counted_battles.gather", lambda pack: packed.append(pack()) or packed)
+        monkeypatch.setattr("jaxeval.data.readers.gather", lambda pack: packed.append(pack()) or packed)
         for name in ("0.parquet", "1.parquet"):
             gather_battles(lambda name=name: read_battles(folder / name))
         packed[1] = packed[0]
-        monkeypatch.setattr("jaxeval.data.counted_battles.gather", lambda _: packed)
+        monkeypatch.setattr("jaxeval.data.readers.gather", lambda _: packed)
         with pytest.raises(DataError, match=r"process 1 has the same .* as process 0: they would"):
             gather_battles(None)
 
