@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from jaxeval.arrays import Bool
 from jaxeval.checks import check_choice, checked_finite
 from jaxeval.data.columns import as_frame, factorize_sorted, folded, frame_of, renames, told_renames
 from jaxeval.data.file_lists import whole_local_file
@@ -25,6 +24,7 @@ from jaxeval.data.presentation_orders import (
     Repeats,
     called_pairs,
     in_both_orders,
+    of_both_orders,
     rows_by_order,
     without_repeats,
 )
@@ -175,12 +175,12 @@ class JudgeOutputs(Shown):
                 ("output", output), ("item", item), ("judge", judge), ("run", run), ("shown_first", shown_first),
             )
         } | {"model_a": model_a, "model_b": model_b}  # fmt: skip
-        rows, calls = called_pairs(frame, roles, rules, unparsed)
-        messages = [*told_renames(renamed), *rows.told]
-        rows, n_repeated = without_repeats(rows, roles, repeats)
-        rows, n_one = in_both_orders(rows, roles, one_order)
-        table = _calls_table(rows, calls)
-        battles = _battles_table(table, rows)
+        used, calls = called_pairs(frame, roles, rules, unparsed)
+        messages = [*told_renames(renamed), *used.told]
+        used, n_repeated = without_repeats(used, roles, repeats)
+        used, n_one = in_both_orders(used, roles, one_order)
+        table, row = _calls_table(used.rows, calls), used.rows["row"].to_numpy()
+        battles = _battles_table(table, used)
         labelled, n_unused, n_disputed = None, 0, 0
         if human_labels is not None or human is not False:
             people_labels, more = _labels_given(frame, roles, human, human_labels, label_coding)
@@ -190,12 +190,15 @@ class JudgeOutputs(Shown):
                 labelled, battles["human"], n_unused, n_disputed = joined_labels(
                     people_labels, battles, people, beside=beside
                 )
-        battles = _with_further(battles, frame, rows, [*roles.values(), usual_column(frame, human or None, "human")])
+        read = [*roles.values(), usual_column(frame, human or None, "human"), *battles.columns]
+        first = used.rows["origin"].iloc[np.unique(used.battle, return_index=True)[1]]
+        further = frame[[name for name in frame.columns if name not in read]].iloc[first].reset_index(drop=True)
+        battles = pd.concat([battles, further], axis=1)
         report = OutputsReport(
-            **_counts(table, battles, rows), n_rows=len(frame), n_unparsed=int(calls.unread.sum()), one_order=one_order,
-            n_repaired=int(calls.repaired[rows.row].sum()), n_strong=int(calls.strong[rows.row].sum()),
-            n_reasoned=int(calls.reasoned[rows.row].sum()),
-            n_self_battles=rows.n_self, n_repeated=n_repeated, n_one_order=n_one,
+            **_counts(table, battles), n_rows=len(frame), n_unparsed=int(calls.unread.sum()), one_order=one_order,
+            n_repaired=int(calls.repaired[row].sum()), n_strong=int(calls.strong[row].sum()),
+            n_reasoned=int(calls.reasoned[row].sum()),
+            n_self_battles=used.n_self, n_repeated=n_repeated, n_one_order=n_one,
             n_human=0 if labelled is None else len(labelled), n_human_unused=n_unused, n_disputed=n_disputed,
             read_as=tuple(messages),
         )  # fmt: skip
@@ -218,7 +221,8 @@ class JudgeOutputs(Shown):
             raise ValueError(f"name one of the judges {named(self.judges)}, got {judge!r}")
         calls = self.calls[self.calls["judge"] == judge].reset_index(drop=True)
         battles = self.battles[self.battles["judge"] == judge].reset_index(drop=True)
-        orders = rows_by_order(calls.groupby(_BATTLE, sort=False).ngroup().to_numpy(), _b_first(calls))
+        b_first = (calls["shown_first"] == "model_b").to_numpy()
+        orders = rows_by_order(calls.groupby(_BATTLE, sort=False).ngroup().to_numpy(), b_first)
         further = battles.columns.drop([name for name in (*_OWN, "human") if name in battles])
         table = battles[["item", "run", "model_a", "model_b", *further]].copy()
         columns: dict[str, Any] = {}
@@ -262,45 +266,29 @@ def read_judge_outputs(path: str | Path, **columns: Any) -> JudgeOutputs:
     return read_as(JudgeOutputs.from_pandas, path, text, columns)
 
 
-def _calls_table(rows: CalledPairs, calls: Calls) -> pd.DataFrame:
+def _calls_table(rows: pd.DataFrame, calls: Calls) -> pd.DataFrame:
     """`JudgeOutputs.calls`."""
-    shown = calls.scores[rows.row]
-    scores = np.where(rows.b_first[:, None, None], shown[:, ::-1], shown)
-    target = calls.target[rows.row]
+    row, b_first = rows["row"].to_numpy(), rows["b_first"].to_numpy()
+    scores = np.where(b_first[:, None, None], calls.scores[row][:, ::-1], calls.scores[row])
+    target = calls.target[row]
     by_criterion = {
         f"score_{side}:{name}": scores[:, k, c] for c, name in enumerate(calls.criteria) for k, side in enumerate("ab")
     }
-    return pd.DataFrame(
-        {
-            "judge": rows.judge,
-            "item": pd.Series(rows.item).infer_objects(),
-            "model_a": rows.model_a,
-            "model_b": rows.model_b,
-            "run": pd.Series(rows.run).infer_objects(),
-            "shown_first": _SIDES[rows.b_first.astype(int)],
-            "verdict": words_of(np.where(rows.b_first, 1 - target, target)),
-            "stated": calls.stated[rows.row],
-            "confidence": calls.confidence[rows.row],
-            "score_a": mean_score(scores[:, 0]),
-            "score_b": mean_score(scores[:, 1]),
-            **by_criterion,
-        }
-    )
+    return rows[_BATTLE].assign(
+        item=rows["item"].infer_objects(), run=rows["run"].infer_objects(), shown_first=_SIDES[b_first.astype(int)],
+        verdict=words_of(np.where(b_first, 1 - target, target)), stated=calls.stated[row],
+        confidence=calls.confidence[row], score_a=mean_score(scores[:, 0]), score_b=mean_score(scores[:, 1]),
+        **by_criterion,
+    )  # fmt: skip
 
 
-def _b_first(calls: pd.DataFrame) -> Bool:
-    return (calls["shown_first"] == "model_b").to_numpy()
-
-
-def _battles_table(calls: pd.DataFrame, rows: CalledPairs) -> pd.DataFrame:
-    """`JudgeOutputs.battles`, without human labels."""
-    orders = rows_by_order(rows.battle, rows.b_first)
+def _battles_table(calls: pd.DataFrame, used: CalledPairs) -> pd.DataFrame:
+    """`JudgeOutputs.battles`, without human labels and further columns."""
+    orders = rows_by_order(used.battle, used.rows["b_first"].to_numpy())
     absent = orders < 0
     target = np.where(absent, np.nan, targets_of(calls["verdict"])[orders])
-    # A side and a tie give the side; two different sides give a tie.
-    common = (1 + np.sign(np.nansum(target - 0.5, axis=1))) / 2
     battles = calls[_BATTLE].iloc[orders.max(axis=1)].reset_index(drop=True)
-    battles["verdict"] = words_of(common)
+    battles["verdict"] = words_of(of_both_orders(target))
     for k, side in enumerate("ab"):
         battles[f"verdict_{side}_first"] = words_of(target[:, k])
     for name in ("confidence", "score_a", "score_b"):
@@ -308,21 +296,14 @@ def _battles_table(calls: pd.DataFrame, rows: CalledPairs) -> pd.DataFrame:
     return battles
 
 
-def _with_further(battles: pd.DataFrame, frame: pd.DataFrame, rows: CalledPairs, read: list[Any]) -> pd.DataFrame:
-    """Battles with the columns of the table that were not ``read``."""
-    names = [name for name in frame.columns if name not in read and name not in battles.columns]
-    first = rows.origin[np.unique(rows.battle, return_index=True)[1]]
-    return pd.concat([battles, frame[names].iloc[first].reset_index(drop=True)], axis=1)
-
-
-def _counts(calls: pd.DataFrame, battles: pd.DataFrame, rows: CalledPairs) -> dict[str, int]:
+def _counts(calls: pd.DataFrame, battles: pd.DataFrame) -> dict[str, int]:
     """The numbers of the report that follow from the tables."""
     first, second = (targets_of(battles[f"verdict_{side}_first"]) for side in "ab")
     gap, verdict = (calls["score_a"] - calls["score_b"]).to_numpy(), targets_of(calls["verdict"])
     return {
         "n_calls": len(calls),
         "n_judges": int(battles["judge"].nunique()),
-        "n_models": len(set(rows.model_a) | set(rows.model_b)),
+        "n_models": len(set(calls["model_a"]) | set(calls["model_b"])),
         "n_battles": len(battles),
         "n_both_orders": int((~np.isnan(first + second)).sum()),
         "n_contradictions": int((np.abs(first - second) == 1).sum()),

@@ -23,7 +23,7 @@ from jaxeval.data.columns import (
 from jaxeval.data.human_labels import PAIRS, LabelScale, agreed, human_labels_of, most_frequent, targets_of, units_of
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labels import Labels, Sides, read_labels
-from jaxeval.data.presentation_orders import numbered_orders, order_columns, pairs_of, second_side_first, told_apart
+from jaxeval.data.presentation_orders import order_columns, pairs_of, second_side_first, told_apart, told_order
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
@@ -194,9 +194,7 @@ class _LabelledTable(VerdictTable):
             of_order, is_order = order_columns(frame, 2 * cell + self.flipped, besides)
             if is_order:
                 shown_first = of_order[0]
-                numbers = numbered_orders(frame[shown_first])
-                of_words = f" ({numbers})" if numbers else ""
-                self.notes.append(f"column {shown_first!r}: read as the side shown first{of_words}")
+                self.notes.append(told_order(shown_first, frame[shown_first]))
             elif of_order:
                 advice = told_apart(of_order)
         if shown_first in frame:  # a battle has two orders

@@ -30,30 +30,19 @@ Repeats = Literal["error", "first", "runs"]
 
 
 class CalledPairs(NamedTuple):
-    """K calls that are used; all calls on one item and pair write the models in the same order."""
+    """The K calls that are used; all calls on one item and pair write the models in the same order."""
 
-    row: NDArray[np.intp]  # (K,) of the table
-    judge: NDArray[Any]  # (K,) names
-    item: NDArray[Any]
-    run: NDArray[Any]
-    unit: NDArray[np.intp]  # (K,) number of the item and pair
-    model_a: NDArray[Any]
-    model_b: NDArray[Any]
-    b_first: Bool
-    origin: NDArray[np.intp]  # (K,) row, in the table, of the first call on the item and pair
-    told: tuple[str, ...] = ()
-    n_self: int = 0
-    told_apart: str = ""  # what a column that tells repeated calls apart may be
-
-    def take(self, which: Bool) -> CalledPairs:
-        """The calls that a mask (K,) selects."""
-        return self._replace(**{name: getattr(self, name)[which] for name in self._fields[:9]})
+    #: Of each call its ``row`` in the table, judge, item, model_a, model_b, run; ``unit``, the number of the item and
+    #: pair; ``b_first``; and ``origin``, the row of the first call on the item and pair.
+    rows: pd.DataFrame
+    told: tuple[str, ...]
+    n_self: int
+    told_apart: str  # what a column that tells repeated calls apart may be
 
     @property
     def battle(self) -> NDArray[np.intp]:
         """(K,) number of each call's battle, in the order of their first calls."""
-        judge, run = (pd.factorize(names)[0] for names in (self.judge, self.run))
-        return pd.factorize((judge * (self.unit.max() + 1) + self.unit) * (run.max() + 1) + run)[0]
+        return self.rows.groupby(["judge", "unit", "run"], sort=False).ngroup().to_numpy()
 
 
 def called_pairs(
@@ -80,8 +69,6 @@ def called_pairs(
         columns, is_order = order_columns(frame, cell, list(roles.values()))
         shown, maybe = (columns[0], []) if is_order else (None, columns)
     b_first = np.zeros(len(frame), bool) if shown is None else second_side_first(frame[shown], models, first, second)
-    numbers = "" if shown is None else numbered_orders(frame[shown])
-    message = f"column {shown or a!r}: read as the side shown first{f' ({numbers})' if numbers else ''}"
     is_self = first == second
     calls = read_calls(frame[output], judge, rules)
     if unparsed == "error" and (calls.unread & ~is_self).any():
@@ -92,18 +79,16 @@ def called_pairs(
             f"no call is left of {counted(len(frame), 'row')}: {calls.unread.sum():,} cannot be read, and "
             f"{is_self.sum():,} are of a model against itself"
         )
-    pairs = pairs_of(item[kept], first[kept], second[kept], len(models))
+    unit, flipped = pairs_of(item[kept], first[kept], second[kept], len(models))
     sides = np.asarray(models, object)[np.stack([first[kept], second[kept]])]
-    sides = np.where(pairs.flipped, sides[::-1], sides)
-    start = np.unique(pairs.unit, return_index=True)[1]
-    rows = CalledPairs(
-        row=kept, origin=kept[start][pairs.unit], unit=pairs.unit, judge=judges[judge[kept]],
-        item=items[item[kept]], run=runs[run[kept]],
-        model_a=sides[0], model_b=sides[1], b_first=b_first[kept] ^ pairs.flipped,
-        told=(message, *([calls.unused] if calls.unused else [])),
-        n_self=int(is_self.sum()), told_apart=told_apart(maybe) if maybe else "",
-    )  # fmt: skip
-    return rows, calls
+    sides = np.where(flipped, sides[::-1], sides)
+    rows = pd.DataFrame({
+        "row": kept, "judge": judges[judge[kept]], "item": items[item[kept]], "model_a": sides[0], "model_b": sides[1],
+        "run": runs[run[kept]], "unit": unit, "b_first": b_first[kept] ^ flipped,
+        "origin": kept[np.unique(unit, return_index=True)[1]][unit],
+    })  # fmt: skip
+    notes = (told_order(a) if shown is None else told_order(shown, frame[shown]), calls.unused)
+    return CalledPairs(rows, tuple(filter(None, notes)), int(is_self.sum()), told_apart(maybe) if maybe else ""), calls
 
 
 def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
@@ -115,45 +100,46 @@ def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> 
     return number, np.array([plain(name) for name in names], object)
 
 
-def without_repeats(rows: CalledPairs, roles: dict[str, str | None], repeats: Repeats) -> tuple[CalledPairs, int]:
+def without_repeats(calls: CalledPairs, roles: dict[str, str | None], repeats: Repeats) -> tuple[CalledPairs, int]:
     """The calls without repeats, calls of an order judged before, or with them as further runs; and their number."""
-    key = 2 * rows.battle + rows.b_first
+    rows, key = calls.rows, 2 * calls.battle + calls.rows["b_first"].to_numpy()
     times = pd.Series(key).groupby(key).cumcount().to_numpy()
     n = int((times > 0).sum())
     if n == 0 or repeats == "first":
-        return rows.take(times == 0), n
+        return calls._replace(rows=rows[times == 0].reset_index(drop=True)), n
     if repeats == "runs":
-        numbered = [f"{run}/{k}" if k else run for run, k in zip(rows.run, times, strict=True)]
-        return rows._replace(run=np.array(times if roles["run"] is None else numbered, object)), n
-    k = int((times > 0).argmax())
-    of = f"judge {rows.judge[k]!r}, item {rows.item[k]!r}, {rows.model_a[k]!r} and {rows.model_b[k]!r}"
+        numbered = [f"{run}/{k}" if k else run for run, k in zip(rows["run"], times, strict=True)]
+        runs = pd.Series(np.array(times if roles["run"] is None else numbered, object))
+        return calls._replace(rows=rows.assign(run=runs)), n
+    row = rows.iloc[int((times > 0).argmax())]
+    of = f"judge {row['judge']!r}, item {row['item']!r}, {row['model_a']!r} and {row['model_b']!r}"
     hint = "" if roles["shown_first"] else "; without a column of the order (--shown-first) model_a is shown first"
-    hint = f". {rows.told_apart.strip(' .')}" if rows.told_apart else hint
+    hint = f". {calls.told_apart.strip(' .')}" if calls.told_apart else hint
     raise DataError(
         f"{counted(n, 'call repeats', 'calls repeat')} an order that the judge had judged before (first in row "
-        f"{rows.row[k]}: {of}; rows count from 0){hint}; name the column of runs with run= (--run), keep the first "
+        f"{row['row']}: {of}; rows count from 0){hint}; name the column of runs with run= (--run), keep the first "
         "calls with repeats='first', or make runs of them with repeats='runs' (on the command line --repeats)"
     )
 
 
-def in_both_orders(rows: CalledPairs, roles: dict[str, str | None], one_order: OneOrder) -> tuple[CalledPairs, int]:
+def in_both_orders(calls: CalledPairs, roles: dict[str, str | None], one_order: OneOrder) -> tuple[CalledPairs, int]:
     """The calls of the battles that count, and the number of battles that are judged in one order only."""
-    battle = rows.battle
+    battle = calls.battle
     one = np.bincount(battle) == 1
     n = int(one.sum())
     if n == 0 or one_order == "keep":
-        return rows, n
+        return calls, n
     if one_order == "error":
-        k = int(one[battle].argmax())
+        row = calls.rows.iloc[int(one[battle].argmax())]
         hint = "" if roles["item"] else "; no column says which item a call is about: name it with item= (--item)"
         raise DataError(
-            f"{one_order_text(n, len(one))} (first in row {rows.row[k]}: {rows.model_a[k]!r} and {rows.model_b[k]!r}, "
-            f"item {rows.item[k]!r}; rows count from 0){hint}; keep them with one_order='keep', or leave them out with "
+            f"{one_order_text(n, len(one))} (first in row {row['row']}: {row['model_a']!r} and {row['model_b']!r}, "
+            f"item {row['item']!r}; rows count from 0){hint}; keep them with one_order='keep', or leave them out with "
             "one_order='drop' (on the command line --one-order)"
         )
     if one.all():
         raise DataError("no battle is judged in both orders, so that one_order='drop' leaves out all of them")
-    return rows.take(~one[battle]), n
+    return calls._replace(rows=calls.rows[~one[battle]].reset_index(drop=True)), n
 
 
 #: What to do about battles that are judged in one order only.
@@ -226,6 +212,12 @@ def numbered_orders(column: pd.Series) -> str:
     """How the two numbers of the orders in a column are read, in words; "" for a column of words or names."""
     numbers = sorted({_number_or_word(value) for value in column.dropna().unique()})
     return f"{numbers[0]} as model_a shown first, {numbers[1]} as model_b" if set(numbers) in _NUMBERED else ""
+
+
+def told_order(name: str, column: pd.Series | None = None) -> str:
+    """How the column of the side shown first is read, in words."""
+    numbers = "" if column is None else numbered_orders(column)
+    return f"column {name!r}: read as the side shown first{f' ({numbers})' if numbers else ''}"
 
 
 def order_columns(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence[str | None]) -> tuple[list[str], bool]:
