@@ -24,8 +24,8 @@ def map_tree(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     if tree is None:
         return None
     if isinstance(tree, Mapping):
-        return {name: map_tree(function, tree[name], *(own[name] for own in others)) for name in sorted(tree)}
+        return {name: map_tree(function, tree[name], *(other[name] for other in others)) for name in sorted(tree)}
     if isinstance(tree, tuple | list):
-        parts = [map_tree(function, *own) for own in zip(tree, *others, strict=True)]
+        parts = [map_tree(function, *branches) for branches in zip(tree, *others, strict=True)]
         return tree._make(parts) if hasattr(tree, "_make") else type(tree)(parts)
     return function(tree, *others)

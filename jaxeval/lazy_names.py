@@ -39,8 +39,8 @@ def lazy_names(
             return import_module(f"{package}.{name}")
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
-        namespace[name] = found = getattr(import_module(home_of[name]), name)  # where the next use finds it
-        return found
+        namespace[name] = value = getattr(import_module(home_of[name]), name)  # where the next use finds it
+        return value
 
     return get, lambda: sorted({*namespace, *home_of, *packages}), sorted(home_of)
 

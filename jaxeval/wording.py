@@ -109,8 +109,8 @@ def common_noun(nouns: Iterable[Noun | None]) -> Noun:
 
 def said_noun(nouns: Iterable[Noun | None]) -> Noun | None:
     """The only word among the ``nouns``, `COMPETITOR` where there are several, and None where there is none."""
-    found = {noun for noun in nouns if noun is not None}
-    return (found.pop() if len(found) == 1 else COMPETITOR) if found else None
+    known = {noun for noun in nouns if noun is not None}
+    return (known.pop() if len(known) == 1 else COMPETITOR) if known else None
 
 
 def competitor_of(settings: Mapping[str, Any] | None) -> Noun:
@@ -152,8 +152,8 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     key = str(name).casefold()
     near = [k for k in by_key if key.strip() and key in k]
     near += [k for k in get_close_matches(key, by_key, _MOST_HINTS, 0.7) if k not in near]
-    found = [other for k in near for other in by_key[k]][:_MOST_HINTS]
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+    similar = [other for k in near for other in by_key[k]][:_MOST_HINTS]
+    return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
 
 def visible(text: str) -> str:

@@ -199,7 +199,6 @@ class Absent(NamedTuple):
     """A part of an audit without an answer."""
 
     reason: str
-    asked: bool = True  # False where a column that it needs was not named
 
 
 class Question(NamedTuple):
@@ -215,7 +214,7 @@ class Question(NamedTuple):
         lacking = [name for name in self.needs if not getattr(audited.options, name)]
         if lacking:
             names = " and ".join(f"{name}= (on the command line --{name})" for name in lacking)
-            return Absent(f"it needs a column that nobody named: say {names}", asked=False)
+            return Absent(f"it needs a column that nobody named: say {names}")
         try:
             return self.run(audited)
         except (NotAnsweredError, DataError) as error:

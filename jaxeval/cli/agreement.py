@@ -161,7 +161,7 @@ class AuditDraws(ResamplingOptions):
 
 @command("audit")
 def audit(
-    files: Files, asked: AuditedOptions, covariates: Covariates, reading: Reading, drawn: AuditDraws, outputs: Outputs
+    files: Files, options: AuditedOptions, covariates: Covariates, reading: Reading, drawn: AuditDraws, outputs: Outputs
 ) -> None:
     """Can the leaderboard of the votes in FILES be believed? A verdict in words, and a table for each question.
 
@@ -171,21 +171,21 @@ def audit(
     from jaxeval.audits.audit import audit as audited
     from jaxeval.data.model_tables import read_families
 
-    families, by = asked.families, asked.by or ()
+    families, by = options.families, options.by or ()
     check_outputs({"--out": outputs.out}, [*files, *reading.files, *([families] if families else [])])
     features, of_features = covariates_of(covariates.features)
-    columns = [asked.voter, asked.cluster, asked.time, *by, *(asked.lengths or ()), *of_features]
+    columns = [options.voter, options.cluster, options.time, *by, *(options.lengths or ()), *of_features]
     battles = reading.chosen(reading.read(files, list(dict.fromkeys(name for name in columns if name))))
     for name in by if reading.missing == "drop" else ():
         battles = battles.filter(battles.column(name).notna().to_numpy())
-    options: dict[str, Any] = asked.arguments("voter", "cluster", "time", "lengths", "ties")
+    arguments: dict[str, Any] = options.arguments("voter", "cluster", "time", "lengths", "ties")
     report = audited(
         battles,
         by=by,
         families=None if families is None else read_families(families),
-        parts=None if asked.parts is None else [name.strip() for name in asked.parts.split(",")],
+        parts=None if options.parts is None else [name.strip() for name in options.parts.split(",")],
         features=features,
-        **options,
+        **arguments,
         **drawn.arguments(),
     )
     present(report.answer, outputs)

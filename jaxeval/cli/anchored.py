@@ -49,7 +49,7 @@ class Anchored(Options):
 
 @command("anchored", renamed={"--threshold": "--min-icc"})
 def anchored(
-    files: Files, verdict_columns: AnchoredReading, asked: Anchored, drawn: ResamplingOptions, outputs: Outputs
+    files: Files, verdict_columns: AnchoredReading, options: Anchored, drawn: ResamplingOptions, outputs: Outputs
 ) -> None:
     """Rate models by wins, ties and losses against a fixed reference.
 
@@ -69,29 +69,35 @@ def anchored(
     from jaxeval.lab.anchored_tables import DIRECT, method_tables
 
     columns: dict[str, Any] = verdict_columns.arguments()
-    by_task, prior, link, threshold, strata = asked.by_task, asked.prior, asked.link, asked.threshold, asked.strata
-    options: dict[str, Any] = {"level": drawn.level, **asked.arguments("prior", "pool_size", "link")}
+    by_task, prior, link, threshold, strata = (
+        options.by_task,
+        options.prior,
+        options.link,
+        options.threshold,
+        options.strata,
+    )
+    arguments: dict[str, Any] = {"level": drawn.level, **options.arguments("prior", "pool_size", "link")}
     tables: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     warnings: list[str] = []
     further: dict[str, pd.DataFrame] = {}
     screen = None
     file = label_of(files)
-    frame, read_as = anchored_table(files, [columns[role] or role for role in ROLES if role != "run"], asked.baseline)
+    frame, read_as = anchored_table(files, [columns[role] or role for role in ROLES if role != "run"], options.baseline)
     names = list(frame.columns)
     if _holds_counts(file, names, columns["verdict"]):
         if strata:
             raise click.UsageError("--strata needs prompts to resample, and a table of counts has none")
         counts = _read_counts(file, frame, by_task=by_task, **columns)
         with naming(file):
-            scores = anchored_scores(counts, **options)
+            scores = anchored_scores(counts, **arguments)
         notes.append(counted(len(counts), "row of counts", "rows of counts"))
     else:
         with naming(file):
             verdicts = AnchoredVerdicts.from_pandas(frame, **columns)
         verdicts = replace(verdicts, read_as=(*read_as, *verdicts.read_as))
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
-        scores = anchored_scores(verdicts, by, **options)
+        scores = anchored_scores(verdicts, by, **arguments)
         notes.append(str(verdicts))
         if verdicts.levels["model"][0] == "(one model)":
             warnings.append("no column of models: all verdicts are rated as one model's (name the column, --model)")
@@ -100,7 +106,7 @@ def anchored(
             tables["judges"] = screen.table.reset_index()
             warnings += screen.warnings
             if screen.strong and len(verdicts.levels["judge"]) > 1:
-                tables["pooled"] = pooled_scores(verdicts, screen=screen, **options)
+                tables["pooled"] = pooled_scores(verdicts, screen=screen, **arguments)
             elif not screen.strong:
                 warnings.append(f"no judge reaches an ICC(3,k) of {threshold:g}")
         else:
@@ -112,7 +118,7 @@ def anchored(
         direct = _direct_scores(frame, columns) if set(DIRECT) <= set(names) else None
         strong = [] if screen is None else screen.strong
         further, unmade = method_tables(
-            verdicts, direct, strong=strong, confidence=asked.min_confidence, prior=prior, seed=drawn.seed
+            verdicts, direct, strong=strong, confidence=options.min_confidence, prior=prior, seed=drawn.seed
         )
         notes += unmade
     tables = {"scores": scores, **tables}
@@ -137,7 +143,7 @@ def anchored(
         "judges": f"Reliability of the judges' runs (strong: ICC(3,k) of {threshold:g})",
         "pooled": "Mean over the strong judges and all tasks (Elo)" if by_task else "Mean over the strong judges (Elo)",
     }
-    settings = {**options, **({} if screen is None else drawn.arguments("n_resamples", "seed"))}
+    settings = {**arguments, **({} if screen is None else drawn.arguments("n_resamples", "seed"))}
     answer = anchored_answer(tables, titles, notes, warnings)
     settings |= {"threshold": threshold, "versions": versions()}
     present(answer._replace(settings=settings, figures=lambda: figures), outputs)

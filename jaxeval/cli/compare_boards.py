@@ -78,8 +78,8 @@ _ASKED = ("cluster", "strata", "scheme", "ties", "link", "penalty", "reweight", 
 
 @command("compare-boards", renamed={"--overlap": "--top-size"})
 def compare_boards(
-    files: Files, asked: TwoBoards, covariates: Covariates, reading: BoardReading, drawn: ResamplingOptions, shown: Top,
-    outputs: Outputs,
+    files: Files, options: TwoBoards, covariates: Covariates, reading: BoardReading, drawn: ResamplingOptions,
+    shown: Top, outputs: Outputs,
 ) -> None:  # fmt: skip
     """Compare two boards: who moved, ranks on both, and how far they agree.
 
@@ -93,38 +93,38 @@ def compare_boards(
     from jaxeval.show.screens import columns_of as columns_of_part
     from jaxeval.show.screens import further_columns
 
-    pair = _two(asked.slices, "--slices") if asked.slices else None
-    by, id, plot = asked.by, asked.id, asked.plot
-    _check(len(files), asked)
+    pair = _two(options.slices, "--slices") if options.slices else None
+    by, id, plot = options.by, options.id, options.plot
+    _check(len(files), options)
     check_outputs({"--out": outputs.out, "--plot": plot}, [*files, *reading.files])
     features, of_own = covariates_of(covariates.features)
-    more, of_more = covariates_of(asked.features_b)
-    if asked.style_b is not None:
+    more, of_more = covariates_of(options.features_b)
+    if options.style_b is not None:
         more += arena_style()
         of_more += arena_style_columns(head_names(files_of(files)[0]))
     of_b: BoardReading = reading
-    shared: Any = asked.shared
-    if asked.winner_b or asked.target_b:
-        of_b = replace(reading, winner=asked.winner_b, target=asked.target_b)
+    shared: Any = options.shared
+    if options.winner_b or options.target_b:
+        of_b = replace(reading, winner=options.winner_b, target=options.target_b)
         if len(files) == 1 and not id and shared is None:
             shared = "index"  # the two results of a row are of one vote
-    of_b = of_b if asked.labels_b is None else replace(of_b, labels=asked.labels_b)
-    keep = [*id, *of_own, *of_more, *(name for name in (by, asked.cluster, asked.strata) if name)]
+    of_b = of_b if options.labels_b is None else replace(of_b, labels=options.labels_b)
+    keep = [*id, *of_own, *of_more, *(name for name in (by, options.cluster, options.strata) if name)]
     keep += columns_for_votes(files[0], files[1], shared) if len(files) > 1 and not id else []
-    boards = _chosen(reading, _read(files, (reading, of_b), keep, (asked.where_a, asked.where_b)))
-    options: dict[str, Any] = {
-        **asked.arguments(*_ASKED),
+    boards = _chosen(reading, _read(files, (reading, of_b), keep, (options.where_a, options.where_b)))
+    arguments: dict[str, Any] = {
+        **options.arguments(*_ASKED),
         **drawn.arguments(),
         "features": features,
-        "top": asked.top_size,
+        "top": options.top_size,
     }
-    options["gauge"] = gauge_of(boards[0], asked.gauge)
-    options["names"] = _two(asked.names, "--names") if asked.names else pair or ("a", "b")
+    arguments["gauge"] = gauge_of(boards[0], options.gauge)
+    arguments["names"] = _two(options.names, "--names") if options.names else pair or ("a", "b")
     if by is not None and pair is not None:
-        comparison = _slices(boards[0], by, pair, reading.missing, options)
+        comparison = _slices(boards[0], by, pair, reading.missing, arguments)
     else:
         of_b_alone = {"features": [*features, *more]} if more else None
-        comparison = compared(boards[0], boards[1], id=id, shared=shared, options_b=of_b_alone, **options)
+        comparison = compared(boards[0], boards[1], id=id, shared=shared, options_b=of_b_alone, **arguments)
     first_goes_on()
     table = reading.with_metadata(comparison.table)
     if plot is not None:
@@ -136,7 +136,7 @@ def compare_boards(
     first, *others = answer.parts
     further = further_columns(table[[name for name in table if name not in comparison.table]], 8, comparison.competitor)
     first = first._replace(table=[*columns_of_part(first), *further])
-    if len(files) == 2 and not asked.names:
+    if len(files) == 2 and not options.names:
         first = first._replace(meaning=f"a is {files[0]}, b is {files[1]}")
     answer = answer._replace(parts=[first, *others], tables={**answer.tables, "comparison": table})
     present(answer.with_top(None if shown.top is None else min(shown.top, len(table))), outputs)

@@ -146,7 +146,7 @@ class Comparing(RandomFacets):
 
 @command("compare-scores", GateCommand, metavars={"b": "B|all"})
 def compare_scores(
-    a: str, b: str, files: FilesIfAny, columns: ScoreReading, labels: Labels, asked: Comparing, gate: Gate,
+    a: str, b: str, files: FilesIfAny, columns: ScoreReading, labels: Labels, comparing: Comparing, gate: Gate,
     outputs: Outputs,
 ) -> None:  # fmt: skip
     """Is model A better than model B? Paired, on the items that both have.
@@ -157,23 +157,23 @@ def compare_scores(
     from jaxeval.scores.compare_scores import compare_scores as compared
     from jaxeval.scores.compare_scores import compare_with_baseline
 
-    level, seed, bounds = asked.level, asked.seed, asked.bounds
-    if gate.gate and asked.margin is None:
+    level, seed, bounds = comparing.level, comparing.seed, comparing.bounds
+    if gate.gate and comparing.margin is None:
         raise click.UsageError("--gate needs a --margin: the smallest loss that matters")
     if gate.peek and labels.human is not None:
         raise click.UsageError("--peek and --human do not go together: corrected scores have no p-value for all looks")
-    if asked.random and (labels.there or gate.peek or bounds is not None or not files):
+    if comparing.random and (labels.there or gate.peek or bounds is not None or not files):
         other = "--human" if labels.there else "--peek" if gate.peek else "--bounds" if files else "two files"
         raise click.UsageError(f"--random and {other} do not go together: leave one out")
     if gate.gate and b == "all":
         raise click.UsageError("--gate is about two models: name the one that A must not be worse than")
     if not files and (labels.there or not (_is_path(a) and _is_path(b))):
         raise click.UsageError("name two models and the FILES that hold their scores, or two files of one model each")
-    options: dict[str, Any] = asked.arguments("margin", "alternative", "level", "seed")
-    if asked.random:
-        options["random"] = asked.facets
+    options: dict[str, Any] = comparing.arguments("margin", "alternative", "level", "seed")
+    if comparing.random:
+        options["random"] = comparing.facets
     scores: Any
-    notes = [f"{100 * level:g}% intervals, tests {asked.alternative}, seed {seed}"]
+    notes = [f"{100 * level:g}% intervals, tests {comparing.alternative}, seed {seed}"]
     warnings: list[str] = []
     if labels.there:
         if bounds is not None:
@@ -186,11 +186,11 @@ def compare_scores(
         warnings += warnings_of(scores, by)
     else:
         if files:
-            scores = columns.read(files, random=asked.facets)
+            scores = columns.read(files, random=comparing.facets)
         else:
             scores, a, b = columns.read_two(a, b)
         read = "; ".join([what_was_read(scores), *(() if gate.gate else scores.notes)])
-        if columns.missing == "complete" and not asked.random:
+        if columns.missing == "complete" and not comparing.random:
             scores = _complete(scores)
     one = named_model(scores.models, a)
     if gate.gate:
@@ -207,7 +207,7 @@ def compare_scores(
         table, answer, cautions = _row(comparison), list(comparison.answer.sentences), comparison.status
     notes, warnings = [read, *notes], [*cautions, *warnings]
     shown = _answer("Scores compared", "comparison", table, answer, notes, warnings, options)
-    present(shown._replace(advice=columns.undeclared(files, asked.facets) if files else []), outputs)
+    present(shown._replace(advice=columns.undeclared(files, comparing.facets) if files else []), outputs)
 
 
 def _complete(scores: ItemScores) -> ItemScores:
@@ -295,23 +295,26 @@ class ScorePlan(RandomFacets):
 
 
 @command("plan-scores")
-def plan_scores(files: Files, columns: ScoreReading, asked: ScorePlan, outputs: Outputs) -> None:
+def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan, outputs: Outputs) -> None:
     """What a benchmark can tell: the smallest difference it finds, and the items and trials needed.
 
     FILES are the benchmark or a pilot of it, read as by `jaxeval scores`.
     """
     from jaxeval.scores.plan_scores import plan_scores as planned
 
-    scores = columns.read(files, random=asked.facets)
-    if columns.missing == "complete" and not asked.random:
+    scores = columns.read(files, random=options.facets)
+    if columns.missing == "complete" and not options.random:
         scores = _complete(scores)
-    chosen = [(named_model(scores.models, a), named_model(scores.models, b)) for a, b in asked.pairs] or None
-    options: dict[str, Any] = asked.arguments("difference", "n_items", "power", "level")
-    options |= {"random": asked.facets, "n_levels": asked.levels}
-    table = planned(scores, chosen, n_trials=asked.n_trials or None, one_sided=asked.gate, **options)
+    chosen = [(named_model(scores.models, a), named_model(scores.models, b)) for a, b in options.pairs] or None
+    arguments: dict[str, Any] = options.arguments("difference", "n_items", "power", "level")
+    arguments |= {"random": options.facets, "n_levels": options.levels}
+    table = planned(scores, chosen, n_trials=options.n_trials or None, one_sided=options.gate, **arguments)
     answer = list(table.answer.sentences)
-    sides = "one-sided test" if asked.gate else "two-sided test"
-    notes = [what_was_read(scores), f"{100 * asked.level:g}% {sides}, power {asked.power:g}; one comparison by itself"]
+    sides = "one-sided test" if options.gate else "two-sided test"
+    notes = [
+        what_was_read(scores),
+        f"{100 * options.level:g}% {sides}, power {options.power:g}; one comparison by itself",
+    ]
     attrs = table.attrs
     title = "What these scores can tell"
     present(_answer(title, "plan", table, answer, notes, attrs["warnings"], attrs["settings"]), outputs)
@@ -352,7 +355,7 @@ class Budgeting(Options):
 
 @command("error-budget")
 def error_budget(
-    files: Files, columns: ItemScoreColumns, facets: RandomFacets, asked: Budgeting, plot: Plot, outputs: Outputs
+    files: Files, columns: ItemScoreColumns, facets: RandomFacets, options: Budgeting, plot: Plot, outputs: Outputs
 ) -> None:
     """Which error is it: of items, judges, prompts or seeds.
 
@@ -366,11 +369,13 @@ def error_budget(
     if plot.plot is not None:
         check_outputs({"--plot": plot.plot}, list(files))
     scores = read_scores(files if len(files) > 1 else files[0], random=facets.facets, **columns.arguments())
-    pair: Any = None if asked.pair is None else tuple(named_model(scores.models, name) for name in asked.pair)
-    budget = budgeted(scores, facets.facets, pair=pair, target=asked.target, prices=asked.prices, level=asked.level)
+    pair: Any = None if options.pair is None else tuple(named_model(scores.models, name) for name in options.pair)
+    budget = budgeted(
+        scores, facets.facets, pair=pair, target=options.target, prices=options.prices, level=options.level
+    )
     if plot.plot is not None:
         save_figure(next(iter(budget.answer.figures().values())), plot.plot, dpi=160)
         tell(f"drew {plot.plot}")
     answer = budget.answer
-    notes = [what_was_read(scores), f"{100 * asked.level:g}% intervals; components by Henderson's first method"]
+    notes = [what_was_read(scores), f"{100 * options.level:g}% intervals; components by Henderson's first method"]
     present(answer._replace(notes=notes), outputs)

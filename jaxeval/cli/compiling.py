@@ -166,18 +166,18 @@ def kept_programs() -> Iterator[None]:
     from jaxeval.cli.exported_programs import ExportedPrograms  # JAX, once it is imported, reads the settings
     from jaxeval.kernels.batch.programs import kept_in
 
-    show, told = warnings.showwarning, False
+    show, warned = warnings.showwarning, False
 
     def mend_or_show(message: Warning | str, *where: Any, **more: Any) -> None:
-        nonlocal told
+        nonlocal warned
         match = re.match(_CACHE_ERROR, str(message), re.DOTALL)
         if match is None:
             show(message, *where, **more)
         elif match[1] == "reading":
             remove_programs(folder, match[2])
-        elif not told:
+        elif not warned:
             tell(f"compiled programs cannot be kept in {folder}: {match[3]}")
-            told = True
+            warned = True
 
     with warnings.catch_warnings(), kept_in(ExportedPrograms(folder)):
         warnings.filterwarnings("always", _CACHE_ERROR)

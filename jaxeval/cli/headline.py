@@ -75,7 +75,7 @@ class Horizons(Costs):
 
 
 @command("horizons")
-def horizons(file: File, asked: Horizons, drawn: ResamplingOptions, shown: Top, outputs: Outputs) -> None:
+def horizons(file: File, options: Horizons, drawn: ResamplingOptions, shown: Top, outputs: Outputs) -> None:
     """How long are the tasks that agents solve? Time horizons, in minutes of people.
 
     FILE has a row for each run: agent, task, its family, the minutes that people take, and success.
@@ -83,23 +83,23 @@ def horizons(file: File, asked: Horizons, drawn: ResamplingOptions, shown: Top, 
     from jaxeval.capability.columns import of_each
     from jaxeval.capability.time_horizons import time_horizons
 
-    frame, task_spread = _table(file, asked.where), asked.task_spread
+    frame, task_spread = _table(file, options.where), options.task_spread
     spread: Any = task_spread
     if task_spread not in (None, "estimate"):
         try:
             spread = float(str(task_spread))
         except ValueError:
             raise click.UsageError(f"--task-spread must be a number or estimate, got {task_spread!r}") from None
-    names = [name for name in asked.arguments() if name not in ("task_spread", *_FURTHER)]
-    fit = time_horizons(frame, task_spread=spread, **asked.arguments(*names), **drawn.arguments())
+    names = [name for name in options.arguments() if name not in ("task_spread", *_FURTHER)]
+    fit = time_horizons(frame, task_spread=spread, **options.arguments(*names), **drawn.arguments())
     tables, trend = {"choices": fit.choices().T.reset_index()}, None
-    if asked.released is not None:
-        released = of_each(frame, asked.agent, "agent", asked.released)
+    if options.released is not None:
+        released = of_each(frame, options.agent, "agent", options.released)
         trend = fit.trend(released)
         tables["doubling"] = fit.trend_choices(released)
-    quality = fit.joint.of(level=asked.levels[0])
-    front = asked.front(quality, lambda column: of_each(frame, asked.agent, "agent", column), fit.level)
-    _present(fit, [trend, front], tables | asked.tables(front), asked.plot, outputs, shown.top)
+    quality = fit.joint.of(level=options.levels[0])
+    front = options.front(quality, lambda column: of_each(frame, options.agent, "agent", column), fit.level)
+    _present(fit, [trend, front], tables | options.tables(front), options.plot, outputs, shown.top)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +140,7 @@ class Index(Costs):
 
 
 @command("index")
-def index(file: File, asked: Index, drawn: ResamplingOptions, shown: Top, outputs: Outputs) -> None:
+def index(file: File, options: Index, drawn: ResamplingOptions, shown: Top, outputs: Outputs) -> None:
     """What do many benchmarks say together? One index for each model.
 
     FILE has a row for each model and benchmark, and the share of right answers; most pairs may be missing.
@@ -148,23 +148,23 @@ def index(file: File, asked: Index, drawn: ResamplingOptions, shown: Top, output
     from jaxeval.capability.capability_index import capability_index
     from jaxeval.capability.columns import of_each
 
-    frame = _table(file, asked.where)
-    options = {name: value for name, value in asked.arguments().items() if name not in ("anchors", *_FURTHER)}
-    fit = capability_index(frame, anchors=_anchors(asked.anchors), **options, **drawn.arguments())
-    front = asked.front(fit, lambda column: of_each(frame, asked.model, "model", column), fit.level)
+    frame = _table(file, options.where)
+    arguments = {name: value for name, value in options.arguments().items() if name not in ("anchors", *_FURTHER)}
+    fit = capability_index(frame, anchors=_anchors(options.anchors), **arguments, **drawn.arguments())
+    front = options.front(fit, lambda column: of_each(frame, options.model, "model", column), fit.level)
     tables = {
         "choices": fit.choices().T.reset_index(), "most telling": fit.most_telling(),
         "without each benchmark": _left_out(fit),
     }  # fmt: skip
-    if asked.forecast:
+    if options.forecast:
         import pandas as pd
 
-        rows = [{"model": m, "benchmark": b, **fit.forecast(m, b)} for m, b in asked.forecast]
+        rows = [{"model": m, "benchmark": b, **fit.forecast(m, b)} for m, b in options.forecast]
         tables["forecast"] = pd.DataFrame(rows)
-    if asked.released is not None:
-        released = of_each(frame, asked.model, "model", asked.released)
+    if options.released is not None:
+        released = of_each(frame, options.model, "model", options.released)
         tables["trend"] = fit.trend(released).rename_axis("what").reset_index()
-    _present(fit, [front], tables | asked.tables(front), asked.plot, outputs, shown.top)
+    _present(fit, [front], tables | options.tables(front), options.plot, outputs, shown.top)
 
 
 def _left_out(fit: CapabilityIndex) -> pd.DataFrame:

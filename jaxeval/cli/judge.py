@@ -79,7 +79,7 @@ class JudgeDraws(ResamplingOptions):
 
 
 @command("judge", renamed={"--label": "--human"})
-def judge(asked: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: Outputs) -> None:
+def judge(options: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: Outputs) -> None:
     """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
 
     The first table has the estimate to believe for each model and judge, beside the judge's raw share, and why it is
@@ -92,18 +92,19 @@ def judge(asked: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: Out
     from jaxeval.accuracy.model_comparison import checked_pairs, compare
     from jaxeval.accuracy.report import judge_report
 
-    estimated = asked.arguments("sampling", "by", "stratify", "strata", "cluster")
-    facets = list(asked.random or ())
-    keep = [name for name in (asked.by, asked.stratify, asked.strata, asked.cluster, *facets) if name]
+    estimated = options.arguments("sampling", "by", "stratify", "strata", "cluster")
+    facets = list(options.random or ())
+    keep = [name for name in (options.by, options.stratify, options.strata, options.cluster, *facets) if name]
     keep = [name for name in keep if name != "judge"]
     labelled, judged = (
-        _read(path, columns.arguments(), keep, path == asked.calibration) for path in (asked.calibration, asked.test)
+        _read(path, columns.arguments(), keep, path == options.calibration)
+        for path in (options.calibration, options.test)
     )
-    named = [tuple(named_model(judged.models, name) for name in pair) for pair in asked.pairs]
+    named = [tuple(named_model(judged.models, name) for name in pair) for pair in options.pairs]
     chosen = checked_pairs(judged, named) if named else []
-    whose = named_model(labelled.models, asked.shared) if asked.shared else POOLED
+    whose = named_model(labelled.models, options.shared) if options.shared else POOLED
     accuracy = judge_accuracy(labelled, judged, shared=whose, random=facets, **estimated, **drawn.arguments())
-    comparison = compare(accuracy, chosen, labels_of_b=asked.shared is None) if chosen else None
+    comparison = compare(accuracy, chosen, labels_of_b=options.shared is None) if chosen else None
 
     def figures() -> dict[str, Any]:
         drawn = {"accuracy": plots.plot_accuracy(accuracy), "rates": plots.plot_rates(accuracy)}

@@ -193,7 +193,7 @@ class PanelReading(CallReading):
 
 
 #: What is about what judges printed alone.
-_OF_CALLS = tuple(own.name for own in fields(CallReading) if own.name not in ("item", "judge", "shown_first"))
+_OF_CALLS = tuple(field.name for field in fields(CallReading) if field.name not in ("item", "judge", "shown_first"))
 
 
 def _there(names: Sequence[str], role: str) -> str | None:

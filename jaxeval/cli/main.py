@@ -155,7 +155,7 @@ _RENAMED = {"--benchmark": "--eval-benchmark"}
 
 @command("leaderboard", group=main, renamed=_RENAMED)
 def leaderboard(
-    *, files: FilesOrStream, kept: Kept, asked: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
+    *, files: FilesOrStream, kept: Kept, options: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
     facets: RandomFacets, styled: Styled, published: Published, outputs: Outputs,
 ) -> None:  # fmt: skip
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
@@ -169,32 +169,32 @@ def leaderboard(
     from jaxeval.data.table_files import head_names
     from jaxeval.execution.processes import n_sharing
 
-    check_draws(asked)
+    check_draws(options)
     covariates, of_covariates = covariates_of(styled.features, styled.position, styled.neutral, styled.same_group)
     if styled.style is not None:
         covariates += arena_style()
         of_covariates += arena_style_columns(head_names(files_of(files)[0]))
     effect, vote_id = styled.effect, kept.vote_id
-    if effect is not None and (not covariates or asked.by):
+    if effect is not None and (not covariates or options.by):
         raise click.UsageError(
             "--effect draws what control does to one board: it needs --features or --style, and does not go with --by"
         )
     random = facets.facets
-    alone = {"--by": asked.by, "--judged": judge.judged, "--borrow": borrowing.borrow, "--effect": effect}
+    alone = {"--by": options.by, "--judged": judge.judged, "--borrow": borrowing.borrow, "--effect": effect}
     if random and (others := [flag for flag, value in alone.items() if value]):
         raise click.UsageError(f"--random and {others[0]} do not go together: leave one out")
-    if asked.missing == "label" and not asked.by:
+    if options.missing == "label" and not options.by:
         raise click.UsageError("--missing label needs --by; without groups say drop")
-    written = {**_written(asked, published, outputs), "--effect": effect, "--state": kept.state}
+    written = {**_written(options, published, outputs), "--effect": effect, "--state": kept.state}
     check_outputs(written, [*files, *reading.files, *judge.files])
-    groups = [*(asked.by or ()), *(name for name in (asked.cluster, asked.strata) if name)]
+    groups = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name)]
     times = [] if kept.time is None else [kept.time]
     keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep, *times, *random]))
 
     def read(paths: Sequence[FileName], vote_id: str | None = None, known: Mapping[str, str] | None = None) -> Battles:
         return reading.read(paths, keep, vote_id, known)
 
-    board: dict[str, Any] = asked.arguments() | {"missing": asked.missing if asked.by else "error"}
+    board: dict[str, Any] = options.arguments() | {"missing": options.missing if options.by else "error"}
     board |= {"features": covariates, "normalize": not styled.raw_features}
     rate = partial(_rate, board=board, published=published, outputs=outputs, reading=reading, time=kept.time)
     if vote_id is not None and (reading.count is not None or judge.judged is not None or n_sharing() > 1):
@@ -205,7 +205,7 @@ def leaderboard(
                 "--judged does not go with --state, --effect, --borrow or --distributed: leave one out"
             )
         human, verdicts = (reading.chosen(read(paths)) for paths in (files, [judge.judged]))
-        rate(human, boards=partial(judge.boards, human, verdicts, asked))
+        rate(human, boards=partial(judge.boards, human, verdicts, options))
         return
     if n_sharing() > 1:
         if kept.state is not None or effect is not None or borrowing.borrow or random:
@@ -220,7 +220,7 @@ def leaderboard(
         else:
             battles = read(files, vote_id)
         chosen = reading.chosen(battles)
-        made = partial(borrowing.boards, chosen, asked) if borrowing.borrow else None
+        made = partial(borrowing.boards, chosen, options) if borrowing.borrow else None
         made = partial(_drawn, chosen, random=random) if random else made
         history = rate(chosen, boards=made, state=opened)
         if effect is not None:
@@ -252,7 +252,9 @@ class RankingReading(Competitor):
 
 
 @command("rankings", group=main, renamed=_RENAMED)
-def rankings(files: Files, asked: GroupBoard, columns: RankingReading, published: Published, outputs: Outputs) -> None:
+def rankings(
+    files: Files, options: GroupBoard, columns: RankingReading, published: Published, outputs: Outputs
+) -> None:
     """Rate the items of rankings in FILES or folders, by the model of Plackett and Luce.
 
     A ranking is a list with the best item first, such as a > b = c or a list in JSON; or it is several rows, each with
@@ -260,14 +262,19 @@ def rankings(files: Files, asked: GroupBoard, columns: RankingReading, published
     """
     from jaxeval.data.rankings import read_rankings
 
-    check_outputs(_written(asked, published, outputs), files)
+    check_outputs(_written(options, published, outputs), files)
     ranked = read_rankings(files, **{name: x for name, x in columns.arguments().items() if x is not None})
-    _rate(ranked.rows, asked.arguments(), published, outputs)
+    _rate(ranked.rows, options.arguments(), published, outputs)
 
 
 @command("panel", group=main, renamed=_RENAMED)
 def panel(
-    files: Files, asked: GroupBoard, panel: PanelReading, reading: BoardReading, published: Published, outputs: Outputs
+    files: Files,
+    options: GroupBoard,
+    panel: PanelReading,
+    reading: BoardReading,
+    published: Published,
+    outputs: Outputs,
 ) -> None:
     """Rate the models in FILES by a panel of judges without gold labels, and say how far each judge follows them.
 
@@ -275,13 +282,13 @@ def panel(
     battle and a column of verdicts for each of --judges; or scores; or what judges printed, in a column such as output.
     Items are resampled whole. Side A is the one that was shown first.
     """
-    if asked.cluster and panel.rows:
+    if options.cluster and panel.rows:
         raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one out")
-    check_outputs(_written(asked, published, outputs), [*files, *reading.files])
-    keep = [*(asked.by or ()), *(name for name in (asked.cluster, asked.strata) if name)]
+    check_outputs(_written(options, published, outputs), [*files, *reading.files])
+    keep = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name)]
     verdicts = reading.chosen(panel.read(files, reading, keep))
-    board = asked.arguments() | {"missing": asked.missing if asked.by else "error"}
-    _rate(verdicts, board, published, outputs, reading, boards=partial(panel.panels, verdicts, asked))
+    board = options.arguments() | {"missing": options.missing if options.by else "error"}
+    _rate(verdicts, board, published, outputs, reading, boards=partial(panel.panels, verdicts, options))
 
 
 def _written(options: GroupBoard, published: Published, outputs: Outputs) -> dict[str, Path | None]:
@@ -314,14 +321,14 @@ class DemoSize(Options):
 
 
 @command("demo", group=main, renamed=_RENAMED)
-def demo(size: DemoSize, asked: DemoBoard, published: Published, outputs: Outputs) -> None:
+def demo(size: DemoSize, options: DemoBoard, published: Published, outputs: Outputs) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
     from jaxeval.data.simulated_votes import simulate_battles
 
     tell(f"simulating {counted(size.battles, 'vote')} between {counted(size.models, 'model')}")
-    simulated = simulate_battles(size.battles, size.models, seed=asked.seed)
+    simulated = simulate_battles(size.battles, size.models, seed=options.seed)
     published = replace(published, plot=published.plot or Path("leaderboard.png"))
-    _rate(simulated, asked.arguments(), published, outputs)
+    _rate(simulated, options.arguments(), published, outputs)
 
 
 def _drawn(battles: Battles, options: dict[str, Any], random: Sequence[str] = ()) -> tuple[Any, dict[str, Any]]:

@@ -79,8 +79,8 @@ class NextFit(PairOptions):
 
 @command("next", renamed={"--top": "--top-size"})
 def next_battles(
-    files: FilesOrStream, aim: GoalOptions, asked: VotePlan, reading: Reading, covariates: Covariates, fitted: NextFit,
-    outputs: Outputs,
+    files: FilesOrStream, aim: GoalOptions, targets: VotePlan, reading: Reading, covariates: Covariates,
+    fitted: NextFit, outputs: Outputs,
 ) -> None:  # fmt: skip
     """Which battles to judge next, on top of the votes in FILES, so that they tell most.
 
@@ -93,10 +93,10 @@ def next_battles(
     from jaxeval.ratings.bootstrap import fit_bradley_terry
     from jaxeval.show.shown import Part
 
-    k, width, seed, plan = aim.k, aim.width, aim.seed, asked.plan
+    k, width, seed, plan = aim.k, aim.width, aim.seed, targets.plan
     if plan and k is not None:
         raise click.UsageError("--k and --plan do not go together: with --plan say --votes")
-    if not plan and (asked.difference or asked.votes or asked.power is not None):
+    if not plan and (targets.difference or targets.votes or targets.power is not None):
         raise click.UsageError("--difference, --votes and --power need --plan")
     if (not plan and (k is None) == (not width)) or (len(width) > 1 and not plan):
         raise click.UsageError("give --k, the number of battles, or one --width that they are to reach; or --plan")
@@ -109,8 +109,8 @@ def next_battles(
     of["pair"] = tuple(named_model(battles.models, name) for name in aim.pair) if aim.pair else None
     of["newcomer"] = named_model(battles.models, aim.newcomer) if aim.newcomer else None
     if plan:
-        counts: dict[str, Any] = {name: x for name, x in asked.arguments().items() if name != "plan" and x is not None}
-        table = plan_votes(fit, width=width, **counts, **of)
+        counts = targets.arguments("difference", "votes", "power")
+        table = plan_votes(fit, width=width, **{name: x for name, x in counts.items() if x is not None}, **of)
         settings = table.attrs["settings"]
         drawn = f"{100 * settings['level']:g}% intervals, power {settings['power']:g}, "
         meaning = "width: mean one of the intervals; difference: that the votes tell from 0 with the power; Elo"

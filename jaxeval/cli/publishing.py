@@ -98,7 +98,7 @@ class Blank(Options):
 
 
 @command("page", Command)
-def page(*, asked: Blank) -> None:
+def page(*, options: Blank) -> None:
     """Write a page that rates votes without an install: readers drop a file on it, and nothing leaves their browser.
 
     The page finds the columns, gives ratings, intervals, rank ranges, tiers and the answer, and saves itself as the
@@ -106,8 +106,8 @@ def page(*, asked: Blank) -> None:
     """
     from jaxeval.pages.page import write_blank
 
-    write_blank(asked.blank)
-    tell(f"wrote {asked.blank}")
+    write_blank(options.blank)
+    tell(f"wrote {options.blank}")
 
 
 Card: TypeAlias = Path

@@ -223,4 +223,4 @@ class BoardReading(Costs, Reading):
 
 
 #: Arguments of `read_battles`.
-_COLUMNS = tuple(own.name for own in fields(VoteReading))
+_COLUMNS = tuple(field.name for field in fields(VoteReading))

@@ -127,7 +127,7 @@ class ScoreBoardOptions(Costs, declared.RandomFacets):
 
 @command("scores")
 def scores(
-    files: Files, columns: ScoreReading, labels: Labels, asked: ScoreBoardOptions, drawn: ResamplingOptions,
+    files: Files, columns: ScoreReading, labels: Labels, options: ScoreBoardOptions, drawn: ResamplingOptions,
     shown: Top, outputs: Outputs,
 ) -> None:  # fmt: skip
     """A leaderboard of benchmark scores: models, items, trials.
@@ -146,38 +146,40 @@ def scores(
     missing: Any = columns.missing
     level, top = drawn.level, shown.top
     if labels.there:
-        labels.check_without(asked)
-        accuracy, read = labels.accuracy(files, columns.columns, missing, asked.by, drawn.arguments())
-        present(_judged(labels.boards(accuracy, asked.simultaneous_ranks), read, accuracy.joint, top), outputs)
+        labels.check_without(options)
+        accuracy, read = labels.accuracy(files, columns.columns, missing, options.by, drawn.arguments())
+        present(_judged(labels.boards(accuracy, options.simultaneous_ranks), read, accuracy.joint, top), outputs)
         return
-    if asked.random and asked.cost is not None:
+    if options.random and options.cost is not None:
         raise click.UsageError("--random and --cost do not go together: leave one out")
     try:
-        item_scores = columns.read(files, [name for name in (asked.by, asked.n) if name is not None], asked.facets)
+        item_scores = columns.read(
+            files, [name for name in (options.by, options.n) if name is not None], options.facets
+        )
     except MeansOnlyError as error:
         present(_of_means(error.means, level, top), outputs)
         return
-    estimated: dict[str, Any] = asked.arguments("by", "population", "benchmark_weights")
-    boards = score_boards(item_scores, random=asked.facets, missing=missing, **estimated, **drawn.arguments())
-    table = leaderboard_of(boards, level, asked.simultaneous_ranks)
+    estimated: dict[str, Any] = options.arguments("by", "population", "benchmark_weights")
+    boards = score_boards(item_scores, random=options.facets, missing=missing, **estimated, **drawn.arguments())
+    table = leaderboard_of(boards, level, options.simultaneous_ranks)
     tables = {"scores": table}
-    for measure, ks, what in ((pass_at_k, asked.pass_at, "pass_at"), (pass_hat_k, asked.pass_hat, "pass_hat")):
+    for measure, ks, what in ((pass_at_k, options.pass_at, "pass_at"), (pass_hat_k, options.pass_hat, "pass_hat")):
         tables |= {f"{what}_{k}": measure(item_scores, k, missing=missing, level=level) for k in dict.fromkeys(ks)}
     warnings = list(table.attrs["warnings"])
-    if asked.items:
+    if options.items:
         tables["items"] = item_report(item_scores, level=level)
         warnings += tables["items"].attrs["warnings"]
     notes = [what_was_read(item_scores), _how(table.attrs["settings"])]
-    if asked.irt:
+    if options.irt:
         from jaxeval.scores.item_response import fit_item_response
 
-        fitted = fit_item_response(item_scores, kind=asked.irt, n=asked.n, **drawn.arguments())
+        fitted = fit_item_response(item_scores, kind=options.irt, n=options.n, **drawn.arguments())
         tables |= {"abilities": fitted.abilities, "difficulties": fitted.items}
-        warnings += [f"{asked.irt}: {text}" for text in fitted.warnings]
-    if asked.subset is not None:
+        warnings += [f"{options.irt}: {text}" for text in fitted.warnings]
+    if options.subset is not None:
         from jaxeval.scores.item_subset import item_subset
 
-        few = item_subset(item_scores, asked.subset, missing=missing, seed=drawn.seed)
+        few = item_subset(item_scores, options.subset, missing=missing, seed=drawn.seed)
         tables |= {"subset": few.items, "subset_errors": few.errors}
         warnings += few.warnings
         notes.append(few.answer.sentences[0])
@@ -188,14 +190,14 @@ def scores(
     answer = _answer(tables, notes, warnings, top)
     if len(boards) == 1:
         answer = answer._replace(figures=lambda: {"scores": plots.plot_draws(next(iter(boards.values())).joint)})
-    if asked.cost is not None:
+    if options.cost is not None:
         (board,) = boards.values()
         how = {name: x for name, x in drawn.arguments().items() if name != "level"}
-        how |= asked.arguments("population", "benchmark_weights")
-        costs = score_draws(replace(columns, score=asked.cost).read(files), missing=missing, **how)
-        front = asked.front(board.joint, costs, level)
-        answer = beside(answer, front, tables=asked.tables(front))
-    present(answer._replace(advice=[*answer.advice, *columns.undeclared(files, asked.facets)]), outputs)
+        how |= options.arguments("population", "benchmark_weights")
+        costs = score_draws(replace(columns, score=options.cost).read(files), missing=missing, **how)
+        front = options.front(board.joint, costs, level)
+        answer = beside(answer, front, tables=options.tables(front))
+    present(answer._replace(advice=[*answer.advice, *columns.undeclared(files, options.facets)]), outputs)
 
 
 def _of_means(means: pd.DataFrame, level: float, top: int | None) -> Answer:

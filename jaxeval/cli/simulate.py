@@ -179,13 +179,13 @@ class Simulated(Options):
 
 @command("simulate", Command, metavars={"kinds": "[KIND]..."}, types={"kinds": click.Choice([*KINDS, "all"])},
          epilog=_EPILOG)  # fmt: skip
-def simulate(kinds: Words, asked: Simulated) -> None:
+def simulate(kinds: Words, options: Simulated) -> None:
     """Write example files for the other commands: simulated data, whose truth is known.
 
     Without a KIND, votes: `jaxeval simulate --out votes.parquet`. "all" writes all kinds into a folder. Models are
     named in the order of their strength: model-01 is the strongest. The same seed gives the same data.
     """
-    out, battles, models, seed, pairs = asked.out, asked.battles, asked.models, asked.seed, asked.pairs
+    out, battles, models, seed, pairs = options.out, options.battles, options.models, options.seed, options.pairs
     chosen = list(KINDS) if "all" in kinds else list(dict.fromkeys(kinds)) or ["votes"]
     to_file = out.suffix.lower() in SIMULATED and not out.is_dir()
     if to_file and len(chosen) > 1:
@@ -198,7 +198,7 @@ def simulate(kinds: Words, asked: Simulated) -> None:
         out.mkdir(parents=True, exist_ok=True)
     for name in chosen:
         kind = KINDS[name]
-        size = Size(battles or kind.n, models or kind.models, asked.ties, seed)
+        size = Size(battles or kind.n, models or kind.models, options.ties, seed)
         path = out if to_file else out / f"{name}{kind.ending}"
         table = kind.make(size) if pairs is None else _votes_on(pairs, size)
         over = ", in place of an older file" if path.exists() else ""

@@ -119,7 +119,7 @@ class Study(Lengths, Fitting):
 
 
 @command("report", group=soft_elo_commands)
-def report(file: File, columns: JudgedBattlesColumns, asked: Study, drawn: SoftDraws, outputs: Outputs) -> None:
+def report(file: File, columns: JudgedBattlesColumns, options: Study, drawn: SoftDraws, outputs: Outputs) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics.
 
     FILE holds scores or verdicts of a judge, or what judges printed, in a column such as output.
@@ -127,9 +127,9 @@ def report(file: File, columns: JudgedBattlesColumns, asked: Study, drawn: SoftD
     from jaxeval.data.judge_outputs import read_judges
     from jaxeval.lab.held_out import error_of, held_out_answer, of_several
 
-    study = {**asked.arguments(), **drawn.arguments("level", "n_resamples", "seed")}
+    study = {**options.arguments(), **drawn.arguments("level", "n_resamples", "seed")}
     del study["lengths"]
-    study["length_a"], study["length_b"] = asked.lengths or (None, None)
+    study["length_a"], study["length_b"] = options.lengths or (None, None)
     judges = read_judges(file, **columns.arguments())
     for battles in judges.values():
         for column in filter(None, (study[name] for name in ("by", "length_a", "length_b"))):
@@ -179,15 +179,15 @@ class Saving(Options):
 
 
 @command("calibrate", group=soft_elo_commands)
-def calibrate(file: File, columns: JudgedBattlesColumns, asked: Fitting, saving: Saving) -> None:
+def calibrate(file: File, columns: JudgedBattlesColumns, options: Fitting, saving: Saving) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
     from jaxeval.data.judge_outputs import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
 
     check_outputs({"--out": saving.out}, [file])
     battles = read_judged_battles(file, **columns.arguments())
-    methods = asked.methods or ("hard", "soft")
-    calibration = SoftEloCalibration.fit(battles, asked.ridge, methods, asked.base, cluster=asked.cluster)
+    methods = options.methods or ("hard", "soft")
+    calibration = SoftEloCalibration.fit(battles, options.ridge, methods, options.base, cluster=options.cluster)
     calibration.save(saving.out)
     tell(f"wrote {saving.out}")
     show(calibration.answer._replace(table=None, settings="", notes=[str(battles.report)]), saving.quiet, saving.full)
@@ -207,7 +207,7 @@ class Predicting(Options):
 
 
 @command("predict", group=soft_elo_commands)
-def predict(calibration: File, file: File, columns: NewBattles, asked: Predicting, outputs: Outputs) -> None:
+def predict(calibration: File, file: File, columns: NewBattles, options: Predicting, outputs: Outputs) -> None:
     """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION.
 
     Human labels in FILE are not read. Verdicts are read where --method needs them, with the labels of the calibration
@@ -217,8 +217,8 @@ def predict(calibration: File, file: File, columns: NewBattles, asked: Predictin
 
     check_outputs({"--out": outputs.out}, [calibration, file])
     loaded = SoftEloCalibration.load(calibration)
-    new = loaded.read_new_battles(file, asked.method, **columns.arguments())
-    table = loaded.predict(new, **asked.arguments())
+    new = loaded.read_new_battles(file, options.method, **columns.arguments())
+    table = loaded.predict(new, **options.arguments())
     present(prediction_answer(table), outputs)
 
 
@@ -252,7 +252,7 @@ class Merging(SoftDraws):
 
 
 @command("merge", group=soft_elo_commands)
-def merge(file: File, where: Files, columns: JudgedBattlesColumns, asked: Merging, outputs: Outputs) -> None:
+def merge(file: File, where: Files, columns: JudgedBattlesColumns, merging: Merging, outputs: Outputs) -> None:
     """Place new models on the board of human votes, from a judge's scores alone.
 
     FILE has judged battles, some with human labels. Models without any are new. The models that people voted on keep
@@ -268,6 +268,6 @@ def merge(file: File, where: Files, columns: JudgedBattlesColumns, asked: Mergin
         read_judged_battles(file, **options),
         None if new is None else read_judged_battles(new, **{**options, "human": False, "human_labels": None}),
         None if votes is None else read_battles(votes),
-        **asked.arguments(),
+        **merging.arguments(),
     )
     present(merged.answer, outputs)

@@ -178,11 +178,11 @@ def write_board(folder: Path) -> dict[Path, str]:
     from jaxeval.show.files import write_table
 
     by_log = {log: scorers_of(read_head(log).document or {}) for log in newest(names_of(folder))[0]}
-    scorers = list(dict.fromkeys(scorer for own in by_log.values() for scorer in own))
+    scorers = list(dict.fromkeys(scorer for names in by_log.values() for scorer in names))
     pages = {}
     for scorer in scorers:
         try:  # logs without any scores are told on each board
-            scores = read_scores([log for log, own in by_log.items() if not own or scorer in own], score=scorer)
+            scores = read_scores([log for log, names in by_log.items() if not names or scorer in names], score=scorer)
             table = score_leaderboard(scores, missing="available", progress=False)
         except DataError as error:
             warnings.warn(f"no board of the scorer {scorer}: {error}", stacklevel=2)

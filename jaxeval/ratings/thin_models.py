@@ -196,9 +196,9 @@ def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | N
     p = 1 / (1 + np.exp(theta[second] - theta[first]))
     v, of_scores = (n + added) * p * (1 - p), (squares + added) * p * (1 - p)
     of_model, spread = np.where(thin, total(v, v), 1.0), np.where(thin, 0.0, variance)
-    own = total(of_scores, of_scores) / of_model  # 1, but for weights
+    of_weights = total(of_scores, of_scores) / of_model  # 1, but for weights
     for _ in range(_MOST_LOCAL_STEPS):
-        updated = np.where(thin, (own + total(v * spread[second], v * spread[first])) / of_model, spread)
+        updated = np.where(thin, (of_weights + total(v * spread[second], v * spread[first])) / of_model, spread)
         done = (np.abs(updated - spread) <= _LOCAL_TOLERANCE * updated).all()
         spread = updated
         if done:

@@ -203,8 +203,10 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
     from jaxeval.show.former import with_present_names
 
     table = with_present_names(table)
-    own = [arena for name, arena in _ARENA_NAMES.items() if {name, arena} <= {*table.columns}]  # other columns of it
-    table = table.drop(columns=own).rename(columns=_ARENA_NAMES)
+    replaced = [
+        arena for name, arena in _ARENA_NAMES.items() if {name, arena} <= {*table.columns}
+    ]  # other columns of it
+    table = table.drop(columns=replaced).rename(columns=_ARENA_NAMES)
     lacking = [name for name in ("model_name", *_NUMBERS, *_COUNTS) if name not in table]
     if lacking:
         raise DataError(f"the table is no leaderboard: it has no columns {', '.join(lacking)}")

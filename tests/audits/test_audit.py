@@ -10,7 +10,7 @@ from command_line import run
 import jaxeval
 from jaxeval.audits import audit as module
 from jaxeval.audits.audit import Audit
-from jaxeval.audits.parts import Absent, Answered, Finding, NotAnsweredError, Question, Severity
+from jaxeval.audits.parts import Answered, Finding, NotAnsweredError, Question, Severity
 from jaxeval.errors import DataError
 from jaxeval.show.files import json_digest
 
@@ -72,7 +72,6 @@ def test_a_part_without_an_answer_says_why(votes, monkeypatch):
     assert found.absent["a"] == "there are no ties"
     assert found.absent["b"] == "too few votes"
     assert "--voter" in found.absent["c"]
-    assert not found.parts["c"].asked
     assert list(found.answers) == ["board"]
     with pytest.raises(ValueError, match="no a: there are no ties"):
         found["a"]
@@ -212,7 +211,3 @@ def test_the_command_prints_and_writes(votes, tmp_path):
     assert "What is audited?" in done.output
     assert json.loads((out / "audit.json").read_text())["settings"]["by"] == ["language"]
     assert (out / "verdict.csv").exists()
-
-
-def test_absent_is_asked_by_default():
-    assert Absent("why").asked
