@@ -302,8 +302,11 @@ def anchored_answer(
 
 def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Who is rated highest, and which judges can be relied on."""
-    name = "pooled" if "pooled" in tables else "scores"
-    sentences = [highest_rated(tables[name], name == "pooled")]
+    scores = tables["scores"]
+    if "pooled" in tables:
+        sentences = [highest_rated(tables["pooled"], of_mean=True)]
+    else:
+        sentences = [scores.attrs.get("answer") or highest_rated(scores)]
     if "judges" in tables:
         judges = tables["judges"]
         strong = judges.loc[judges["strong"].astype(bool), "judge"].map(visible_line)

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 
 from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, checked_prior, checked_scale
 from jaxeval.arrays import Float, Int
@@ -24,6 +25,9 @@ from jaxeval.show.boards import plus_minus
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import student_quantile
+from jaxeval.statistics.random_facets import RandomFacets
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
 
 COUNTS = ("wins", "ties", "losses")
@@ -100,6 +104,7 @@ def anchored_scores(
     pool_size: float | str | None = None,
     kappa: float = 1.0,
     link: str | Scale = "logit",
+    random: str | Sequence[str] = (),
 ) -> pd.DataFrame:
     """Return reference-anchored ratings of every group of verdicts, or of every row of a table of counts.
 
@@ -112,6 +117,9 @@ def anchored_scores(
         by: roles that make the groups of verdicts: "model", "judge", "anchor", "task", "run".
         pool_size: prompts that the group's were drawn from, or the column of counts that has it.
         prior: as in `anchored_elo`, like ``level``, ``kappa`` and ``link``.
+        random: roles of verdicts, besides those of ``by``, whose values were sampled, too: with "judge" a rating is
+            that by judges like these. Intervals and standard errors then come from the variance components of what
+            prompts, judges and so on add to a group's rating, with Student's t.
 
     Returns:
         The table with the fields of `AnchoredElo`, and ``informative``: whether the probability lies in [0.2, 0.8].
@@ -132,9 +140,13 @@ def anchored_scores(
         1     y          0.5     0.0         -68.1          68.1
     """
     by = [by] if isinstance(by, str) else list(by)
+    facets, verdicts = None, data
     if isinstance(data, AnchoredVerdicts):
         table = count_verdicts(data, by)
         warnings = _unlike_items(data, table, by)
+        facets = _facets(data, by, random)
+    elif facet_names(random):
+        raise ValueError("random facets are of single verdicts, and counts have none: give AnchoredVerdicts")
     else:
         table = _checked_counts(as_frame(data).reset_index(drop=True))
         warnings = _unlike_counts(table)
@@ -159,8 +171,54 @@ def anchored_scores(
         "pool_size": pool_size if np.isscalar(pool_size) else None if pool_size is None else "by row",
     }  # fmt: skip
     scores.attrs["warnings"] = warnings
-    scores.attrs["answer"] = highest_rated(scores)
+    if facets is not None:
+        _widen(scores, *facets.errors(_influences(verdicts, by, prior)), level, checked_scale(link))
+        scores.attrs["settings"] |= {"random": list(facets.levels)}
+        scores.attrs["warnings"] = [*warnings, *facets.warnings]
+    answer = highest_rated(scores)
+    scores.attrs["answer"] = f"{facets.about}: {answer}" if facets is not None and answer else answer
     return Table.of(scores, "Reference-anchored scores", (*by, "rating", "rating_lower", "rating_upper"))
+
+
+def _facets(verdicts: AnchoredVerdicts, by: Sequence[str], random: str | Sequence[str]) -> RandomFacets | None:
+    """Return the roles that are random, beside items that are drawn whole."""
+    names = facet_names(random)
+    for name in names:
+        check_choice("random", name, ("judge", "anchor", "task", "run"))
+        if name in by:
+            raise ValueError(f"each {name} has ratings of its own: leave {name!r} out of by=, or out of random=")
+    if not names:
+        return None
+    return RandomFacets.of({name: verdicts.number[name] for name in names}, "item", verdicts.number["item"])
+
+
+def _influences(verdicts: AnchoredVerdicts, by: Sequence[str], prior: float) -> Float:
+    """(N, G) what single verdicts add to the logits of the groups' probabilities, N times."""
+    group, table = verdicts.groups(by)
+    cell, _ = pd.factorize(group * len(verdicts.levels["item"]) + verdicts.number["item"])
+    weight, n_rows = 1 / np.bincount(cell)[cell], len(group)
+    n, won = np.bincount(group, weight), np.bincount(group, weight * verdicts.outcome)
+    p = (won + prior) / (n + 2 * prior)
+    moved = weight * (verdicts.outcome - (won / n)[group]) / ((n + 2 * prior) * p * (1 - p))[group]
+    influence = np.zeros((n_rows, len(table)))
+    influence[np.arange(n_rows), group] = n_rows * moved
+    return influence
+
+
+def _widen(scores: pd.DataFrame, error: Float, dof: Float, level: float, scale: Scale) -> None:
+    """Write intervals by standard errors (G,) of logits, with degrees of freedom, on the ``scale`` of the ratings."""
+    p = scores["probability"].to_numpy()
+    error = error * p * (1 - p)
+    slope, reach = scale.derivative(p), student_quantile(level, dof)
+    columns = {"probability_se": error, "own_se": error, "rating_se": ELO_PER_LOGIT * slope * error}
+    for end, sign in (("lower", -1), ("upper", 1)):
+        linked = scale.map(p) + sign * reach * slope * error
+        columns[f"rating_{end}"] = ELO_PER_LOGIT * linked
+        if scale.inverse is not None:
+            columns[f"probability_{end}"] = columns[f"own_{end}"] = scale.inverse(linked)
+    lone = scores["n_items"].to_numpy() < 2 if "n_items" in scores else False
+    for name, values in columns.items():
+        scores[name] = np.where(lone, np.nan, values)
 
 
 def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -291,6 +349,7 @@ def joint_scores(
     prior: float = 0.5,
     seed: int = 0,
     strata: str | None = None,
+    random: str | Sequence[str] = (),
     **options: Unpack[RunOptions],
 ) -> Draws:
     """Give joint draws of the win probabilities of all groups in resampled prompts; the levels of the names are ``by``.
@@ -304,6 +363,7 @@ def joint_scores(
         prior: as in `anchored_elo`.
         strata: role, as a rule "task": a resample holds as many prompts of each of its values as there are, as in
             `bootstrap`.
+        random: as in `anchored_scores`: draws vary with other judges, references, tasks or runs like these, too.
 
     Raises:
         ValueError: there are fewer than two resamples, or the prior is not positive.
@@ -321,7 +381,7 @@ def joint_scores(
     checked_integer("seed", seed)
     checked_prior(prior)
     by = [by] if isinstance(by, str) else list(by)
-    table = count_verdicts(verdicts, by)
+    table, facets = count_verdicts(verdicts, by), _facets(verdicts, by, random)
     group, _ = verdicts.groups(by)
     apart = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
     parts = []  # of a task's groups, as many as may be held at a time
@@ -351,14 +411,16 @@ def joint_scores(
             draws[:, part] = np.where(n > 0, (won + prior) / (n + 2 * prior), np.nan)
     draws[:, table["n_items"] < 2] = np.nan  # the one prompt drawn again would feign certainty
     won, n = table["wins"] + table["ties"] / 2, table[list(COUNTS)].sum(axis=1)
+    estimate = ((won + prior) / (n + 2 * prior)).to_numpy()
+    settings: dict[str, Any] = {"n_resamples": n_resamples, "prior": prior, "seed": seed, "strata": strata}
+    if facets is not None:
+        draws = expit(facets.moved(logit(estimate), logit(draws), _influences(verdicts, by, prior), seed))
+        settings["random"] = list(facets.levels)
+        lone += [f"draws are {facets.about}", *facets.warnings]
     return Draws(
-        table.set_index(by).index,
-        ((won + prior) / (n + 2 * prior)).to_numpy(),
-        draws,
-        limits=(0.0, 1.0),
-        warnings=tuple(dict.fromkeys(lone)),
-        settings={"n_resamples": n_resamples, "prior": prior, "seed": seed, "strata": strata},
-    )
+        table.set_index(by).index, estimate, draws, limits=(0.0, 1.0), warnings=tuple(dict.fromkeys(lone)),
+        settings=settings,
+    )  # fmt: skip
 
 
 def _prompt_means(verdicts: AnchoredVerdicts, rows: Int, group: Int, part: Int) -> tuple[Int, Float]:

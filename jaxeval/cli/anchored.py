@@ -13,7 +13,7 @@ from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.errors import DataError
 from jaxeval.options.boards import ResponseOptions
-from jaxeval.options.columns import AnchoredReading, VoteReading
+from jaxeval.options.columns import AnchoredReading, Names, RandomFacets, VoteReading
 from jaxeval.options.field import Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
@@ -45,6 +45,7 @@ class Anchored(Options):
         0.9, "Least reliability, ICC(3,k), of a strong judge.", "R", flag="--min-icc", least=0, most=1
     )
     strata: str | None = again(DrawnTogether, "strata", metavar="task")
+    random: Names | None = again(RandomFacets, "random", more="Here: judge, anchor, task, run.")
 
 
 @command("anchored", renamed={"--threshold": "--min-icc"})
@@ -84,10 +85,12 @@ def anchored(
     screen = None
     file = label_of(files)
     frame, read_as = anchored_table(files, [columns[role] or role for role in ROLES if role != "run"], options.baseline)
-    names = list(frame.columns)
+    names, random = list(frame.columns), list(options.random or ())
     if _holds_counts(file, names, columns["verdict"]):
         if strata:
             raise click.UsageError("--strata needs prompts to resample, and a table of counts has none")
+        if random:
+            raise click.UsageError("--random is about single verdicts, and a table of counts has none")
         counts = _read_counts(file, frame, by_task=by_task, **columns)
         with naming(file):
             scores = anchored_scores(counts, **arguments)
@@ -97,7 +100,7 @@ def anchored(
             verdicts = AnchoredVerdicts.from_pandas(frame, **columns)
         verdicts = replace(verdicts, read_as=(*read_as, *verdicts.read_as))
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
-        scores = anchored_scores(verdicts, by, **arguments)
+        scores = anchored_scores(verdicts, [role for role in by if role not in random], random=random, **arguments)
         notes.append(str(verdicts))
         if verdicts.levels["model"][0] == "(one model)":
             warnings.append("no column of models: all verdicts are rated as one model's (name the column, --model)")
@@ -105,7 +108,7 @@ def anchored(
             screen = screen_judges(verdicts, threshold, strata=strata, **drawn.arguments())
             tables["judges"] = screen.table.reset_index()
             warnings += screen.warnings
-            if screen.strong and len(verdicts.levels["judge"]) > 1:
+            if screen.strong and len(verdicts.levels["judge"]) > 1 and "judge" not in random:
                 tables["pooled"] = pooled_scores(verdicts, screen=screen, **arguments)
             elif not screen.strong:
                 warnings.append(f"no judge reaches an ICC(3,k) of {threshold:g}")
@@ -136,7 +139,8 @@ def anchored(
     tables |= further
     # The two kinds of interval differ: a mean over judges is less certain than it looks beside one judge.
     pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
-    notes.append(f"prior {prior:g}; {100 * drawn.level:g}% Beta intervals{pooled}; link {link}; {versions()}")
+    kind = "Student's" if random else "Beta"
+    notes.append(f"prior {prior:g}; {100 * drawn.level:g}% {kind} intervals{pooled}; link {link}; {versions()}")
     figures, undrawn = _figures(tables, scores, screen) if outputs.to_folder else ({}, [])
     warnings += undrawn
     titles = {

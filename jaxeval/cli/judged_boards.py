@@ -69,7 +69,7 @@ class Judged(Options):
         return [self.item]
 
     def boards(
-        self, human: Battles, verdicts: Battles, typed: Options, options: dict[str, Any]
+        self, human: Battles, verdicts: Battles, typed: Options, options: dict[str, Any], random: Sequence[str] = ()
     ) -> tuple[Any, dict[str, Any]]:
         """The resampled boards, and the options of their table.
 
@@ -81,7 +81,7 @@ class Judged(Options):
 
         samples = join_verdicts(human, verdicts, str(self.item), without_verdict=self.without_verdict)
         further: dict[str, Any] = self.arguments("lam", "samples")
-        return boards_by(prediction_powered, samples, "--judged", typed, options, **further)
+        return boards_by(prediction_powered, samples, "--judged", typed, options, random=random, **further)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,13 +182,15 @@ class PanelReading(CallReading):
         (path,) = paths
         return read_judges(path, judge=self.judge, item=self.item, **sides)
 
-    def panels(self, verdicts: Battles, typed: DrawnTogether, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def panels(
+        self, verdicts: Battles, typed: DrawnTogether, options: dict[str, Any], random: Sequence[str] = ()
+    ) -> tuple[Any, dict[str, Any]]:
         """The resampled boards, and the options of their table."""
         from jaxeval.ratings.panel_ratings import fit_judge_panel
 
         # What judges printed is read into columns of usual names.
         judge, item = (name if name in verdicts.columns else None for name in (self.judge, self.item))
-        further = {"cluster": False if self.rows else typed.cluster, "side_bias": self.side_bias}
+        further = {"cluster": False if self.rows else typed.cluster, "side_bias": self.side_bias, "random": random}
         return boards_by(fit_judge_panel, [verdicts], "panel", typed, options, judge=judge, item=item, **further)
 
 

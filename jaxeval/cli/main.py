@@ -180,7 +180,7 @@ def leaderboard(
             "--effect draws what control does to one board: it needs --features or --style, and does not go with --by"
         )
     random = facets.facets
-    alone = {"--by": options.by, "--judged": judge.judged, "--borrow": borrowing.borrow, "--effect": effect}
+    alone = {"--by": options.by, "--borrow": borrowing.borrow, "--effect": effect}
     if random and (others := [flag for flag, value in alone.items() if value]):
         raise click.UsageError(f"--random and {others[0]} do not go together: leave one out")
     if options.missing == "label" and not options.by:
@@ -205,7 +205,7 @@ def leaderboard(
                 "--judged does not go with --state, --effect, --borrow or --distributed: leave one out"
             )
         human, verdicts = (reading.chosen(read(paths)) for paths in (files, [judge.judged]))
-        rate(human, boards=partial(judge.boards, human, verdicts, options))
+        rate(human, boards=partial(judge.boards, human, verdicts, options, random=random))
         return
     if n_sharing() > 1:
         if kept.state is not None or effect is not None or borrowing.borrow or random:
@@ -269,13 +269,9 @@ def rankings(
 
 @command("panel", group=main, renamed=_RENAMED)
 def panel(
-    files: Files,
-    options: GroupBoard,
-    panel: PanelReading,
-    reading: BoardReading,
-    published: Published,
-    outputs: Outputs,
-) -> None:
+    files: Files, options: GroupBoard, panel: PanelReading, reading: BoardReading, facets: RandomFacets,
+    published: Published, outputs: Outputs,
+) -> None:  # fmt: skip
     """Rate the models in FILES by a panel of judges without gold labels, and say how far each judge follows them.
 
     FILES have a row for each verdict, with the columns judge, item, model_a, model_b and verdict; or a row for each
@@ -285,10 +281,19 @@ def panel(
     if options.cluster and panel.rows:
         raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one out")
     check_outputs(_written(options, published, outputs), [*files, *reading.files])
-    keep = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name)]
+    if facets.random and options.by:
+        raise click.UsageError("--random and --by do not go together: leave one out")
+    keep = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name), *facets.facets]
     verdicts = reading.chosen(panel.read(files, reading, keep))
     board = options.arguments() | {"missing": options.missing if options.by else "error"}
-    _rate(verdicts, board, published, outputs, reading, boards=partial(panel.panels, verdicts, options))
+    _rate(
+        verdicts,
+        board,
+        published,
+        outputs,
+        reading,
+        boards=partial(panel.panels, verdicts, options, random=facets.facets),
+    )
 
 
 def _written(options: GroupBoard, published: Published, outputs: Outputs) -> dict[str, Path | None]:

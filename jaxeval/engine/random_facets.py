@@ -1,9 +1,4 @@
-"""Draws that vary with judges, prompts or seeds, too: effects of facets on a statistic, by the influences of rows.
-
-A statistic is about its estimate plus the mean of N influences. Variance components of influences (see
-`jaxeval.statistics.variance_components`) say how much levels of a facet move it; these are matrices (K, K), so that
-differences between its numbers vary as they should. Draws of rows are moved by normal effects of such components.
-"""
+"""Draws of a statistic of one's own that vary with judges, prompts or seeds, too."""
 
 from __future__ import annotations
 
@@ -17,12 +12,9 @@ import numpy as np
 from jaxeval.arrays import Float
 from jaxeval.engine.statistic import Statistic, StatisticDraws
 from jaxeval.engine.weighing import DataRows
-from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
-from jaxeval.statistics.variance_components import RESIDUAL, design_of, normal_effects, sentence_of, warnings_of
+from jaxeval.statistics.random_facets import RandomFacets
 from jaxeval.wording import counted
-
-_STREAM = 0x6661636574  # of the effects, beside that of the rows
 
 
 def with_random_facets(
@@ -33,32 +25,14 @@ def with_random_facets(
     Raises:
         DataError: a facet is no column, or has one level.
     """
-    factors = {} if cluster is None else {str(cluster): table.groups(cluster, "cluster")[0]}
-    levels = {}
-    for name in facets:
-        factors[name], index = table.groups(name, "random")
-        levels[name] = len(index)
-    try:
-        design = design_of(factors)
-    except ValueError as error:
-        raise DataError(f"{error}: leave one out of random=") from None
-    if design.alone:
-        (text, *_) = warnings_of(design, {name: levels[name] for name in facets if name in design.alone})
-        raise DataError(text)
-    values = _influences(statistic, table)
-    components = design.components(design.squares(values))
-    dof = design.error(np.diagonal(components, axis1=1, axis2=2).copy())[1]
-    rng = np.random.default_rng([seed, _STREAM])
-    moved = draws.draws.copy()
-    for k, effect in enumerate(design.effects):
-        if effect.factors[0] not in (RESIDUAL, cluster):
-            moved += normal_effects(design.spread[k] * components[k], len(moved), rng)
-    known = dof[np.isfinite(dof)]
-    freedom = [x for x in (draws.freedom, float(known.min()) if len(known) else None) if x is not None]
-    rows = {str(cluster) if cluster is not None else "row": design.effects[0].n_levels if cluster else table.n}
+    codes = {name: table.groups(name, "random")[0] for name in facets}
+    drawn = ("row", None) if cluster is None else (str(cluster), table.groups(cluster, "cluster")[0])
+    found = RandomFacets.of(codes, *drawn)
+    effects, dof = found.effects(_influences(statistic, table), len(draws.draws), seed)
+    freedom = [x for x in (draws.freedom, *dof[np.isfinite(dof)]) if x is not None]
     return replace(
-        draws, draws=moved, freedom=min(freedom) if freedom else None, derivatives=None,
-        about=sentence_of(levels | rows), warnings=(*draws.warnings, *warnings_of(design, levels)),
+        draws, draws=draws.draws + effects, freedom=float(min(freedom)) if freedom else None, derivatives=None,
+        about=found.about, warnings=(*draws.warnings, *found.warnings),
         settings={**draws.settings, "random": list(facets)},
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -51,8 +51,9 @@ def of_several(each: Mapping[str, Answer]) -> Answer:
     tables = {name: table[["judge", *table.columns.drop("judge")]] for name, table in tables.items()}
     judges = [best, *(judge for judge in each if judge != best)]
     first, *others = each[best].parts
+    about = [text for text in each[best].sentences or () if text.startswith("standard errors are ")]
     return each[best]._replace(
-        sentences=how_close(tables["summary"]),
+        sentences=[*about, *how_close(tables["summary"])],
         warnings=[f"{judge}: {text}" for judge, study in each.items() for text in study.warnings],
         notes=[f"{judge}: {text}" for judge in judges for text in each[judge].notes],
         parts=[first._replace(table=_heads(tables["summary"])), *others],
@@ -78,11 +79,12 @@ def held_out_answer(
     n_resamples: int,
     seed: int,
     base: float,
+    random: Sequence[str] | None = None,
 ) -> Answer:
     """Every model of one judge held out in turn."""
     held_out = soft_elo(
         battles, ridge, n_resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
-        **running,
+        random=random or (), **running,
     )  # fmt: skip
     diagnostics = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
     tables = {
@@ -129,7 +131,7 @@ def held_out_answer(
         held_out.models,
         held_out.settings,
         warnings,
-        sentences=how_close(tables["summary"]),
+        sentences=held_out._sentences(),
         notes=notes,
         parts=_parts(tables, splits, by),
         tables=tables,

@@ -32,7 +32,7 @@ from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit, b
 from jaxeval.ratings.drawn_votes import are_large
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.random_facets import facet_design, with_random_facets
+from jaxeval.ratings.random_facets import board_facets, with_random_facets
 from jaxeval.ratings.refits import BoardModel, BoardRefits, Refitted, SliceBoards, dense_refits, sparse_refits
 from jaxeval.ratings.slices import make_slices, whole_board
 from jaxeval.ratings.sparse_boards import resolved
@@ -225,8 +225,8 @@ def bootstrap(
             parameters; with ``by`` a dict of them by group. It takes ``ridge``, and no other option of ratings.
         random: columns of what was sampled besides battles, or clusters: judges, prompts. Draws then vary as other
             levels like these would make them, by normal effects that components of the battles' influences give, with
-            Satterthwaite's degrees of freedom at the 95 % level. For votes in the usual model, without ``by``. A column
-            of one level is refused.
+            Satterthwaite's degrees of freedom at the 95 % level. For single votes, without ``by``, ``strata`` and
+            covariates. A column of one level is refused.
         method: as in `fit_bradley_terry`; "auto" chooses for each slice by its own number of models. What is drawn does
             not depend on it.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
@@ -282,14 +282,11 @@ def bootstrap(
 
             kind = RankingBoards
             check_for_rankings(checked)
-        if facets:
-            of_facets = facet_design(checked, battles, facets)
+        of_facets = board_facets(checked, battles, facets)
         slices = make_slices(battles, design(battles, checked.features, checked.normalize), checked)  # compressed
         results = kind(slices, checked, battles.report).resampled(of_run(options))  # fitted, posed, run and tabled
-        if facets:
-            return with_random_facets(results[0], battles, facets, *of_facets)
         if slices.groups is None:
-            return results[0]
+            return with_random_facets(results[0], battles, of_facets)
         return Bootstraps(zip(slices.groups, results, strict=True), slices, checked)
 
 

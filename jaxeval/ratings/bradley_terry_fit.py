@@ -476,6 +476,12 @@ class BradleyTerryFit(Result):
         m = len(self._board.theta)
         return self._covariance[:m, :m]
 
+    @property
+    def _influence(self) -> Float:
+        """(C, M) what one judgment of each cell adds to the ratings, logits."""
+        moves = self._inverse[:, : len(self._board.theta)]
+        return np.asarray(self._likelihood.scores() @ (moves - (moves @ self._scale.weights)[:, None]))
+
     @cached_property
     def acceleration(self) -> Float:
         """(M,) how fast the error of each rating changes with it, for intervals of draws (Efron 1987).
@@ -487,9 +493,8 @@ class BradleyTerryFit(Result):
         """
         if self._drawn.strata is not None:
             raise ValueError('interval="bca" knows no strata: take interval="percentile", or leave strata= out')
-        inverse, m = self._inverse, len(self._board.theta)
-        influence = self._likelihood.scores() @ (inverse[:, :m] - (inverse[:, :m] @ self._scale.weights)[:, None])
-        count, clusters = self._board.cells.count.astype(float), self._drawn.repeating
+        influence, clusters = self._influence, self._drawn.repeating
+        count = self._board.cells.count.astype(float)
         if clusters is not None:
             shape = (len(clusters.size), len(count))
             influence = scipy.sparse.csr_array((clusters.times, (clusters.cluster, clusters.cell)), shape) @ influence

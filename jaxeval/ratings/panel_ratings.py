@@ -24,10 +24,12 @@ from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, boots
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.panel_boards import PanelBoard, fit_panel_board, messages_of, panel_refits
+from jaxeval.ratings.random_facets import board_facets, with_random_facets
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
 
 if TYPE_CHECKING:
@@ -246,6 +248,7 @@ def fit_judge_panel(
     shown_first: str | None = None,
     model_a: str = "model_a",
     model_b: str = "model_b",
+    random: str | Sequence[str] = (),
     **options: Unpack[FitJudgePanelArguments],
 ) -> JudgePanel | dict[Hashable, JudgePanel]:
     """Ratings by a panel of judges without gold labels, and how far each judge follows them.
@@ -287,6 +290,8 @@ def fit_judge_panel(
             shown first.
         model_a: column of the first model.
         model_b: column of the second model.
+        random: columns of what was sampled besides items, as in `bootstrap`: with "judge" ratings are those by judges
+            like these. Discriminations and side biases are these judges' own.
         ridge: as in `bootstrap`, like ``gauge``, ``base``, ``scheme``, ``strata``, ``max_slices``,
             ``min_slice_battles``, ``missing`` and the options of the run. ``min_slice_battles`` counts verdicts. The
             ridge holds strengths where the discriminations have a mean of 1, before they are scaled.
@@ -317,8 +322,10 @@ def fit_judge_panel(
     rows, drawn_by, messages = _clusters(rows, cluster, str(options.get("scheme", "multinomial")))
     arguments = {**locals(), **options, "cluster": drawn_by}
     checked = BootstrapOptions.of(arguments).checked(rows)
+    of_facets = board_facets(checked, rows, facet_names(random))
     slices = make_slices(rows, design(rows, (), True), checked)
-    return _Panels(slices, checked, rows, side_bias, messages).by_group(of_run(options))
+    boards = _Panels(slices, checked, rows, side_bias, messages).by_group(of_run(options))
+    return boards if isinstance(boards, dict) else with_random_facets(boards, rows, of_facets)
 
 
 @dataclass(frozen=True, eq=False)

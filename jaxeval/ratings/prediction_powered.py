@@ -24,9 +24,11 @@ from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, boots
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.powered_boards import PoweredBoard, fit_powered_board, powered_refits
+from jaxeval.ratings.random_facets import board_facets, with_random_facets
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, named
 
 if TYPE_CHECKING:
@@ -219,6 +221,7 @@ def prediction_powered(
     by: str | Sequence[str] | None = None,
     samples: Samples = "by pair",
     best_for: tuple[Any, Any] | None = None,
+    random: str | Sequence[str] = (),
     **options: Unpack[PredictionPoweredArguments],
 ) -> PredictionPoweredBoard | dict[Hashable, PredictionPoweredBoard]:
     """Bradley-Terry ratings of what people prefer, from few of their votes and many verdicts of a judge.
@@ -243,6 +246,8 @@ def prediction_powered(
             must then be a random sample of all.
         best_for: two models: lam is then chosen for the difference of their ratings, and `worth` is about it. By
             default, and in slices without one of the two, both are about the sum of the variances of all ratings.
+        random: columns of ``human`` and ``unlabelled`` of what was sampled besides battles, as in `bootstrap`: judges,
+            prompts, voters. ``worth`` does not count them.
         ridge: as in `bootstrap`, like ``gauge``, ``base``, ``max_slices``, ``min_slice_battles``, ``missing`` and the
             options of the run. ``min_slice_battles`` counts the battles of both samples.
         scheme: "multinomial" draws n and N battles with replacement; "poisson" and "bayesian" as in `bootstrap`.
@@ -272,16 +277,18 @@ def prediction_powered(
     human, judged, unlabelled = (as_battles(x) for x in (human, judged, unlabelled))
     weight = None if lam is None else _checked_lam(lam)
     check_choice("samples", samples, Samples)
-    names = [by] if isinstance(by, str) else list(by or [])
+    names, facets = [by] if isinstance(by, str) else list(by or []), facet_names(random)
     cluster = options.get("cluster")
-    rows = verdict_rows(human, judged, unlabelled, [*names, *([] if cluster is None else [cluster])])
+    rows = verdict_rows(human, judged, unlabelled, [*names, *facets, *([] if cluster is None else [cluster])])
     checked = BootstrapOptions.of(arguments).checked(rows)
+    of_facets = board_facets(checked, rows, facets)
     # Every resample holds as many battles of each sample as the data; clusters may lie in both.
     drawn = checked if checked.cluster is not None or checked.scheme == "poisson" else replace(checked, strata=SAMPLE)
     slices = make_slices(rows, design(rows, (), True), drawn)
     pair = None if best_for is None else _checked_models(best_for, rows)
     how = {"samples": samples, "given_lam": weight, "best_for": pair}
-    return _Powered(slices, checked, rows.report, drawn, how).by_group(of_run(options))
+    boards = _Powered(slices, checked, rows.report, drawn, how).by_group(of_run(options))
+    return boards if isinstance(boards, dict) else with_random_facets(boards, rows, of_facets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.softelo.held_out import hold_out
+from jaxeval.softelo.held_out import Folds, hold_out
 from jaxeval.softelo.temperature import compress, targets
 
 Int = NDArray[np.intp]
@@ -48,25 +48,32 @@ def held_out_errors(
     """
     (folds,) = hold_out([compress(battles)], methods, float(ridge))
     model = np.concatenate([battles.model_a, battles.model_b]).astype(np.intp)
-    opponent = np.concatenate([battles.model_b, battles.model_a]).astype(np.intp)
     unit, n = np.tile(units(battles, cluster), 2), len(battles.models)
+    human, *judged = held_out_influences(battles, methods, folds, ridge)
+    rows = [[standard_errors(model, unit, x, n) for x in (judge, human, judge - human)] for judge in judged]
+    of_judge, of_human, of_residual = np.array(rows).transpose(1, 0, 2)
+    return RatingErrors(judge=of_judge, human=of_human, residual=of_residual)
 
-    def moved(place: int, target: Float) -> Float:
-        of_side = np.concatenate([target, 1 - target])
-        return influence(model, opponent, of_side, folds.theta[place], folds.anchors[place], ridge)
 
-    human = moved(0, battles.human)
-    rows = []
-    for k, method in enumerate(methods, start=1):
-        # The temperature of a battle's soft target is that of the held-out model: it differs between the two sides.
-        y_a, y_b = (
+def held_out_influences(battles: JudgedBattles, methods: Sequence[str], folds: Folds, ridge: float) -> list[Float]:
+    """Return by how much each battle moves the rating of its side A, then that of its side B, logits: (2 N,) each.
+
+    The first is of human ratings, the others are of the judge's by target map.
+    """
+    model = np.concatenate([battles.model_a, battles.model_b]).astype(np.intp)
+    opponent = np.concatenate([battles.model_b, battles.model_a]).astype(np.intp)
+    # The temperature of a battle's soft target is that of the held-out model: it differs between the two sides.
+    sides = [(battles.human, battles.human)] + [
+        tuple(
             targets(method, battles.score_difference, battles.hard, folds.beta[side])
             for side in (battles.model_a, battles.model_b)
         )
-        judge = influence(model, opponent, np.concatenate([y_a, 1 - y_b]), folds.theta[k], folds.anchors[k], ridge)
-        rows.append([standard_errors(model, unit, x, n) for x in (judge, human, judge - human)])
-    of_judge, of_human, of_residual = np.array(rows).transpose(1, 0, 2)
-    return RatingErrors(judge=of_judge, human=of_human, residual=of_residual)
+        for method in methods
+    ]
+    return [
+        influence(model, opponent, np.concatenate([of_a, 1 - of_b]), folds.theta[k], folds.anchors[k], ridge)
+        for k, (of_a, of_b) in enumerate(sides)
+    ]
 
 
 def units(battles: JudgedBattles, cluster: str | None) -> Int:

@@ -21,10 +21,13 @@ from jaxeval.resampling.units import checked_strata, small_strata_text, stratum_
 from jaxeval.show.shown import Answer, Result
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
+from jaxeval.softelo.rating_errors import held_out_influences
 from jaxeval.softelo.temperature import Ties, compress, in_likelihood, smoothing, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.statistics.random_facets import RandomFacets
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
 
 #: Level of the intervals over models in a summary.
@@ -46,6 +49,7 @@ class SoftEloSettings:
     level: float  # of the intervals in the summary
     cluster: str | None  # column of the clusters that resamples draw; None for battles
     strata: str | None  # column of the strata that resamples draw within
+    random: tuple[str, ...]  # columns of what was sampled besides battles
     hard_label: tuple[str, ...]  # of each judge: "scores" or "verdict", see `JudgedBattles`
     device: str
     versions: str
@@ -79,6 +83,7 @@ class SoftElo(Result):
     judges: tuple[str, ...]
     settings: SoftEloSettings
     warnings: list[str]
+    _about: str = field(default="", repr=False)  # what is random besides battles, in words
 
     def _shown(self) -> Answer:
         judges = f", {len(self.judges):,} judges" if len(self.judges) > 1 else ""
@@ -87,7 +92,8 @@ class SoftElo(Result):
         return Answer(title, table, self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
-        return how_close(self.summary.reset_index())
+        about = [f"standard errors are {self._about}"] if self._about else []
+        return [*about, *how_close(self.summary.reset_index())]
 
     @property
     def joint(self) -> Draws:
@@ -137,6 +143,7 @@ def soft_elo(
     ties: Ties = "drop",
     cluster: str | None = None,
     strata: str | None = None,
+    random: str | Sequence[str] = (),
     **running: Unpack[RunOptions],
 ) -> SoftElo:
     """Rate every model as if it had no human votes, and compare with what humans say (Algorithm 1, arXiv:2606.13221).
@@ -159,6 +166,9 @@ def soft_elo(
             it battles are drawn one by one. A model with a single cluster has no standard error.
         strata: column of strata. Every resample holds as many of the model's battles (or clusters) of each stratum as
             there are, as in `bootstrap`.
+        random: columns of what was sampled besides battles, or clusters: prompts, seeds, runs. Draws and standard
+            errors then vary as other levels like these would make them, as in `bootstrap`. Judges that have ratings of
+            their own are no such column.
 
     Raises:
         TypeError: an argument that must be a number is not one.
@@ -183,6 +193,20 @@ def soft_elo(
         names = judged.models if len(names) == 0 else names.union(judged.models).sort_values()
     names = names.rename("model")
     clusters = [None if cluster is None else judged.codes(cluster)[0] for judged in judges.values()]
+    facets = facet_names(random)
+    if facets and strata is not None:
+        raise ValueError("random takes no strata: leave one of both out")
+    if "judge" in facets and len(judges) > 1:
+        raise ValueError(
+            "each judge has ratings of its own here, so that judges are not random: for ratings by judges like these "
+            "take fit_judge_panel (jaxeval panel), or read all battles as one judge's"
+        )
+    of_facets = [
+        RandomFacets.of({name: judged.codes(name)[0] for name in facets}, cluster or "battle", codes)
+        if facets
+        else None
+        for judged, codes in zip(judges.values(), clusters, strict=True)
+    ]
     stratum_of = [_checked_strata(judged, strata, cluster) for judged in judges.values()]
     sets = [compress(judged) for judged in judges.values()]
     check_room(n_resamples, 2 * 8 * len(judges) * len(methods) * len(names))
@@ -197,7 +221,7 @@ def soft_elo(
         shown = {"n_resamples": n_resamples, "base": base, "min_battles": min_battles}
         return Identity(settings, data, shown, noun="battles")
 
-    warnings: list[str] = []
+    warnings = [text for found in of_facets if found is not None for text in found.warnings]
     with open_run(identity, lanes, "folds and resamples of held-out models", **running) as run:
         folds = hold_out(sets, methods, float(ridge), ties, run=run)
         frames = [
@@ -220,6 +244,8 @@ def soft_elo(
             for k, (frame, fold, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
                 elo = base + ELO_PER_LOGIT * (part.transpose(1, 0, 2) - above_human(fold, fold)[:, :, None])
                 elo[~np.isfinite(fold.theta[1:])] = np.nan
+                if (found := of_facets[k]) is not None:
+                    elo = _moved(elo, found, judged, fold, methods, frame, float(ridge), seed)
                 draws[k][:, names.get_indexer(judged.models)] = elo
                 error = elo.std(axis=2, ddof=1) if n_resamples > 1 else np.full(elo.shape[:2], np.nan)
                 frame["standard_error"] = error.T.ravel()
@@ -246,6 +272,7 @@ def soft_elo(
         level=SUMMARY_LEVEL,
         cluster=cluster,
         strata=strata,
+        random=tuple(facets),
         hard_label=tuple(judged.hard_label for judged in judges.values()),
         device=device_name(),
         versions=versions(),
@@ -258,7 +285,24 @@ def soft_elo(
         judges=tuple(judges),
         settings=settings,
         warnings=[*_warnings(models, len(judges) > 1), *warnings],
+        _about="; ".join(dict.fromkeys(found.about for found in of_facets if found is not None)),
     )
+
+
+def _moved(
+    elo: Float, facets: RandomFacets, battles: JudgedBattles, fold: Folds, methods: Sequence[str], table: pd.DataFrame,
+    ridge: float, seed: int,
+) -> Float:  # fmt: skip
+    """Move draws (K, M, B) of the judge's ratings by effects of facets, through the battles of both sides."""
+    n, (_, *judged) = battles.n_battles, held_out_influences(battles, methods, fold, ridge)
+    estimates = table["judge_elo"].to_numpy().reshape(-1, len(methods)).T
+    moved = np.empty_like(elo)
+    for k, influence in enumerate(judged):
+        of_models = np.zeros((n, len(battles.models)))
+        for side, own in zip((battles.model_a, battles.model_b), np.split(influence, 2), strict=True):
+            of_models[np.arange(n), side] = n * ELO_PER_LOGIT * np.nan_to_num(own)
+        moved[k] = facets.moved(estimates[k], elo[k].T, of_models, seed).T
+    return moved
 
 
 def _checked_strata(battles: JudgedBattles, strata: str | None, cluster: str | None) -> NDArray[np.int64] | None:

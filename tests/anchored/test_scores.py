@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from jaxeval.anchored.elo import anchored_elo
-from jaxeval.anchored.scores import anchored_scores, bootstrap_scores, count_verdicts
+from jaxeval.anchored.scores import anchored_scores, bootstrap_scores, count_verdicts, joint_scores
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
@@ -55,6 +55,65 @@ class TestCounts:
             share = (table["verdict"] == label).groupby([table["model"], table["judge"], table["item"]]).mean()
             np.testing.assert_allclose(found[name], share.groupby(["model", "judge"]).sum())
         assert (found["n_items"] == table.groupby(["model", "judge"])["item"].nunique()).all()
+
+
+class TestRandomJudges:
+    """Ratings by judges like these, who like some models more than others."""
+
+    def table(self, seed, n_judges=5, n_items=60, sd=0.5):
+        rng = np.random.default_rng(seed)
+        model, judge, item = (x.ravel() for x in np.indices((4, n_judges, n_items)))
+        logit = np.array([0.8, 0.3, -0.3, -0.8])[:, None] + rng.normal(0, sd, (4, n_judges))
+        won = rng.random(len(item)) < 1 / (1 + np.exp(-logit[model, judge]))
+        words = np.where(won, "win", "loss")
+        return AnchoredVerdicts.from_pandas(
+            pd.DataFrame({"model": model, "judge": judge, "item": item, "verdict": words})
+        )
+
+    def test_errors_are_those_of_the_variance_components(self):
+        data = self.table(1)
+        found = anchored_scores(data, "model", random="judge")
+        p = found["probability"].to_numpy()
+        outcome = data.outcome.reshape(4, 5, 60)
+        away = outcome - outcome.mean((1, 2), keepdims=True)
+        judges = 60 * (away.mean(2) ** 2).sum(1) / 4
+        items = 5 * (away.mean(1) ** 2).sum(1) / 59
+        rest = ((away**2).sum((1, 2)) - 4 * judges - 59 * items) / (4 * 59)
+        variance = np.maximum(judges + items - rest, np.maximum(judges, items)) / 300
+        own = np.sqrt(variance) / (outcome.mean((1, 2)) * (1 - outcome.mean((1, 2))))
+        error = found["rating_se"] / ELO_PER_LOGIT
+        assert own.min() * 0.9 < error.min() <= error.max() < own.max() * 1.1  # drawn together
+        np.testing.assert_allclose((error**2).mean(), (own**2).mean(), rtol=0.1)
+        assert found.attrs["answer"].startswith("for judges and items like these (5 judges, 60 items): 0 is rated ")
+        np.testing.assert_allclose(found["probability_se"], error * p * (1 - p))
+        middle = (found["rating_lower"] + found["rating_upper"]) / 2
+        np.testing.assert_allclose(middle, found["rating"])
+        np.testing.assert_allclose(found["probability_lower"], 1 / (1 + np.exp(-found["rating_lower"] / ELO_PER_LOGIT)))
+        draws = joint_scores(data, "model", random="judge", n_resamples=500).draws
+        logits = np.log(draws / (1 - draws))
+        longer = found["rating_upper"] - found["rating"]
+        np.testing.assert_allclose(1.96 * ELO_PER_LOGIT * logits.std(0), longer, rtol=0.2)
+
+    def test_what_is_refused(self):
+        data = self.table(1, n_judges=1, n_items=5)
+        for error, text, options in (
+            (DataError, "judge has one level", {"random": "judge"}),
+            (ValueError, "leave 'judge' out of by=", {"random": "judge", "by": ("model", "judge")}),
+            (ValueError, "random must be one of", {"random": "seed"}),
+        ):
+            with pytest.raises(error, match=text):
+                anchored_scores(data, **{"by": "model", **options})
+        with pytest.raises(ValueError, match="counts have none"):
+            anchored_scores({"wins": [1], "losses": [2]}, random="judge")
+
+    @pytest.mark.slow
+    def test_intervals_hold(self):
+        truth = ELO_PER_LOGIT * np.array([0.8, 0.3, -0.3, -0.8])
+        held = []
+        for seed in range(300):
+            ends = anchored_scores(self.table(seed, sd=0.3), "model", random="judge")
+            held.append(((ends["rating_lower"] <= truth) & (truth <= ends["rating_upper"])).mean())
+        assert 0.92 < np.mean(held) < 0.975
 
 
 class TestScores:

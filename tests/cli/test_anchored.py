@@ -63,6 +63,15 @@ def test_one_run_says_that_reliability_cannot_be_told(verdicts, tmp_path):
     assert "Reliability" not in result.output
 
 
+def test_random_judges(verdicts, counts):
+    result = anchored(verdicts, "--random", "judge", "--resamples", 20)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("for judges and items like these (")
+    assert "Mean over the strong judges" not in result.output
+    assert "--random is about single verdicts" in anchored(counts, "--model", "name", "--random", "judge").output
+    assert "random must be one of" in anchored(verdicts, "--random", "nobody").output
+
+
 def test_no_strong_judge(verdicts):
     result = anchored(verdicts, "--min-icc", 1, "--resamples", 20)
     assert result.exit_code == 0, result.output

@@ -7,7 +7,9 @@ from command_line import run
 
 import jaxeval
 from jaxeval.statistics.quantiles import normal_quantile, student_quantile
-from jaxeval.statistics.variance_components import design_of
+from jaxeval.statistics.random_facets import RandomFacets, _moderated
+
+KINDS = np.arange(40) % 4
 
 
 def judged(seed=0, n_models=5, n_items=150, judges=4, sd=0.3):
@@ -41,13 +43,11 @@ def test_draws_vary_as_components_of_influences_say(boards):
     slopes = np.eye(len(theta))[a] - np.eye(len(theta))[b]
     information = (slopes * (p * (1 - p))[:, None]).T @ slopes
     influence = ((table["winner"] == "model_a") - p).to_numpy()[:, None] * (slopes @ np.linalg.pinv(information))
-    design = design_of({"prompt": table["prompt"].to_numpy(), "judge": table["judge"].to_numpy()})
-    each = range(len(theta))
-    components = design.components(design.squares(influence * len(table))[:, each, each])
-    added, dof = np.maximum(components[1], 0) / 4, design.error(components)[1]
+    facets = RandomFacets.of({"judge": table["judge"].to_numpy()}, "prompt", table["prompt"].to_numpy())
+    effects, dof = facets.effects(influence * len(table), 4000, 1, alike=True)
     longer = student_quantile(0.95, dof) / normal_quantile(0.95)
     unit = 400 / np.log(10)
-    expected = np.sqrt(alone.draws.var(0) + unit**2 * added) * longer
+    expected = np.sqrt(alone.draws.var(0) + unit**2 * effects.var(0)) * longer
     np.testing.assert_allclose(found.draws.std(0), expected, rtol=3 / np.sqrt(2 * 400))  # standard errors
     pd.testing.assert_series_equal(found.fit.ratings, fit.ratings)
 
@@ -79,8 +79,8 @@ def test_what_is_refused():
     table, _ = judged(n_items=20, judges=2)
     for options, error, text in (
         ({}, jaxeval.DataError, "judge has one level"),
-        ({"reweight": True}, ValueError, "of single votes in the usual model"),
-        ({"ties": "davidson"}, ValueError, "of single votes in the usual model"),
+        ({"strata": "winner"}, ValueError, "of one board of single judgments"),
+        ({"ties": "davidson"}, ValueError, "of one board of single judgments"),
         ({"by": "judge"}, ValueError, "leave out by and model"),
     ):
         with pytest.raises(error, match=text):
@@ -88,7 +88,47 @@ def test_what_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("models", "judges", "sd"), [(8, 4, 0.15), (20, 3, 0.15), (20, 6, 0.1)])
+def test_a_panel_and_a_board_of_few_votes(tmp_path):
+    """Their draws move, too, and the commands say what Python does."""
+    table, _ = judged(n_items=40, judges=3)
+    table.to_csv(tmp_path / "panel.csv", index=False)
+    panel = [jaxeval.fit_judge_panel(table, 60, item="prompt", random=x, progress=False) for x in ((), "judge")]
+    assert panel[1].first_sentence().startswith("for judges and prompts like these (3 judges, 40 prompts): m00 ")
+    assert (panel[1].standard_errors > panel[0].standard_errors).all()
+    line = "panel", tmp_path / "panel.csv", "--item", "prompt", "--random", "judge", "--resamples", 60
+    assert panel[1].first_sentence()[:70] in " ".join(run(*line).output.split())
+    assert "--random and --by do not go together" in run(*line, "--by", "judge").output
+    human, judge, others = (table[table["judge"] == k].reset_index(drop=True).assign(kind=KINDS) for k in range(3))
+    few = [
+        jaxeval.prediction_powered(human, judge, others, n_resamples=60, random=x, progress=False) for x in ((), "kind")
+    ]
+    assert few[1].first_sentence().startswith("for kinds and battles like these (4 kinds, 80 battles): ")
+    ends = [board.interval().diff(axis=1)["upper"] for board in few]
+    assert (ends[1] > 0.9 * ends[0]).all()
+    for name, rows in (("votes", human), ("verdicts", pd.concat([judge, others.assign(prompt=range(40, 80))]))):
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    files = tmp_path / "votes.csv", "--judged", tmp_path / "verdicts.csv", "--item", "prompt"
+    output = run("leaderboard", *files, "--random", "kind", "--resamples", 60).output
+    assert few[1].first_sentence()[:70] in " ".join(output.split())
+
+
+def test_mean_squares_of_one_kind_are_drawn_together():
+    """Those of 4,000 numbers: of one variance, and of variances that differ as 3 degrees of freedom let them."""
+    rng = np.random.default_rng(0)
+    alike = rng.chisquare(2, 4000) / 2
+    drawn, more = _moderated(alike, 2.0, 1e9)
+    assert more > 100
+    np.testing.assert_allclose(drawn, 1, atol=0.15)
+    apart = alike * 3 / rng.chisquare(3, 4000)
+    drawn, more = _moderated(apart, 2.0, 1e9)
+    assert more == pytest.approx(3, rel=0.4)
+    assert (np.argsort(drawn) == np.argsort(apart)).all()
+    assert np.std(np.log(drawn)) < np.std(np.log(apart))
+    assert _moderated(alike, 2.0, 5.0)[1] == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("models", "judges", "sd"), [(8, 4, 0.15), (20, 3, 0.15), (20, 6, 0.1), (20, 8, 0.15)])
 def test_intervals_hold(models, judges, sd):
     held = []
     for seed in range(60):

@@ -106,6 +106,30 @@ def rated(judged):
     return soft_elo(judged, n_resamples=200)
 
 
+def test_random_templates(judged, rated):
+    """A template that a model likes lengthens its error; what does not matter changes little."""
+    of_model = judged.models.get_loc("model-3")
+    sides = (judged.model_a == of_model).astype(int) - (judged.model_b == of_model)
+    template = np.arange(judged.n_battles) % 4
+    columns = judged.columns.assign(template=template, one=1)
+    moved = replace(judged, score_difference=judged.score_difference + 6 * sides * (template - 1.5), columns=columns)
+    options = {"n_resamples": 200}
+    found, alone = soft_elo(moved, random="template", **options), soft_elo(moved, **options)
+    of_soft = [result.models.query("method == 'soft'").set_index("model") for result in (found, alone)]
+    wider = of_soft[0]["standard_error"] / of_soft[1]["standard_error"]
+    assert wider.idxmax() == "model-3"
+    assert wider.max() > 1.5
+    about = "standard errors are for templates and battles like these (4 templates, 1,000 battles)"
+    assert found.answer.sentences[0] == about
+    np.testing.assert_array_equal(found.models["judge_elo"], alone.models["judge_elo"])
+    with pytest.raises(jaxeval.DataError, match="one has one level"):
+        soft_elo(moved, random="one", **options)
+    with pytest.raises(ValueError, match="random takes no strata"):
+        soft_elo(moved, random="template", strata="one", **options)
+    with pytest.raises(ValueError, match="each judge has ratings of its own"):
+        soft_elo({"j1": judged, "j2": judged}, random="judge", **options)
+
+
 def test_known_answers_of_the_sample(data):
     battles = jaxeval.read_judged_battles(data / "softelo_sample.csv", label_coding="a_wins_0")
     result = soft_elo(battles, ridge=0.005, n_resamples=0)
