@@ -42,19 +42,26 @@ def mean(weights: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def trimmed_mean(weights: jax.Array, x: jax.Array, share: float = 0.1) -> jax.Array:
-    """Means without the largest and the smallest tenth."""
+    """Means without the largest and the smallest tenth: one pass over the sorted rows, in all resamples at once."""
     order = jnp.argsort(x, axis=0)
-    w = weights[order] / weights.sum()
-    below = jnp.cumsum(w, 0) - w
-    inside = jnp.clip(jnp.minimum(below + w, 1 - share) - jnp.maximum(below, share), 0)
-    return (inside * jnp.take_along_axis(x, order, 0)).sum(0) / inside.sum(0)
+    low, high = share * weights.sum(), (1 - share) * weights.sum()
+
+    def add(sums: tuple[jax.Array, ...], row: tuple[jax.Array, jax.Array]) -> tuple[tuple[jax.Array, ...], None]:
+        upto, within, total = sums
+        upto = upto + weights[row[0]]
+        now = jnp.clip(upto, low, high)
+        return (upto, now, total + (now - within) * row[1]), None
+
+    none = jnp.zeros(x.shape[1])
+    return jax.lax.scan(add, (none, none + low, none), (order, jnp.take_along_axis(x, order, 0)))[0][2] / (high - low)
 
 
 def correlation(weights: jax.Array, x: jax.Array) -> jax.Array:
-    """Correlations of all columns with the first."""
-    away = x - weights @ x / weights.sum()
-    cross = (away.T * weights) @ away
-    return cross[0] / jnp.sqrt(cross[0, 0] * jnp.diag(cross))
+    """Correlations of all columns with the first, from sums of products: each is one product of matrices."""
+    x = x - x.mean(0)  # of all rows: only rounding depends on it
+    mean, square, cross = (weights @ y / weights.sum() for y in (x, x**2, x * x[:, :1]))
+    variance = square - mean**2
+    return (cross - mean * mean[0]) / jnp.sqrt(variance * variance[0])
 
 
 def correlation_of_rows(x: Array) -> Array:

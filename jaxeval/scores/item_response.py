@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal, Unpack
 
 import jax
@@ -20,15 +19,17 @@ from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemColumn, ItemScores
 from jaxeval.errors import DataError
-from jaxeval.execution.lanes import Lanes, Task, device_mesh
+from jaxeval.execution.lanes import Lanes
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import ITEM_RESPONSE, Step, padded
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.batch.items import Curves, ItemDraw, Parameters, Responses, refit_item_response, split
+from jaxeval.kernels.batch.items import Curves, Parameters, Responses, refit_item_response, split
 from jaxeval.kernels.batch.items import fit_item_response as fit_item_response_lanes
+from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows
 from jaxeval.kernels.solve import Status, Terms
-from jaxeval.resampling.units import make_singles, pad, stream_number
+from jaxeval.resampling.rows import lanes_task
+from jaxeval.resampling.units import make_singles, pad, stacked, stream_number
 from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
@@ -204,24 +205,22 @@ def fit_item_response(
         end, at, _ = jax.device_get(fit_item_response_lanes(responses, curves, start, weight, _FIT))
     n_models = len(item_scores.models)
     parameters = split(end.theta, len(start.mean))
-    draw, n_units = _draw(item_scores, used)
     settings = {**drawn, "n": n, "n_resamples": n_resamples}
 
     def identity() -> Identity:
         data = [used_scores, answers, item_scores.cluster, used]
         return Identity(drawn, data, {"level": level, "n_resamples": n_resamples}, noun="scores")
 
-    task = Task(
-        call=partial(
-            refit_item_response, responses, curves, parameters, draw, device_mesh(),
-            seed=as_leaf(seed, np.uint64), stream=as_leaf(stream_number(_STREAM), np.uint64), terms=_REFIT,
-            n_units=n_units,
-        ),
-        budget=ITEM_RESPONSE,
+    rows, form = _draw(item_scores, used)
+    task = lanes_task(
+        refit_item_response,
+        {"rows": rows, "data": (responses, parameters, _REFIT), "seed": as_leaf(seed, np.uint64)},
+        {"curves": curves, "form": form},
+        ITEM_RESPONSE,
         entries=responses.score.size,
         lane_bytes=8 * 4 * responses.score.size,
-        fixed_bytes=16 * responses.score.size + 8 * n_resamples * n_models,
-    )  # fmt: skip
+        result_bytes=8 * n_resamples * n_models,
+    )
     with open_run(identity, n_resamples, "resamples", **running) as run:
         fits = run.results(task, Lanes.of(1, n_resamples), _STREAM)
     ended = fits.status == Status.CONVERGED
@@ -350,8 +349,8 @@ def _problem(s: Float, answers: Float) -> tuple[Responses, Parameters]:
     )
 
 
-def _draw(scores: ItemScores, used: Bool) -> tuple[ItemDraw, int]:
-    """Items, or their clusters, that resamples draw; and the width of their counts."""
+def _draw(scores: ItemScores, used: Bool) -> tuple[WeighedRows, RowForm]:
+    """Items, or their clusters, that resamples draw, and how."""
     number = np.arange(int(used.sum()))
     if scores.cluster is not None:
         number, _ = pd.factorize(scores.cluster.number[used], sort=True)
@@ -359,7 +358,9 @@ def _draw(scores: ItemScores, used: Bool) -> tuple[ItemDraw, int]:
     width = padded(n + 1, Step.SUMS)
     unit = np.full(padded(len(number) + 1, Step.SUMS), width - 1)
     unit[: len(number)] = number
-    return ItemDraw(make_singles(n, width), as_leaf(unit, np.int32)), width
+    singles = stacked([make_singles(n, width)])
+    factor = Factor(singles, as_leaf([stream_number(_STREAM)], np.uint64), as_leaf(unit[None], np.int32))
+    return WeighedRows((factor,)), RowForm(sizes=(width,))
 
 
 def _item_table(scores: ItemScores, used: Bool, flag: NDArray[np.str_], parameters: Parameters) -> pd.DataFrame:

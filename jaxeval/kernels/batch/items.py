@@ -18,8 +18,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import rank_agreement, resample
+from jaxeval.kernels import rank_agreement
 from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
+from jaxeval.kernels.batch.weighted import RowForm, WeighedRows, over_weights
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
 from jaxeval.kernels.solve import LONGEST_STEP, Solution, Terms, iterate
 
@@ -241,13 +242,6 @@ def delta_sums(
     return over_lanes(chunk, mesh, chunks, (pairs, counts))
 
 
-class ItemDraw(NamedTuple):
-    """What is drawn: items, or their clusters."""
-
-    units: resample.Singles
-    unit: Int32[Array, "I"]  # of each item; one that is not drawn for padding
-
-
 class Abilities(NamedTuple):
     """Abilities in resamples, with the lanes as leading axes."""
 
@@ -267,37 +261,21 @@ def fit_item_response(
     return end, posterior(responses, now, weight), jnp.asarray(spread)
 
 
-@program("curves", "mesh", "n_units")
+@program("curves", "form", "mesh")
 def refit_item_response(
-    responses: Responses,
     curves: Curves,
-    start: Parameters,
-    draw: ItemDraw,
+    rows: WeighedRows,
+    form: RowForm,
+    data: tuple[Responses, Parameters, Terms],
     mesh: Mesh,
-    chunks: Chunks,
-    *,
     seed: Integer[Array, ""],
-    stream: Integer[Array, ""],
-    terms: Terms,
-    n_units: int,
+    chunks: Chunks,
 ) -> Abilities:
     """Refits to resamples of items, from the fit to all; results have the leading axes (devices, T, R)."""
 
-    def chunk(
-        numbers: Array,
-        responses: Responses,
-        start: Parameters,
-        draw: ItemDraw,
-        seed: Array,
-        stream: Array,
-        terms: Terms,
-    ) -> Abilities:
-        counts = resample.singles(draw.units, n_units, seed, stream, numbers).astype(jnp.float64)
+    def abilities(weights: Array, data: tuple[Responses, Parameters, Terms]) -> Abilities:
+        responses, start, terms = data
+        end = fit(responses, curves, start, weights.astype(jnp.float64), terms)
+        return Abilities(end.theta[: len(start.mean)], end.status, end.n_steps)
 
-        def one(count: Array) -> Abilities:
-            end = fit(responses, curves, start, count[draw.unit], terms)
-            return Abilities(end.theta[: len(start.mean)], end.status, end.n_steps)
-
-        return jax.vmap(one)(counts)
-
-    return over_lanes(chunk, mesh, chunks, (responses, start, draw, seed, stream, terms))
+    return over_weights(abilities, rows, form, data, mesh, seed, chunks)
