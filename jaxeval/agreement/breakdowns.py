@@ -15,6 +15,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.show.cells import with_kinds
 from jaxeval.statistics.clusters import FEW_CLUSTERS, wilson_share
 from jaxeval.statistics.rater_agreement import cohen_kappa, label_table, reliability_bins
 from jaxeval.wording import counted, visible_line
@@ -333,4 +334,5 @@ def by_raters(battles: LabelledVerdicts) -> pd.DataFrame:
         names = battles.raters or []
         row = {"rater": names[j], "other": names[k], "all_agreement": float(observed), "all_kappa": float(kappa)}
         rows.append({**row, "n_battles": int(both.sum())})
-    return pd.DataFrame(rows, columns=["rater", "other", "all_agreement", "all_kappa", "n_battles"])
+    table = pd.DataFrame(rows, columns=["rater", "other", "all_agreement", "all_kappa", "n_battles"])
+    return with_kinds(table, agreement="all_agreement all_kappa")

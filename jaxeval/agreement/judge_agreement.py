@@ -40,6 +40,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.rows import resampled_sums
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
@@ -412,7 +413,8 @@ def _table(
     empty = [name for name in (*_OF_ROWS, "calibration_error") if table[name].isna().all()]
     empty += [] if battles.scale.has_middle else ["all_agreement", "all_kappa"]
     table = table.drop(columns=[f"{name}{end}" for name in empty for end in ("", "_lower", "_upper")])
-    return table.assign(flags=[_flags(row) for row in table.to_dict("records")])
+    table = table.assign(flags=[_flags(row) for row in table.to_dict("records")])
+    return with_kinds(table, agreement="all_agreement all_kappa youden_j")
 
 
 def _flags(row: Mapping[str, Any]) -> str:

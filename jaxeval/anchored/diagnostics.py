@@ -11,6 +11,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.data.columns import require_column
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Result
 from jaxeval.wording import counted
 
@@ -88,7 +89,7 @@ def _swaps(board: pd.DataFrame) -> pd.DataFrame:
             row = tau, x.mean() - y.mean(), shift.mean(), shift.max()
         rows.append((board.columns[a], board.columns[b], len(model_numbers), *row))
     columns = ["anchor_a", "anchor_b", "n_models", "kendall", "offset", "mean_shift", "largest_shift"]
-    return pd.DataFrame(rows, columns=columns)
+    return with_kinds(pd.DataFrame(rows, columns=columns), elo="offset")
 
 
 def _chains(scores: pd.DataFrame) -> pd.DataFrame:

@@ -31,6 +31,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import RatingScale
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import ranking_agreement
@@ -271,7 +272,8 @@ class _Simulated:
             known = each[~np.isnan(each)]
             error = known.std(ddof=1) / np.sqrt(len(known)) if len(known) > 1 else np.nan
             rows.append((claim, level, float(_mean(each, 0)), error, float(_mean(wide, 0)), len(known)))
-        return pd.DataFrame(rows, columns=["claim", "level", "coverage", "standard_error", "width", "n_boards"])
+        table = pd.DataFrame(rows, columns=["claim", "level", "coverage", "standard_error", "width", "n_boards"])
+        return with_kinds(table, elo="width")
 
     def _each(self, part: str) -> Float:
         """Return (L, M) a part of `Held`; (L, 1) of those that are of the whole board."""

@@ -102,7 +102,7 @@ class CapabilityIndex(Result):
         table["flag"] = draws.status if draws.status is not None else "ok"
         table = table.iloc[np.lexsort((-table["index"], ~self._ranked))].reset_index(drop=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
-        return Table.of(table, f"Capability index of {counted(len(table), 'model')}", tuple(table)[:4])
+        return Table.of(table, f"Capability index of {counted(len(table), 'model')}", tuple(table)[:4], rating="index")
 
     @property
     def _may_be_equal(self) -> bool:

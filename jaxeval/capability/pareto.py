@@ -12,6 +12,7 @@ import pandas as pd
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import numbers_or_nan
 from jaxeval.errors import DataError
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
@@ -69,7 +70,8 @@ class ParetoFront(Result):
             }
         ).sort_values(["cost", "quality"], ascending=[True, False], kind="stable", ignore_index=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
-        return Table.of(table, f"Cost and quality of {counted(len(table), 'model')}", tuple(table))
+        title = f"Cost and quality of {counted(len(table), 'model')}"
+        return Table.of(table, title, tuple(table), money="cost", share="p_front")
 
     def _shown(self) -> Answer:
         title = f"ParetoFront: {counted(len(self.quality.names), 'model')}"
@@ -129,6 +131,7 @@ class ParetoFront(Result):
             {"model": self.quality.names, "quality": self.quality.estimate, "p_best": share,
              "p_affordable": affordable.mean(0)}
         )  # fmt: skip
+        table = with_kinds(table, share="p_best p_affordable")
         return table[table["p_affordable"] > 0].sort_values("p_best", ascending=False, kind="stable", ignore_index=True)
 
     def worth(self, value: float) -> pd.DataFrame:
@@ -151,7 +154,7 @@ class ParetoFront(Result):
             {"model": net.names, "net": net.estimate, "lower": ends["lower"].to_numpy(),
              "upper": ends["upper"].to_numpy(), "p_best": net.rank_share(1).to_numpy()}
         )  # fmt: skip
-        return table.sort_values("net", ascending=False, kind="stable", ignore_index=True)
+        return with_kinds(table, share="p_best").sort_values("net", ascending=False, kind="stable", ignore_index=True)
 
     def band(self, costs: Any = None) -> pd.DataFrame:
         """Return the best quality that each cost buys: ``cost``, ``quality``, ``lower``, ``upper``.

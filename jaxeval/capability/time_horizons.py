@@ -27,6 +27,7 @@ from jaxeval.engine.draws_of import loo_of
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
@@ -97,7 +98,8 @@ class TimeHorizons(Result):
         )
         table = order.drop(columns="place").reset_index(drop=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
-        return Table.of(table, f"Time horizons of {counted(len(tasks.agents), 'agent')} (minutes)", tuple(table)[:5])
+        title = f"Time horizons of {counted(len(tasks.agents), 'agent')} (minutes)"
+        return Table.of(table, title, tuple(table)[:5], time="horizon typical")
 
     def _shown(self) -> Answer:
         table = self.table
@@ -463,8 +465,10 @@ def _trend(
     ends = {"estimate": "horizon", "lower": "lower", "upper": "upper"}
     forecast = line.forecast.rename(columns=ends).assign(**{x: 2 ** line.forecast[y] for y, x in ends.items()})
     agents = line.points.rename(columns={"estimate": "horizon"})
+    agents = with_kinds(agents, time="horizon fitted")
     agents[["horizon", "fitted"]] = 2 ** agents[["horizon", "fitted"]]
     settings = {"level": level, "frontier": frontier, "since": since, "until": until}
     return HorizonTrend(
-        doubling, agents, forecast, horizons.level, settings, line.warnings, (horizons, dict(released), frontier)
-    )
+        doubling, agents, with_kinds(forecast, time="horizon"), horizons.level, settings, line.warnings,
+        (horizons, dict(released), frontier),
+    )  # fmt: skip

@@ -62,6 +62,7 @@ def save_draws(draws: Draws, path: str | Path) -> None:
         "precision": float(draws.precision),
         "freedom": draws.freedom,
         "bias_corrected": draws.bias_corrected,
+        "kind": draws.kind,
         "warnings": draws.warnings,
     }
     try:
@@ -137,6 +138,7 @@ def read_draws(path: str | Path) -> Draws:
             warnings=tuple(map(str, about["warnings"])),
             freedom=None if about.get("freedom") is None else float(about["freedom"]),
             bias_corrected=bool(about.get("bias_corrected")),
+            kind=about.get("kind", "number"),
             **arrays,
         )
     except (KeyError, TypeError, ValueError) as error:

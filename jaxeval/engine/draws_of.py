@@ -47,6 +47,7 @@ from jaxeval.kernels.resample import DrawScheme
 from jaxeval.options.boards import MOST_SLICES
 from jaxeval.ratings.options import SCHEMES
 from jaxeval.resampling.rows import lanes_task
+from jaxeval.show.cells import KINDS
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.variance_components import facet_names
@@ -68,6 +69,7 @@ def draws_of(
     by: str | Sequence[str] | None = None,
     random: str | Sequence[str] = (),
     rows: RowKind = "each",
+    kind: str = "number",
     **running: Unpack[RunOptions],
 ) -> Draws:
     """Return draws of a statistic of one's own: ``statistic(weights, data)`` of all rows, and of every resample.
@@ -104,6 +106,8 @@ def draws_of(
             effects from the influences of rows. A column of one level is refused. Not with ``by`` or ``strata``.
         rows: "interchangeable" merges equal rows, which is exact for a statistic as described, and much faster where
             rows repeat. Battles and scores are always merged.
+        kind: of the quantity, by which tables spell it: "rating", "elo" (a difference of ratings), "share", "percent",
+            "count", "time", "money", or one of ``jaxeval.show.cells.KINDS``.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
@@ -136,6 +140,7 @@ def draws_of(
         0   2.75   3.03
         1   0.88   1.16
     """
+    check_choice("kind", kind, tuple(KINDS))
     wrapped = Statistic(statistic)
     n_resamples, seed = checked_integer("n_resamples", n_resamples, 1), checked_integer("seed", seed)
     facets = facet_names(random)
@@ -172,6 +177,7 @@ def draws_of(
         freedom=float(np.min(freedom)) if freedom else None,
         warnings=tuple(dict.fromkeys([text for x in weighings for text in x.warnings] + warnings)),
         derivatives=None if any(x.unit is None for x in weighings) else _Derivatives(wrapped, weighings, seed, lanes),
+        kind=kind,
     )
     if not facets:
         return draws

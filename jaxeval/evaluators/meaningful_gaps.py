@@ -38,6 +38,7 @@ from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regre
 from jaxeval.kernels.solve import Status
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.resampling.units import pad
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Shown
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted, named
@@ -133,7 +134,7 @@ class AgreementFits(Shown):
         if settings.n_resamples:
             columns["reached_share"] = np.isfinite(gap[1:]).mean(0)
             columns["lack_of_fit"] = self.lack_of_fit
-        table = self._table([], columns)
+        table = with_kinds(self._table([], columns), gap="delta")
         table.attrs["settings"]["probability"] = probability
         return table
 

@@ -19,6 +19,7 @@ from jaxeval.lab.held_out_sweeps import (
 )
 from jaxeval.lab.judge_diagnostics import diagnose
 from jaxeval.show.boards import board_part
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.screens import further_columns
 from jaxeval.show.shown import Answer, Part
 from jaxeval.softelo.soft_elo import how_close, soft_elo
@@ -191,8 +192,8 @@ def _board(tables: Mapping[str, pd.DataFrame], method: str) -> Part:
         upper,
         rank=range(1, len(of_method) + 1),
         extra=[
-            *further_columns(of_method[["human_elo"]].rename(columns={"human_elo": "human"}), 7),
-            *further_columns(of_method[["residual"]].rename(columns={"residual": "off_by"}), 8),
+            *further_columns(with_kinds(of_method[["human_elo"]].set_axis(["human"], axis=1), elo="human"), 7),
+            *further_columns(with_kinds(of_method[["residual"]].set_axis(["off_by"], axis=1), elo="off_by"), 8),
         ],
         votes=of_method["n_human"].tolist(),
         notes=of_method["flags"].astype(str).tolist(),

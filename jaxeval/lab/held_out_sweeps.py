@@ -26,6 +26,7 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Shown
 from jaxeval.softelo.calibrated_methods import (
     Level,
@@ -357,7 +358,7 @@ def budget_sweep(
             "over the others"
         )
     result.attrs = {"warnings": warnings, "settings": settings}
-    return result
+    return with_kinds(result, elo="mae")
 
 
 def _first_to_reach(size: int, order: Rows, n_of: Rows) -> Bool:
@@ -458,7 +459,7 @@ def slice_ratings(
         )
     result = pd.concat(ratings, ignore_index=True) if full else pd.DataFrame(summary)
     result.attrs = {"warnings": warnings, "settings": {"by": by, "ridge": ridge}}
-    return result
+    return with_kinds(result, elo="mae residual")
 
 
 def label_smoothing_sweep(
@@ -486,7 +487,7 @@ def label_smoothing_sweep(
     table.insert(1, "constant", [np.nan if name == "soft" else smoothing(name) for name in table["method"]])
     table = table[["method", "constant", "n_models", "mae", "mae_lower", "mae_upper", "spearman", "kendall"]]
     table.attrs = {"warnings": held_out.warnings, "settings": {"ridge": ridge}}
-    return table
+    return with_kinds(table, elo="mae")
 
 
 def _positive(folds: Folds) -> Float:

@@ -254,7 +254,7 @@ def next_battles(
     gains = known.unit**2 * expected_gains(known.covariance(), aimed.matrix, known.worth)
     return NextBattles(
         battles=_table(known, aimed, chosen, gains),
-        expected=Table.of(expected.rename_axis("battles"), f"Expected intervals of {aimed.words}"),
+        expected=Table.of(expected.rename_axis("battles"), f"Expected intervals of {aimed.words}", elo="width"),
         by_model=_by_model(known, aimed, chosen, {name: errors[name] for name in ("now", "planned")}, level),
         gains=pd.DataFrame(gains, known.models, known.models),
         goal=aimed.words,
@@ -424,7 +424,7 @@ def _table(known: BoardInformation, goal: Goal, chosen: Chosen, gains: Float) ->
         }
     )
     table = table.sort_values(["n_battles", "gain"], ascending=False, kind="stable", ignore_index=True)
-    return Table.of(table, f"Battles for {goal.words}")
+    return Table.of(table, f"Battles for {goal.words}", percent="propensity", weight="weight")
 
 
 def _by_model(

@@ -100,7 +100,7 @@ def plan_votes(
     ]
     made = settings | competitor_settings(known.competitor)
     table.attrs = {"answer": "\n".join(answer), "settings": made, "warnings": []}
-    return Table.of(table, f"Votes for {aimed.words}")
+    return Table.of(table, f"Votes for {aimed.words}", elo="width")
 
 
 class _Questions:

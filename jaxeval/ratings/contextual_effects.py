@@ -119,7 +119,7 @@ def style_effect(
             **competitor_settings(controlled.competitor),
         },
     }
-    return Table.of(table, "Ratings with style control and without")
+    return Table.of(table, "Ratings with style control and without", elo="shift")
 
 
 def compare_tie_models(

@@ -187,7 +187,7 @@ def leaderboard(
             **competitor_settings(word),
         },
     }
-    return Table.of(table, f"Leaderboard of {word.counted(table['model'].nunique())}", _SHOWN_FIRST)
+    return Table.of(table, f"Leaderboard of {word.counted(table['model'].nunique())}", _SHOWN_FIRST, percent="borrowed")
 
 
 def too_few_draws(n: int, level: float) -> list[str]:

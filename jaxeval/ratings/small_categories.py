@@ -33,6 +33,7 @@ from jaxeval.ratings.refits import RESULT_BYTES, Refitted
 from jaxeval.ratings.slices import Slices, make_slices, slice_name, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import pad, stacked, stream_number
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer
 from jaxeval.statistics.comparison import check_square
 from jaxeval.statistics.quantiles import interval_bounds
@@ -377,7 +378,8 @@ class CategoryBoards(Bootstraps):
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """One row per category: `CategoryBoard.category`."""
         rows = [self[group].category(level) for group in self]
-        return pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
+        table = pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
+        return with_kinds(table, percent="borrowed")
 
     def _shown(self) -> Answer:
         first = next(iter(self.values()))

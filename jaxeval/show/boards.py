@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.screens import columns_of, further_columns
 from jaxeval.show.shown import Answer, Column, Part
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, slice_title, visible_line
@@ -261,7 +262,8 @@ def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Seque
     """
     attrs, settings = table.attrs, table.attrs["settings"]
     further = ("coefficients", "judge", "judges", "categories")
-    tables = {"leaderboard": table, **{name: pd.DataFrame(attrs[name]) for name in further if attrs.get(name)}}
+    beside = {name: with_kinds(pd.DataFrame(attrs[name]), percent="borrowed") for name in further if attrs.get(name)}
+    tables = {"leaderboard": table, **beside}
     blocks: list[tuple[str | None, pd.DataFrame]] = [(None, table)]
     if "category" in table:
         groups = table.groupby("category", sort=False)

@@ -6,16 +6,16 @@ Screens, notebooks, documents and pages spell numbers by what is said here, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import floor, log10
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.arrays import Float
-from jaxeval.wording import MODEL, Noun, capitalised, counted, visible_line
+from jaxeval.wording import MODEL, Noun, capitalised, counted, named, visible_line
 
 MISSING = "-"
 #: Numbers beyond these are written with an exponent.
@@ -29,51 +29,78 @@ class CellKind(NamedTuple):
 
     name: str
     decimals: int | None = None  # of all numbers of a column; by default what suits the largest
+    most: int | None = None  # decimals at most
     digits: int | None = None  # significant ones, of each number by itself
+    grouped: bool = False  # whether thousands are set apart in small numbers, too
     percent: bool = False
     infinite: str | None = None  # what an infinite number says
     missing: str = MISSING
 
 
 NUMBER = CellKind("number")
-RATING = CellKind("rating", infinite="unrated")
-ELO = CellKind("Elo", decimals=1)  # differences, errors and widths
+RATING = CellKind("rating", most=1, infinite="unrated")
+ELO = CellKind("elo", decimals=1, grouped=True)  # differences, errors and widths
 SHARE = CellKind("share")
-PERCENT = CellKind("percent", percent=True)
-P_VALUE = CellKind("p-value", digits=2)
-COUNT = CellKind("count", infinite="never")
-AGREEMENT = CellKind("agreement", decimals=2)  # of two raters: their errors are larger
-VOTES = COUNT._replace(missing="never")  # that a claim takes
-WEIGHT = CellKind("weight", digits=4)
-#: Names of columns by the kind of their quantity. `kind_of` knows endings and beginnings, too.
-_NAMES = {
-    RATING: "rating index",
-    ELO: "elo mae width mean_width human off_by residual shift offset",
-    SHARE: "share propensity_share prevalence probability p_front p_best p_affordable",
-    PERCENT: "propensity borrowed",
-    P_VALUE: "p",
-    WEIGHT: "weight",
-    AGREEMENT: "agreement kappa all_agreement all_kappa youden_j",
-    COUNT: "n wins ties losses battles pairs dropped flipped added after items_needed",
-    CellKind("minutes", digits=3): "horizon typical fitted",
-    CellKind("gap", infinite="never"): "delta",
+COUNT = CellKind("count", most=1, grouped=True, infinite="never")
+#: All kinds by name. A table says in ``attrs["kinds"]`` by name which one a column holds.
+KINDS = {
+    kind.name: kind
+    for kind in (
+        NUMBER,
+        RATING,
+        ELO,
+        SHARE,
+        COUNT,
+        CellKind("percent", percent=True),
+        CellKind("p_value", digits=2),
+        CellKind("agreement", decimals=2, grouped=True),  # of two raters: their errors are larger
+        COUNT._replace(name="votes", missing="never"),  # that a claim takes
+        CellKind("weight", digits=4),
+        CellKind("time", digits=3),
+        CellKind("money"),
+        CellKind("gap", infinite="never"),
+    )
 }
-_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
-_BEGINNINGS = {"n_": COUNT, "p_rank_": SHARE, "p_": P_VALUE, "votes": VOTES}
-_ENDINGS = {"_share": SHARE, "_count": COUNT, "_elo": ELO}
+#: Kinds of columns that say nothing of themselves: words that mean one thing, then beginnings and endings of names.
+_USUAL = {
+    "rating": "rating", "elo": "elo", "p": "p_value", "share": "share", "probability": "share",
+    "agreement": "agreement", "kappa": "agreement", "n": "count", "wins": "count", "ties": "count",
+    "losses": "count", "battles": "count", "pairs": "count",
+}  # fmt: skip
+_BEGINNINGS = {"n_": "count", "p_rank_": "share", "p_": "p_value", "votes": "votes"}
+_ENDINGS = {"_share": "share", "_count": "count", "_elo": "elo"}
+
+Frame = TypeVar("Frame", bound=pd.DataFrame)
 
 
-def kind_of(name: object) -> CellKind:
-    """The kind of quantity that a column of this name holds; ends and errors of a rating are distances in Elo."""
-    text = str(name)
-    if text in _KINDS:
-        return _KINDS[text]
-    stem = re.sub("_(lower|upper|se|standard_error|a|b)$", "", text)
-    if stem in _KINDS:
-        return ELO if _KINDS[stem] is RATING else _KINDS[stem]
-    of_begin = (kind for begin, kind in _BEGINNINGS.items() if text.startswith(begin))
+def with_kinds(table: Frame, **columns: str) -> Frame:
+    """Say of which kind the quantities of columns are, as ``time="horizon typical"``, and return the table.
+
+    Ends and errors of an estimate are of its kind, and those of a rating are distances in Elo.
+    """
+    kinds = {name: kind for kind, names in columns.items() for name in names.split()}
+    if unknown := set(columns) - set(KINDS):
+        raise ValueError(f"no kind of quantity is called {named(sorted(unknown))}; there are {named(list(KINDS))}")
+    table.attrs["kinds"] = {**table.attrs.get("kinds", {}), **kinds}
+    return table
+
+
+def kinds_of(frame: pd.DataFrame) -> list[CellKind]:
+    """Return the kind of each column's quantity: as the table says, or by what its name usually means."""
+    declared = frame.attrs.get("kinds")
+    known = {**_USUAL, **(declared if isinstance(declared, Mapping) else {})}
+    return [KINDS.get(_kind_of(str(name), known), NUMBER) for name in frame.columns]
+
+
+def _kind_of(name: str, known: Mapping[str, str]) -> str:
+    if name in known:
+        return known[name]
+    stem = re.sub("_(lower|upper|se|standard_error|a|b)$", "", name)
+    if stem in known:
+        return "elo" if known[stem] == "rating" else known[stem]
+    of_begin = (kind for begin, kind in _BEGINNINGS.items() if name.startswith(begin))
     of_end = (kind for end, kind in _ENDINGS.items() if stem.endswith(end))
-    return next(of_end, next(of_begin, NUMBER))
+    return next(of_end, next(of_begin, "number"))
 
 
 #: Quantities that columns ``lower`` and ``upper`` follow: basic intervals need not hold their estimate.
@@ -110,7 +137,9 @@ def with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     leading = leading.astype(object)  # names, also where they are numbers
     if frame.columns.nlevels > 1:
         leading.columns, frame = pd.Index(leading.columns), frame.set_axis(frame.columns.to_flat_index(), axis=1)
-    return pd.concat([leading, frame], axis=1), index.nlevels
+    joined = pd.concat([leading, frame], axis=1)
+    joined.attrs = frame.attrs
+    return joined, index.nlevels
 
 
 def find_intervals(frame: pd.DataFrame) -> list[Interval]:
@@ -157,7 +186,7 @@ def as_numbers(column: pd.Series) -> Float:
 
 def cell_texts(frame: pd.DataFrame) -> list[list[str]]:
     """The cells of each column by the kind of its quantity; an estimate and its interval have equal decimals."""
-    kinds = [kind_of(name) for name in frame.columns]
+    kinds = kinds_of(frame)
     together = [[k] for k in range(frame.shape[1])]
     for interval in find_intervals(frame):
         for k in interval:
@@ -207,11 +236,10 @@ def _spelled(value: float, kind: CellKind, decimals: int) -> str:
         return f"{value:.{2 if abs(value) < 0.1 else 0}%}"
     if kind.digits is not None:
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value + 0.0:.{kind.digits}g}"
-    if kind.decimals is not None or kind.name == COUNT.name:
-        decimals = min(decimals, 1) if kind.decimals is None else kind.decimals
+    most = decimals if kind.most is None else kind.most
+    decimals = min(decimals, most) if kind.decimals is None else kind.decimals
+    if kind.grouped:
         return f"{round(value, decimals) + 0.0:,.{decimals}f}"
-    if kind.name == RATING.name:
-        decimals = min(decimals, 1)
     return number_text(0.0 if abs(value) < _NOTHING else value, decimals)
 
 

@@ -13,7 +13,17 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.arrays import Float
-from jaxeval.show.cells import Interval, as_numbers, cell_texts, find_intervals, with_index
+from jaxeval.show.cells import (
+    COUNT,
+    SHARE,
+    CellKind,
+    Interval,
+    as_numbers,
+    cell_texts,
+    find_intervals,
+    kinds_of,
+    with_index,
+)
 from jaxeval.wording import counted, named, shortened, visible, visible_line
 
 _LONG = 40  # a text of more characters may take several lines
@@ -71,14 +81,14 @@ def html_table(
     intervals = find_intervals(table) if bars else []
     scales = {interval.upper: _Axis(table, interval) for interval in intervals}
     in_interval = {k for interval in intervals for k in interval}
-    texts = cell_texts(table)
+    texts, kinds = cell_texts(table), kinds_of(table)
     top, columns = [], []
     for k, name in enumerate(table.columns):
         column, parts = table.iloc[:, k], name if isinstance(name, tuple) else (name,)
         number = is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
         top.append(_cell('th scope="col"', ", ".join(map(heading, parts)), number))
         tag = 'th scope="row"' if k < n_names else "td"
-        full = _full_length(str(name), column, not intervals) if bars and k not in in_interval else None
+        full = _full_length(kinds[k], column, not intervals) if bars and k not in in_interval else None
         styles = [""] * len(column) if full is None else [_share(x / full) for x in as_numbers(column)]
         columns.append([_cell(tag, text, number, style) for text, style in zip(texts[k], styles, strict=True)])
         if k in scales:
@@ -124,20 +134,19 @@ def _gradient(x: float, a: float, b: float) -> str:
     )
 
 
-def _full_length(name: str, column: pd.Series, alone: bool) -> float | None:
+def _full_length(kind: CellKind, column: pd.Series, alone: bool) -> float | None:
     """The value whose bar fills the cell: 1 of shares, the largest of counts; None for other numbers.
 
-    Numbers from 0 to 1 are shares where the table has no intervals beside them (``alone``), or by their name.
+    Numbers from 0 to 1 are shares where the table has no intervals beside them (``alone``), or by their kind.
     """
     values = as_numbers(column)
     known = values[np.isfinite(values)]
     if len(known) == 0 or known.min() < 0 or known.max() == 0:
         return None
     if is_float_dtype(column.dtype):
-        is_share = alone or name.startswith("p_") or name.endswith("share")
+        is_share = alone or kind == SHARE or kind.percent
         return 1.0 if is_share and known.max() <= 1 else None
-    is_count = is_integer_dtype(column.dtype) and (name.startswith("n_") or name.endswith("_count"))
-    return float(known.max()) if is_count else None
+    return float(known.max()) if kind == COUNT and is_integer_dtype(column.dtype) else None
 
 
 def _share(share: float) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from jaxeval.show.boards import is_board, leaderboard_answer
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.former import FormerLoc, present_name, reading_former, translated
 from jaxeval.show.html import text_table
 from jaxeval.show.shown import Answer, Result
@@ -41,12 +42,12 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
     _first: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, title: str, first: tuple[str, ...] = ()) -> Table:
-        """The frame with its ``attrs``, a title for notebooks, and the columns to show first."""
+    def of(cls, frame: pd.DataFrame, title: str, first: tuple[str, ...] = (), **kinds: str) -> Table:
+        """The frame with its ``attrs``, a title for notebooks, the columns to show first, and `with_kinds`."""
         table = cls(frame)
         table.attrs = frame.attrs
         table._title, table._first = title, first
-        return table
+        return with_kinds(table, **kinds) if kinds else table
 
     @property
     def _constructor(self) -> type[Table]:

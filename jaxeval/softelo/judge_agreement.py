@@ -21,6 +21,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
+from jaxeval.show.cells import with_kinds
 from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.soft_elo import HeldOutRatings, models_table
 from jaxeval.softelo.temperature import fit_temperature
@@ -97,7 +98,7 @@ def residual_ramp(held_out: HeldOutRatings, n_groups: int = 4) -> pd.DataFrame:
     result = pd.concat(blocks, ignore_index=True)
     result = result[[*grouping(table), "group", "residual", "standard_error", "n_models", "slope", "r"]]
     result.attrs = {"warnings": [], "settings": {"n_groups": n_groups}}
-    return result
+    return with_kinds(result, elo="residual")
 
 
 def usable_rows(held_out: HeldOutRatings) -> pd.DataFrame:

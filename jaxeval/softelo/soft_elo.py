@@ -18,6 +18,7 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.units import checked_strata, small_strata_text, stratum_of_groups
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
@@ -258,7 +259,7 @@ def soft_elo(
     order = ["judge"] if len(judges) > 1 else []
     columns = ["model", "method", "human_elo", "judge_elo", "residual", "standard_error", "beta", "n_battles"]
     columns += ["n_human"] if cluster is None else ["n_human", "n_clusters"]
-    models = models[[*order, *columns, "flags", "averaged"]]
+    models = with_kinds(models[[*order, *columns, "flags", "averaged"]], elo="residual")
     with one_blas_thread():
         summary = _summary(models, keys, seed)
     settings = SoftEloSettings(
@@ -414,7 +415,7 @@ def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:
         rows.append(row)
     table = pd.DataFrame(rows)
     ordered = ["n_models", *_MEASURES, "n_left_out", *(f"{x}_{end}" for x in _MEASURES for end in ("lower", "upper"))]
-    return table.set_index(keys)[ordered]
+    return with_kinds(table.set_index(keys)[ordered], elo="mae")
 
 
 _MEASURES = ("mae", "spearman", "kendall", "beta")

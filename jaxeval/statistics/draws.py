@@ -16,7 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_choice, checked_integer
+from jaxeval.show.cells import KINDS, cell_text, with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import PropertyTable, Table
 from jaxeval.statistics import comparison
@@ -79,6 +80,7 @@ class Draws(Result):
     freedom: float | None = None  # degrees of freedom of their variance, where clusters are drawn; None for many
     bias_corrected: bool = False  # percentiles are those of `bias_corrected_bounds`: draws repeat the estimate's bias
     closed_form: ClosedForm | None = field(default=None, repr=False)  # of differences whose draws are often not finite
+    kind: str = "number"  # of quantity, one of `KINDS`: how tables spell the estimates
 
     def _shown(self) -> Answer:
         ends = self.interval()
@@ -88,7 +90,12 @@ class Draws(Result):
             table["status"] = self.status
         title = f"Draws: {counted(len(self.draws), 'draw')} of {counted(len(self.names), 'quantity', 'quantities')}"
         settings = ", ".join(part for part in (self.gauge, "95% intervals") if part)
-        return Answer(title, table.sort_values("estimate", ascending=False, kind="stable"), settings, self.warnings)
+        table = self._with_kinds(table.sort_values("estimate", ascending=False, kind="stable"))
+        return Answer(title, table, settings, self.warnings)
+
+    def _with_kinds(self, table: pd.DataFrame) -> pd.DataFrame:
+        error = "elo" if self.kind == "rating" else self.kind
+        return with_kinds(with_kinds(table, **{error: "standard_error"}), **{self.kind: "estimate"})
 
     def _figures(self) -> dict[str, tuple[Any, ...]]:
         return {"estimates": ("plot_draws", self)}
@@ -101,11 +108,16 @@ class Draws(Result):
         low, high = self.take(np.array([first])).interval().iloc[0]
         name = self.names[first]
         words = ", ".join(map(visible_line, name)) if isinstance(name, tuple) else visible_line(name)
-        ends = "" if np.isnan(low) else f" ({low:.4g} to {high:.4g})"
+        low_text, high_text, text = (
+            f"{x:.4g}" if self.kind == "number" else cell_text(float(x), KINDS[self.kind])
+            for x in (low, high, self.estimate[first])
+        )
+        ends = "" if np.isnan(low) else f" ({low_text} to {high_text})"
         which = "has the largest estimate, " if len(known) > 1 else "is "
-        return [f"{words} {which}{self.estimate[first]:.4g}{ends}"]
+        return [f"{words} {which}{text}{ends}"]
 
     def __post_init__(self) -> None:
+        check_choice("kind", self.kind, tuple(KINDS))
         if len(self.draws) == 0:
             raise ValueError("there are no draws: ask the estimator for resamples (n_resamples)")
         if not self.draws.shape[1:] == self.estimate.shape == self.names.shape:
@@ -177,6 +189,7 @@ class Draws(Result):
                 settings=self.settings,
                 freedom=_fewest(self.freedom, other.freedom),
                 bias_corrected=self.bias_corrected or other.bias_corrected,
+                kind="elo" if self.kind == "rating" else self.kind,
             )
 
     @property
@@ -410,11 +423,8 @@ class Draws(Result):
         if self.status is not None:
             parts.append(pd.DataFrame({"status": self.status}, self.names))
         table = pd.concat(parts, axis=1).sort_values("estimate", ascending=False, kind="stable")
-        return Table.of(
-            table,
-            f"Draws of {counted(len(self.names), 'quantity', 'quantities')}",
-            ("rank", "estimate", "lower", "upper"),
-        )
+        title = f"Draws of {counted(len(self.names), 'quantity', 'quantities')}"
+        return Table.of(self._with_kinds(table), title, ("rank", "estimate", "lower", "upper"))
 
     def _told_apart(self) -> Float:
         """Return (M,) estimates, equal where they differ by rounding alone."""

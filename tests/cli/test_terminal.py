@@ -12,7 +12,7 @@ from command_line import run
 
 import jaxeval
 from jaxeval.cli.console import PlainConsole
-from jaxeval.show.cells import cell_texts
+from jaxeval.show.cells import cell_texts, with_kinds
 from jaxeval.show.screens import print_answer
 from jaxeval.show.shown import Answer
 
@@ -124,18 +124,26 @@ def test_only_one_module_prints():
         ("x", [123456.7, np.inf, np.nan], ["123,457", "inf", "-"]),
         ("rating", [1012.34, 998.76, np.inf], ["1012", "999", "unrated"]),
         ("rating_lower", [-np.inf, 98.765], ["-inf", "98.8"]),
-        ("weight", [0.002493, 5.0, 12_345.6], ["0.002493", "5", "12,346"]),
-        ("mae", [12.3456, -0.01], ["12.3", "0.0"]),
+        ("x weight", [0.002493, 5.0, 12_345.6], ["0.002493", "5", "12,346"]),
+        ("mae elo", [12.3456, -0.01], ["12.3", "0.0"]),
         ("p_value", [0.03456, 0.00012345, 1.0], ["0.035", "0.00012", "1"]),
-        ("propensity", [0.01234, 0.5], ["1.23%", "50%"]),
+        ("x_lower percent", [0.01234, 0.5], ["1.23%", "50%"]),
         ("n_votes", [1_234_567.0, 3.0], ["1,234,567", "3"]),
+        ("x time", [0.01234, 123.4, np.inf], ["0.0123", "123", "inf"]),
+        ("x money", [12.5, 3.0, np.nan], ["12.50", "3.00", "-"]),
         ("wins", [61.333, 6.0], ["61.3", "6.0"]),
         ("votes_to_swap", [np.inf, 120.0], ["never", "120"]),
         ("share", pd.array([0.25, None], "Float64"), ["0.250", "-"]),
     ],
 )
 def test_numbers_are_spelled_by_their_kind(name, values, texts):
-    assert cell_texts(pd.DataFrame({name: values})) == [texts]
+    name, _, kind = name.partition(" ")
+    frame = pd.DataFrame({name: values})
+    declared = with_kinds(frame, **{kind: name.removesuffix("_lower")}) if kind else frame
+    assert cell_texts(declared) == [texts]
+    assert cell_texts(declared.rename_axis("model").reset_index())[1] == texts
+    with pytest.raises(ValueError, match="no kind of quantity is called colour"):
+        with_kinds(frame, colour=name)
 
 
 def test_sentences_are_folded_after_escaping():

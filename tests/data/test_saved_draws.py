@@ -36,13 +36,14 @@ def test_all_fields_are_read_back(names, tmp_path):
         status=np.array(["ok", "one run"], object),
         warnings=("careful",),
         settings={"seed": 1, "features": ("x",)},
+        kind="time",
     )
     save_draws(draws, tmp_path / "draws.npz")
     again = read_draws(tmp_path / "draws.npz")
     pd.testing.assert_index_equal(again.names, names)
     for name in ("estimate", "draws", "converged", "anchored", "status"):
         np.testing.assert_array_equal(getattr(again, name), getattr(draws, name))
-    for name in ("gauge", "precision", "warnings"):
+    for name in ("gauge", "precision", "warnings", "kind"):
         assert getattr(again, name) == getattr(draws, name)
     assert again.settings == {"seed": 1, "features": ["x"]}
     pd.testing.assert_frame_equal(again.table(), draws.table())

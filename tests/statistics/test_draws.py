@@ -127,6 +127,17 @@ def test_differences_of_draws_are_paired():
         x - draws.of(model="a")
 
 
+def test_tables_and_sentences_spell_the_kind_of_the_quantity():
+    shares = Draws(pd.Index(["a", "b"]), np.array([0.5, 0.25]), np.array([[0.5, 0.25], [0.52, 0.23]]), kind="percent")
+    assert "a has the largest estimate, 50% (50% to 52%)" in str(shares)
+    assert "a     1       50%      50%, 52%" in repr(shares)
+    ratings = Draws(pd.Index(["a"]), np.array([1001.26]), np.array([[1001.26], [1003.0]]), kind="rating")
+    assert "1001    1001, 1003" in repr(ratings)
+    assert (ratings - ratings).kind == "elo"
+    with pytest.raises(ValueError, match="kind must be one of 'number', 'rating'"):
+        Draws(pd.Index(["a"]), np.zeros(1), np.zeros((1, 1)), kind="colour")
+
+
 def test_draws_without_a_value_count_as_the_limits_in_intervals():
     values = np.linspace(0.4, 0.6, 21)[:, None].repeat(2, 1)
     values[:2, 1] = np.nan
