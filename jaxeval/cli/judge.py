@@ -11,6 +11,7 @@ from jaxeval import plots
 from jaxeval.cli.declared import command
 from jaxeval.cli.judged_scores import Labels, Sampling
 from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.scores import undeclared
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import GroupOption
@@ -91,6 +92,8 @@ def judge(options: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: O
     from jaxeval.accuracy.judged_sums import POOLED
     from jaxeval.accuracy.model_comparison import checked_pairs, compare
     from jaxeval.accuracy.report import judge_report
+    from jaxeval.data.table_files import column_names
+    from jaxeval.scores.facets import USUAL_FACETS
 
     estimated = options.arguments("sampling", "by", "stratify", "strata", "cluster")
     facets = list(options.random or ())
@@ -112,6 +115,13 @@ def judge(options: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: O
 
     answer = judge_report(accuracy, comparison).answer
     notes = [f"calibration: {labelled.report}", f"test: {judged.report}", *answer.notes]
+    if not (facets or options.pairs or options.by or options.stratify or options.strata):
+        judges = ["judge"] if len(judged.judges) > 1 else []
+        used = {"judge", *keep, *columns.arguments().values()}.union(judged.judges)
+        used |= {*USUAL_FACETS}.difference(column_names(options.calibration))
+        item = columns.item or "item"
+        more = undeclared(options.test, used, judges, item if item in column_names(options.test) else None)
+        answer = answer._replace(advice=[*answer.advice, *more])
     present(answer._replace(notes=notes, figures=figures), outputs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -56,21 +56,7 @@ class ScoreReading(declared.ItemScoreColumns):
 
     def undeclared(self, files: Sequence[FileName], random: Sequence[str]) -> list[str]:
         """Propose to declare columns of judges, prompts or seeds that are in tables, and have no role."""
-        from jaxeval.data.formats import whole_table
-        from jaxeval.data.outcomes import NeededColumns
-        from jaxeval.data.table_files import head_names
-        from jaxeval.scores.facets import USUAL_FACETS
-
-        used = {*self.columns.values(), *random, "trial"}
-        with contextlib.suppress(ValueError, OSError):  # no table, or none here
-            there = [name for name in head_names(Path(str(files[0]))) if name in USUAL_FACETS and name not in used]
-            if there and not random:
-                table = whole_table(Path(str(files[0])), NeededColumns(tuple(there), ()), nested=True)
-                there = [name for name in there if len(table[name].unique()) > 1]
-            if there and not random:
-                words = " and ".join(f"{name}s" for name in there)
-                return [f"if another evaluation would draw other {words}, --random {','.join(there)} counts them"]
-        return []
+        return [] if random else undeclared(files[0], {*self.columns.values(), "trial"})
 
     def read_two(self, a: FileName, b: FileName) -> tuple[ItemScores, str, str]:
         """The scores of two models from a file or folder each, and what they are called."""
@@ -82,6 +68,33 @@ class ScoreReading(declared.ItemScoreColumns):
     def columns(self) -> dict[str, Any]:
         """Arguments of `read_scores`."""
         return {name: value for name, value in self.arguments().items() if name != "missing"}
+
+
+def undeclared(
+    file: FileName, used: Collection[Any], further: Sequence[str] = (), whole: str | None = None
+) -> list[str]:
+    """Propose to declare columns of judges, prompts or seeds of a table that are not ``used``, and ``further`` ones.
+
+    With ``whole`` only those that have one value within each of its values.
+    """
+    from jaxeval.data.formats import whole_table
+    from jaxeval.data.outcomes import NeededColumns
+    from jaxeval.data.table_files import head_names
+    from jaxeval.scores.facets import USUAL_FACETS
+
+    with contextlib.suppress(ValueError, OSError):  # no table, or none here
+        there = [name for name in head_names(Path(str(file))) if name in USUAL_FACETS and name not in used]
+        if there:
+            table = whole_table(Path(str(file)), NeededColumns((*there, *([whole] if whole else [])), ()), nested=True)
+            there = [name for name in there if len(table[name].unique()) > 1]
+            if whole:
+                there = [
+                    name for name in there if len(table[[whole, name]].drop_duplicates()) == table[whole].nunique()
+                ]
+        if there := [*further, *there]:
+            words = " and ".join(f"{name}s" for name in there)
+            return [f"if another evaluation would draw other {words}, --random {','.join(there)} counts them"]
+    return []
 
 
 @dataclass(frozen=True, kw_only=True)

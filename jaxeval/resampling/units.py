@@ -41,7 +41,7 @@ def stratum_of_groups(
     Raises:
         DataError: a group has rows in several strata.
     """
-    option = "strata" if kind == "strata" else one
+    option = {"strata": "strata", "clusters": "cluster"}.get(kind, "random")
     of_group = np.zeros(len(names), np.int64)
     of_group[group] = stratum
     crossing = np.unique(group[of_group[group] != stratum])

@@ -94,5 +94,8 @@ def test_command(tmp_path):
     assert result.exit_code == 0, result.output
     assert "for judges, prompts and items like these (3 judges, 6 prompts, 240 items)" in result.output
     assert "Accuracy by judges like these" in result.output
+    proposed = "if another evaluation would draw other judges and prompts, --random judge,prompt counts them"
+    assert proposed not in result.output
+    assert proposed in " ".join(run(*line).output.split())
     result = run(*line, "--random", "prompt", "--compare", "m", "m")
     assert "--random and --compare do not go together" in result.output
