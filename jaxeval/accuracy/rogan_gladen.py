@@ -14,16 +14,7 @@ from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import (
-    Numbers,
-    Words,
-    broadcast,
-    evaluate,
-    require,
-    require_share,
-    scalar_or_array,
-    shares,
-)
+from jaxeval.execution.elementwise import Numbers, Words, broadcast, evaluate, require, require_share, scalar_or_array
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, Rates
 from jaxeval.show.shown import Result
@@ -409,19 +400,3 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
         q1_upper=scalar_or_array(q1_upper),
         level=level,
     )
-
-
-def naive_bias(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Numbers:
-    """Bias of the judge's raw share at accuracy ``theta``, (2 - q0 - q1) (crossover - theta) (arXiv:2511.21140, Eq. 9).
-
-    It is positive below the crossover (1 - q0) / (2 - q0 - q1) and negative above.
-    """
-    theta, q0, q1 = shares(theta=theta, q0=q0, q1=q1).values()
-    return scalar_or_array((1 - q0) * (1 - theta) - (1 - q1) * theta)
-
-
-def crossover(q0: ArrayLike, q1: ArrayLike) -> Numbers:
-    """Accuracy at which the judge's raw share is unbiased, (1 - q0) / (2 - q0 - q1); NaN for a perfect judge."""
-    q0, q1 = shares(q0=q0, q1=q1).values()
-    errors = 2 - q0 - q1
-    return scalar_or_array(np.where(errors > 0, (1 - q0) / np.where(errors > 0, errors, 1.0), np.nan))

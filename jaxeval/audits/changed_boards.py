@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self, TypeAlias
 
 import jax
 import numpy as np
@@ -142,39 +142,9 @@ class Way(StrEnum):
     "A vote between any two rated models, which one of them wins. A tie would do less."
 
 
-class Moves(Protocol):
-    """V moves, each of which may be made as often as its ``capacity`` (V,) says."""
-
-    @property
-    def capacity(self) -> Float:
-        """(V,)."""
-        ...
-
-    @property
-    def fixed(self) -> bool:
-        """Whether gains are those at the full board all the way."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Numbers that the gains of a lane take."""
-        ...
-
-    def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
-        """(L, V) how much each move closes the gap of each lane, at first order; of the moves ``at`` (L, K), (L, K).
-
-        ``theta`` is (M,) or (L, M) log-strengths, ``pull`` (L, M) the inverse information times above less below.
-        """
-        ...
-
-    def entries(self, at: Int, times: Float) -> VoteChanges:
-        """Return what the moves ``at`` (L, K) change, each made so many ``times`` (L, K)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class VoteMoves:
-    """Moves of single votes: each changes one pair of models."""
+    """V moves of single votes: each changes one pair of models, and may be made as often as its ``capacity`` says."""
 
     way: Way
     first: Int  # (V,) models
@@ -182,8 +152,8 @@ class VoteMoves:
     weight: Float  # (V,) what a move adds to the weight of the votes between them
     points: Float  # (V,) what a move adds to the points of the first model
     target: Float  # (V,) the first model's result, of a flipped vote before that
-    capacity: Float
-    fixed: bool = field(default=False, init=False)
+    capacity: Float  # (V,)
+    fixed: bool = field(default=False, init=False)  # whether gains are those at the full board all the way
 
     @classmethod
     def of(cls, board: Board, way: Way) -> Self:
@@ -215,11 +185,14 @@ class VoteMoves:
 
     @property
     def width(self) -> int:
-        """As in `Moves`."""
+        """Numbers that the gains of a lane take."""
         return len(self.first)
 
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
-        """As in `Moves`."""
+        """(L, V) how much each move closes the gap of each lane, at first order; of the moves ``at`` (L, K), (L, K).
+
+        ``theta`` is (M,) or (L, M) log-strengths, ``pull`` (L, M) the inverse information times above less below.
+        """
         if at is None:
             expected = expit(theta[self.first] - theta[self.second])
             score = self.points - self.weight * expected
@@ -230,7 +203,7 @@ class VoteMoves:
         return toward * (self.points[at] - self.weight[at] * expected)
 
     def entries(self, at: Int, times: Float) -> VoteChanges:
-        """As in `Moves`."""
+        """Return what the moves ``at`` (L, K) change, each made so many ``times`` (L, K)."""
         return VoteChanges(self.first[at], self.second[at], self.weight[at] * times, self.points[at] * times)
 
 
@@ -253,17 +226,17 @@ class VoterMoves:
 
     @property
     def width(self) -> int:
-        """As in `Moves`: those of the cells, and of the voters."""
+        """As of `VoteMoves`: those of the cells, and of the voters."""
         return sum(self.times.shape)
 
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
-        """As in `Moves`."""
+        """As of `VoteMoves`."""
         if at is not None:
             raise NotImplementedError("gains of voters are those at the full board")
         return np.asarray((self.times @ self.votes.gains(theta, pull).T).T)
 
     def entries(self, at: Int, times: Float) -> VoteChanges:
-        """As in `Moves`: the cells of all voters of a lane, summed."""
+        """As of `VoteMoves`: the cells of all voters of a lane, summed."""
         lanes = np.repeat(np.arange(len(at)), at.shape[1])
         chosen = scipy.sparse.csr_array((times.reshape(-1), (lanes, at.reshape(-1))), (len(at), len(self.capacity)))
         chosen.eliminate_zeros()
@@ -274,6 +247,9 @@ class VoterMoves:
         cell, count = np.zeros((len(at), width), np.int64), np.zeros((len(at), width))
         cell[place], count[place] = votes.indices, votes.data
         return self.votes.entries(cell, count)
+
+
+Moves: TypeAlias = VoteMoves | VoterMoves
 
 
 def most_promising(moves: Moves, theta: Float, pull: Float, n: int) -> tuple[Int, Float]:

@@ -70,12 +70,13 @@ class OccasionRows(Battles):
         return cells, cell_of_row.reshape(-1)
 
 
+@dataclass(frozen=True)
 class LaneFunction(LaneModel):
     """The model function of one set of parameters in a row: static, equal to any other of the same code and sizes."""
 
-    def __init__(self, function: Statistic, sizes: tuple[tuple[str, int], ...], columns: tuple[str, ...]) -> None:
-        self.function, self.sizes, self.columns = function, sizes, columns
-        self._key = function.digest, sizes, columns
+    function: Statistic
+    sizes: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
 
     def __call__(self, phi: Array, data: tuple[Array, ...]) -> Array:
         """(K, C) log-probabilities."""
@@ -84,12 +85,6 @@ class LaneFunction(LaneModel):
         battle = dict(zip(("model_a", "model_b", *self.columns), data, strict=True))
         log_p = self.function.function(parameters, battle)
         return jnp.stack([jnp.broadcast_to(x, data[0].shape) for x in log_p]).astype(phi.dtype)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LaneFunction) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
 
 class ChoiceBoard(NamedTuple):

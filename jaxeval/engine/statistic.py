@@ -51,7 +51,9 @@ class Statistic:
 
     def __call__(self, weights: Array, data: Any) -> Array:
         """Return all of its numbers in a row."""
-        return _in_a_row(self.function(weights, data))
+        numbers = self.function(weights, data)
+        leaves = numbers.values() if isinstance(numbers, Mapping) else [numbers]
+        return jnp.concatenate([jnp.ravel(jnp.asarray(x)).astype(jnp.float64) for x in leaves])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Statistic) and self.digest == other.digest
@@ -60,11 +62,11 @@ class Statistic:
         return hash(self.digest)
 
 
+@dataclass(frozen=True)
 class Derivative:
     """The derivative of a statistic in the direction of the weight that is missing: of the rows that are left out."""
 
-    def __init__(self, statistic: Statistic) -> None:
-        self.statistic = statistic
+    statistic: Statistic
 
     def __call__(self, weights: Array, data: tuple[Array, Any]) -> Array:
         """Return ``data`` are the weights of all rows, and the statistic's own."""
@@ -72,18 +74,12 @@ class Derivative:
         slope: Array = jax.jvp(lambda w: self.statistic(w, each), (full,), (full - weights,))[1]
         return slope
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Derivative) and self.statistic == other.statistic
 
-    def __hash__(self) -> int:
-        return hash(("derivative", self.statistic))
-
-
+@dataclass(frozen=True)
 class Studentised:
     """A statistic, followed by its standard errors from the influence of every unit, by reverse differentiation."""
 
-    def __init__(self, statistic: Statistic) -> None:
-        self.statistic = statistic
+    statistic: Statistic
 
     def __call__(self, weights: Array, data: tuple[Array, Array, Any]) -> Array:
         """Return ``data`` are what a row weighs that is drawn once, the unit of each row, and the statistic's own."""
@@ -96,17 +92,6 @@ class Studentised:
         mean = (drawn * influence).sum(0) / drawn.sum()
         error = jnp.sqrt((drawn * (influence - mean) ** 2).sum(0))
         return jnp.concatenate([self.statistic(weights, rows), error])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Studentised) and self.statistic == other.statistic
-
-    def __hash__(self) -> int:
-        return hash(("studentised", self.statistic))
-
-
-def _in_a_row(tree: Any) -> Array:
-    leaves = tree.values() if isinstance(tree, Mapping) else [tree]
-    return jnp.concatenate([jnp.ravel(jnp.asarray(x)).astype(jnp.float64) for x in leaves])
 
 
 class Traced:

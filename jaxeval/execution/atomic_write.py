@@ -48,7 +48,7 @@ def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> It
     target = Path(os.path.realpath(path))
     temporary = None
     try:
-        if _is_special(target):
+        if target.exists() and not target.is_file() and not target.is_dir():
             with target.open("wb") as file:
                 yield file
                 check()
@@ -84,10 +84,6 @@ def remove_unfinished(folder: Path) -> None:
         with suppress(OSError), path.open("rb+") as file:
             if try_lock(file.fileno()):
                 path.unlink()
-
-
-def _is_special(target: Path) -> bool:
-    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def _locked_file(target: Path) -> tuple[IO[bytes], Path]:

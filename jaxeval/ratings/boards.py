@@ -179,7 +179,7 @@ def fit_boards(
     """
     sums = []
     for _, cells in slices:
-        factor = pair_frequency_weights(cells) if options.reweight else None
+        factor = np.asarray(1 / np.maximum(cells.battles, PAIR_FREQUENCY_FLOOR)) if options.reweight else None
         n, wins = cells.pair_sums()
         sums.append((n, wins, None) if factor is None else (n * factor, wins * factor, factor))
     is_sparse = [resolved(options.method, len(models)) == "sparse" for models, _ in slices]
@@ -307,11 +307,6 @@ def inverse_within(information: Float, moves: Bool, gauge: Float) -> Float:
             within = basis.T @ information[np.ix_(moved, moved)] @ basis
             inverse[np.ix_(moved, moved)] = basis @ np.linalg.pinv(within, hermitian=True) @ basis.T
     return inverse
-
-
-def pair_frequency_weights(cells: Cells) -> Float:
-    """(P,) inverse-pair-frequency weights 1 / max(battles of the pair, 50)."""
-    return np.asarray(1 / np.maximum(cells.battles, PAIR_FREQUENCY_FLOOR))
 
 
 def battle_weights(board: Board, cells: Cells) -> Float:

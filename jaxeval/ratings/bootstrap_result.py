@@ -431,7 +431,8 @@ class Bootstrap(Result):
             return f"{name} leads: undefeated in {counted(n, 'battle')}, so that it has no finite rating, and {sure}"
         rated = np.isfinite(ratings.to_numpy())
         if not rated.any():
-            return f"no {self.competitor.one} can be ranked: {self._why_unrated}"
+            why = f"no two {self.competitor.many} took points off each other, directly or through others"
+            return f"no {self.competitor.one} can be ranked: {why}"
         if not ranked.any() and not self.fit.converged:
             return f"no {self.competitor.one} can be ranked: the fit {self.fit.status}, so ratings are no estimates"
         among = np.flatnonzero(ranked if ranked.any() else rated)
@@ -470,10 +471,6 @@ class Bootstrap(Result):
         best = int(above[np.argmax(self.fit.penalised_strengths[above])])
         rest = np.delete(np.arange(len(self.models)), best)
         return None if len(self._beside(best, rest, level)) else best
-
-    @property
-    def _why_unrated(self) -> str:
-        return f"no two {self.competitor.many} took points off each other, directly or through others"
 
     def rank_share(self, k: int, *, min_battles: int | None = None) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, nextafter
+from math import ceil
 from typing import Any, get_args
 
 import numpy as np
@@ -57,16 +57,6 @@ def conformal_rank(n: int, level: Level) -> int:
 def expected_coverage(n: int, level: Level) -> float:
     """Return the coverage of split conformal intervals from n exchangeable scores: ceil(level * (n + 1)) / (n + 1)."""
     return conformal_rank(n, level) / (n + 1)
-
-
-def largest_supported_level(n: int) -> float:
-    """Return the largest level, n / (n + 1) rounded down, at which n scores give a finite interval."""
-    if n < 1:
-        raise ValueError(f"no level is supported without calibration scores, got n={n}")
-    level = n / (n + 1)
-    while Fraction(str(level)) > Fraction(n, n + 1):
-        level = nextafter(level, 0.0)
-    return level
 
 
 def chosen_level(level: Level | None, n: int, use: str) -> tuple[Fraction, list[str]]:

@@ -5,7 +5,7 @@ import pytest
 import twins
 from scipy.stats import binomtest, norm
 
-from jaxeval.accuracy.rogan_gladen import crossover, naive_bias, rogan_gladen, youden_j
+from jaxeval.accuracy.rogan_gladen import rogan_gladen, youden_j
 
 # Lang and Reiczigel (2014): positives of n, right of m1 and of m0; published interval and its decimals.
 PUBLISHED = [
@@ -214,15 +214,3 @@ def test_statuses_of_youden_j():
     assert np.isnan(found.estimate[4])
     with pytest.raises(ValueError, match="q1 must lie"):
         youden_j(0.5, 1.5, 10, 10)
-
-
-def test_bias_of_the_naive_share():
-    theta, q0, q1 = np.linspace(0, 1, 11), 0.7, 0.9
-    expected = theta * q1 + (1 - theta) * (1 - q0) - theta
-    np.testing.assert_allclose(naive_bias(theta, q0, q1), expected, atol=1e-15)
-    np.testing.assert_allclose(naive_bias(theta, q0, q1), (2 - q0 - q1) * (crossover(q0, q1) - theta), atol=1e-15)
-    assert crossover(q0, q1) == pytest.approx(0.75)
-    assert np.isnan(crossover(1, 1))
-    for function, arguments in ((naive_bias, (1.1, q0, q1)), (crossover, (q0, -1))):
-        with pytest.raises(ValueError, match="must lie"):
-            function(*arguments)
