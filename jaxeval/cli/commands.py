@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import traceback
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -173,6 +174,13 @@ class Commands(click.Group):
             error.message = visible(error.message)  # type: ignore[misc]  # it is final for those who subclass
             error.exit_code = ctx.meta.get(ERROR_STATUS, error.exit_code)  # type: ignore[misc]  # as every instance may
             raise
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except Exception:  # a defect, which Python would end with 1
+            if ERROR_STATUS not in ctx.meta:
+                raise
+            traceback.print_exc()
+            ctx.exit(ctx.meta[ERROR_STATUS])
 
     def _told(self, ctx: click.Context) -> Any:
         try:

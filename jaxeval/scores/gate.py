@@ -170,7 +170,7 @@ def score_gate(
         estimator: as for `compare_scores`.
         bounds: as for `compare_scores`.
         level: 1 - level is the probability of a wrong PASS, and of a wrong FAIL, at most; by exact sums for right and
-            wrong answers. In clusters up to .09 of simulated data sets passed wrongly at a level of .95.
+            wrong answers, in clusters by simulation.
         seed: as for `compare_scores`.
 
     Returns:

@@ -181,7 +181,8 @@ def log_result(result: Result | Answer, logger: Logger) -> None:
     they are.
 
     Raises:
-        DataError: the logger's package is not installed; the result has no estimate with an interval.
+        DataError: the logger's package is not installed, or it does not take the result, as where its server does not
+            answer or no provider of OpenTelemetry is set; the result has no estimate with an interval.
         ValueError: there is no such logger.
 
     Examples:
@@ -191,21 +192,31 @@ def log_result(result: Result | Answer, logger: Logger) -> None:
     """
     module = logger_module(logger)
     answer = result if isinstance(result, Answer) else result.answer
-    _WRITERS[logger](module, answer, logged_values(answer))
+    values = logged_values(answer)
+    try:
+        _WRITERS[logger](module, answer, values)
+    except Exception as error:  # whatever it meets: its server, its store, its account
+        raise DataError(f"{logger} did not take the result: {error}") from error
 
 
 def logger_module(logger: Logger) -> Any:
     """Import a logger.
 
     Raises:
-        DataError: its package is not installed.
+        DataError: its package is not installed, or none of OpenTelemetry's providers is set.
         ValueError: there is no such logger.
     """
     check_choice("logger", logger, Logger)
     try:
-        return importlib.import_module("opentelemetry._logs" if logger == "opentelemetry" else logger)
+        module = importlib.import_module("opentelemetry._logs" if logger == "opentelemetry" else logger)
     except ImportError as error:
         raise DataError(f"{logger} is not installed: pip install {_PACKAGES[logger]} ({error})") from None
+    if logger == "opentelemetry" and type(module.get_logger_provider()).__module__.startswith("opentelemetry._logs"):
+        raise DataError(
+            "no logger provider of OpenTelemetry is set, so that events would go nowhere: run the command by "
+            "opentelemetry-instrument (pip install opentelemetry-distro), or call set_logger_provider first"
+        )
+    return module
 
 
 def _metrics(values: list[LoggedValue]) -> dict[str, float]:

@@ -114,6 +114,30 @@ def design_effect(influence: Float, cluster: NDArray[np.intp] | None) -> float:
     return float(np.sum((cluster_factors(np.bincount(number)) * of_cluster) ** 2) / alone * (1 - 1 / n))
 
 
+def changed_effect(influence: Float, share: Float, cluster: NDArray[np.intp]) -> float:
+    """Give the design effect of a mean of (N,) items that few of change, as `design_effect` shows it too seldom.
+
+    Items of a cluster are correlated by r, and the effect is 1 + r (b - 1), with b items in a cluster by their
+    ``share`` in the mean (Kish). r is the mean, over changed items, of what the others of the item's cluster did: which
+    sizes of clusters changed does not move it, as it moves the squares of sums, which are small by chance just where
+    few items are lost. To it are added one cluster that changes as a whole, which may not have been seen, and half of
+    its standard error. NaN for one cluster.
+    """
+    number = numbered(cluster)
+    whole, alone = np.bincount(number, share) ** 2, np.bincount(number, share**2)
+    seen, sums = (
+        np.bincount(number, influence**2),
+        cluster_factors(np.bincount(number)) * np.bincount(number, influence),
+    )
+    size, several = whole.sum() / alone.sum(), whole > alone * (1 + 1e-9)
+    together = (sums**2 - seen)[several] * (alone / np.where(several, whole - alone, 1.0))[several]
+    unseen = size * alone.sum() ** 2
+    total = seen[several].sum() + unseen
+    r = (together.sum() + unseen) / total
+    error = np.sqrt(np.sum((together - r * seen[several]) ** 2)) / total
+    return float(1 + np.clip(r + error / 2, 0.0, 1.0) * (size - 1))
+
+
 def freedom_of(cluster: NDArray[np.intp] | None) -> float | None:
     """Give degrees of freedom of the variance of a mean over (N,) observations; None where each is drawn by itself."""
     size = np.zeros(0) if cluster is None else np.bincount(numbered(cluster))

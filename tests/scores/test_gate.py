@@ -12,7 +12,7 @@ from scipy import stats
 import jaxeval
 from jaxeval.cli.compare_scores import COULD_NOT_RUN
 from jaxeval.errors import DataError
-from jaxeval.statistics.clusters import few_clusters_text
+from jaxeval.statistics.clusters import changed_effect, degrees_of_freedom, few_clusters_text, widening
 from jaxeval.statistics.paired import p_above
 
 
@@ -105,6 +105,46 @@ def test_clusters_that_change_as_a_whole():
     assert wrong == 0
     both = answers(("t", 20, 1, 1)).drop(columns="benchmark")
     assert 0 < gate_of(both.assign(cluster=both["item"] // 10)).table["p_pass"][0] < 1
+
+
+def test_correlation_within_clusters_does_not_hang_on_which_sizes_changed():
+    sizes = np.repeat([1, 2, 5, 20, 72], 20)
+    cluster, share = np.arange(100).repeat(sizes), np.full(2000, 1 / 2000)
+    kish = np.sum(sizes**2) / 2000
+    for size in (2, 5, 20, 72):  # ten of these change as a whole
+        lost = np.isin(cluster, np.flatnonzero(sizes == size)[:10])
+        assert changed_effect((lost - lost.mean()) * share, share, cluster) == pytest.approx(kish, rel=0.1)
+    assert changed_effect(0 * share, share, cluster) == pytest.approx(kish)
+    alone = np.arange(2000) % 10 == 0
+    assert changed_effect((alone - 0.1) * share, share, cluster) < 1 + 0.6 * (kish - 1)
+    weight = np.where(cluster % 2, 3.0, 1.0)  # as clusters of three times as many items
+    copied = np.repeat(np.arange(2000), np.where(cluster % 2, 3, 1))
+    whole = cluster % 7 == 0
+    own = [changed_effect((whole[i] - 0.1) * w, w, cluster[i]) for i, w in (
+        (np.arange(2000), weight / weight.sum()), (copied, np.full(len(copied), 1 / len(copied)))
+    )]  # fmt: skip
+    assert own[0] * np.sum((weight / weight.sum()) ** 2) == pytest.approx(own[1] / len(copied), rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("whole", "churn", "margin"), [(0.5, 0.02, 0.02), (0.5, 0.05, 0.05), (1, 0.02, 0.02)])
+@pytest.mark.parametrize("equal", [False, True])
+def test_wrong_verdicts_of_clusters_are_few(whole, churn, margin, equal):
+    """Of 5,000 items in 1,000 clusters, some of which change as a whole. By their squares alone .09 passed wrongly."""
+    rng = np.random.default_rng(0)
+    draws, sizes = 2000, rng.lognormal(0, 0 if equal else 1, 1000)
+    sizes = np.full(1000, 5) if equal else 1 + rng.multinomial(4000, sizes / sizes.sum())
+    cluster, share = np.arange(1000).repeat(sizes), np.full(5000, 1 / 5000)
+    passed = failed = 0
+    for _ in range(draws):
+        together = (rng.random(1000) < whole)[cluster]
+        lost = np.where(together, rng.random(1000)[cluster], rng.random(5000)) < churn
+        effect = changed_effect((lost - lost.mean()) * share, share, cluster)
+        n = 5000 / (effect * widening(degrees_of_freedom(sizes), 0.95) ** 2)
+        passed += p_above(0, n * lost.mean(), n, -margin) <= 0.05
+        failed += p_above(n * lost.mean(), 0, n, margin) <= 0.05
+    for wrong in (passed, failed):
+        assert wrong / draws <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / draws)
 
 
 @pytest.mark.parametrize("graded", [False, True])

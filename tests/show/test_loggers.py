@@ -85,7 +85,10 @@ def test_wandb(monkeypatch, board):
 
 def test_opentelemetry(monkeypatch, scores):
     events = []
-    logs = SimpleNamespace(get_logger=lambda name: SimpleNamespace(emit=events.append), LogRecord=SimpleNamespace)
+    logs = SimpleNamespace(
+        get_logger=lambda name: SimpleNamespace(emit=events.append), get_logger_provider=SimpleNamespace,
+        LogRecord=SimpleNamespace,
+    )  # fmt: skip
     monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(_logs=logs))
     monkeypatch.setitem(sys.modules, "opentelemetry._logs", logs)
     gate = jaxeval.score_gate(scores, "model-2", "model-3", margin=0.3)
@@ -129,3 +132,8 @@ def test_command(mlflow, scores, tmp_path, monkeypatch):
     result = run(*line, "wandb")
     assert result.exit_code == 3
     assert "pip install wandb" in result.stderr
+    monkeypatch.setattr(mlflow, "texts", None)  # a server that does not answer
+    result = run(*line, "mlflow")
+    assert result.exit_code == 3  # and not 1, which is FAIL
+    assert "PASS" in result.stdout
+    assert "mlflow did not take the result" in result.stderr
