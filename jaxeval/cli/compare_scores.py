@@ -21,7 +21,7 @@ from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model, tell
 from jaxeval.data.remote_names import is_remote
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.options.columns import Bounds, ItemScoreColumns, Names, Pair, RandomFacets
+from jaxeval.options.columns import Bounds, ItemScoreColumns, Names, Pair, RandomFacets, VoteReading
 from jaxeval.options.field import SHOWN, Options, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 from jaxeval.wording import visible
@@ -337,6 +337,7 @@ class Budgeting(Options):
         "[score=1]", "NAME=COST,...",
     )  # fmt: skip
     level: Share = again(ResamplingOptions, "level")
+    where: str | None = again(VoteReading, "where")
 
     @property
     def prices(self) -> Prices | None:
@@ -368,7 +369,8 @@ def error_budget(
 
     if plot.plot is not None:
         check_outputs({"--plot": plot.plot}, list(files))
-    scores = read_scores(files if len(files) > 1 else files[0], random=facets.facets, **columns.arguments())
+    read = {"random": facets.facets, "where": options.where, **columns.arguments()}
+    scores = read_scores(files if len(files) > 1 else files[0], **read)
     pair: Any = None if options.pair is None else tuple(named_model(scores.models, name) for name in options.pair)
     budget = budgeted(
         scores, facets.facets, pair=pair, target=options.target, prices=options.prices, level=options.level

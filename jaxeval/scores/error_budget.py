@@ -35,6 +35,7 @@ MODEL = "model"
 _MOST_LEVELS = 12  # of a facet that a decision study tries, beyond four times those that there are
 _MOST_DESIGNS = 100_000  # that a decision study tries
 _MOST_ROWS = 300_000  # of effects that cross three factors of five or more
+_MORE = 1.005  # so many times an error is worth a word
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,8 +91,10 @@ class ErrorBudget(Result):
             return [f"{about}scores show no variance, and no error"]
         sentences = [f"{about}the error of a {of} is {', '.join(parts)}, as variance"]
         ratio = float((rows["standard_error"] / rows["standard_error_items"]).median())
-        if ratio == ratio:
+        if ratio >= _MORE:
             sentences.append(f"errors over items alone are too small by a factor of {ratio:.2f} (median)")
+        elif ratio == ratio:
+            sentences.append("errors over items alone are about as large")
         if len(self.decision):
             sentences += _decision_sentences(self.decision, self.settings)
         if self.generalizability == self.generalizability:
@@ -353,14 +356,19 @@ def _decision(cells: FacetCells, pair: tuple[int, int], target: float, prices: M
         sizes = levels(ratio)
         if np.isinf(sizes["score"]):
             return columns
-        counts = {f"n_{name}": round(float(n)) for name, n in sizes.items() if name != "score"}
-        return {**columns, **counts, "n_scores": round(float(sizes["score"])), "cost": float(cost(sizes))}
+        counts = {name: round(float(n)) for name, n in sizes.items()}
+        numbers = {"n_scores" if name == "score" else f"n_{name}": n for name, n in counts.items()}
+        return {**columns, **numbers, "cost": float(cost(counts))}
 
     same: dict[str, Any] = dict.fromkeys(factors, 1.0)
     rows = [row("as it is", same), *(row(f"more {name}s", grown(same, name)) for name in factors)]
     others = [name for name in factors if name != ITEM]
     most = max(int(_MOST_DESIGNS ** (1 / max(len(others), 1))), 2)
-    tries = [np.arange(2, max(4 * now[name], _MOST_LEVELS) + 1)[:most] / now[name] for name in others]
+    tries = []
+    for name in others:  # at least two levels, and of nested ones, one in each level of what they are nested in
+        above = max([now[x] for x in factors if x != name and x in within.get(name, ())], default=0)
+        levels_each = now[name] / max(above, 1)
+        tries.append(np.arange(1 if above else 2, max(4 * levels_each, _MOST_LEVELS) + 1)[:most] / levels_each)
     grid = dict(zip(others, (axis.reshape(-1) for axis in np.meshgrid(*tries, indexing="ij")), strict=True))
     ratios = {name: np.atleast_1d(values) for name, values in grown({**grid, ITEM: 1.0}, ITEM).items()}
     costs = np.where(np.isfinite(ratios[ITEM]), cost(levels(ratios)), np.inf)

@@ -231,6 +231,18 @@ def test_the_decision_study_reaches_its_target_in_simulation():
     assert parts["model x judge"] > 0
 
 
+def test_a_decision_study_of_nested_seeds_has_some_in_each_item():
+    scores = jaxeval.simulate_facet_scores(2, 40, {"judge": 3, "seed": 3}, seed=0)
+    nested = scores.assign(seed=scores["item"].str.cat(scores["seed"]))
+    best = jaxeval.error_budget(nested, ["judge", "seed"]).decision.set_index("design").loc["cheapest"]
+    assert best["n_seed"] >= best["n_item"]
+    assert best["n_scores"] == best["cost"] == best["n_judge"] * best["n_seed"]
+    in_judges = scores.assign(seed=scores["judge"].str.cat(scores["seed"]))
+    best = jaxeval.error_budget(in_judges, ["judge", "seed"]).decision.set_index("design").loc["cheapest"]
+    assert best["n_seed"] >= best["n_judge"]
+    assert best["n_scores"] == best["n_item"] * best["n_seed"]
+
+
 def test_the_command_writes_what_python_gives(tmp_path):
     scores = jaxeval.simulate_facet_scores(3, 40, {"judge": 3}, seed=0)
     file = tmp_path / "facets.csv"
@@ -246,6 +258,8 @@ def test_the_command_writes_what_python_gives(tmp_path):
         written = pd.read_csv(out / f"{name}.csv", comment="#")
         np.testing.assert_allclose(written.iloc[:, 1].apply(pd.to_numeric, errors="coerce").dropna(),
                                    pd.to_numeric(table.iloc[:, 1], errors="coerce").dropna(), rtol=1e-6)  # fmt: skip
+    result = run(main, ["error-budget", str(file), "--random", "judge", "--where", "judge <> 'judge-1'"])
+    assert "for judges and items like these (2 judges, 40 items)" in " ".join(result.output.split())
     for wrong, text in ((["--random", "jury"], "no column 'jury'"), (["--price", "judge"], "--price takes NAME=COST"),
                         (["--random", "judge", "--pair", "model-1", "x"], "x")):  # fmt: skip
         result = run(main, ["error-budget", str(file), *wrong])
