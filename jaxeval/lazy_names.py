@@ -6,22 +6,12 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 __all__ = [
-    "core",
-    "custom_batching",
-    "export",
-    "jax",
-    "jnp",
-    "jsl",
-    "lax",
-    "lazy_module",
-    "lazy_names",
-    "nn",
-    "pd",
-    "special",
-]
+    "core", "custom_batching", "export", "is_frame", "jax", "jnp", "jsl", "lax", "lazy_module", "lazy_names", "nn", "pa",
+    "pc", "pd", "special",
+]  # fmt: skip
 
 
 def lazy_names(
@@ -74,6 +64,8 @@ if TYPE_CHECKING:
     import jax.numpy as jnp
     import jax.scipy.linalg as jsl
     import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
     from jax import custom_batching, export, lax, nn
     from jax.extend import core
     from jax.scipy import special
@@ -81,4 +73,9 @@ else:
     jax, jnp, lax, nn, export = map(lazy_module, ("jax", "jax.numpy", "jax.lax", "jax.nn", "jax.export"))
     custom_batching, core = lazy_module("jax.custom_batching"), lazy_module("jax.extend.core")
     jsl, special = lazy_module("jax.scipy.linalg"), lazy_module("jax.scipy.special")
-    pd = lazy_module("pandas")
+    pd, pa, pc = map(lazy_module, ("pandas", "pyarrow", "pyarrow.compute"))
+
+
+def is_frame(value: Any) -> TypeGuard[pd.DataFrame]:
+    """Whether ``value`` is a DataFrame; of what is none, pandas is not imported."""
+    return "pandas" in sys.modules and isinstance(value, pd.DataFrame)

@@ -15,6 +15,7 @@ import jaxeval
 LAYERS = [
     "_version",
     "lazy_names",
+    "plain_tables",
     "arrays",
     "errors",
     "wording",

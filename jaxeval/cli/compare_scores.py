@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.data.item_scores import ItemScores
+    from jaxeval.plain_tables import PlainTable
     from jaxeval.scores.compare_scores import ScoreComparison
     from jaxeval.scores.gate import ScoreGate
     from jaxeval.show.shown import Answer
@@ -90,16 +91,17 @@ class Gate(Options):
 def _summary(gate: ScoreGate) -> str:
     from jaxeval.show.documents import markdown_table, markdown_text
 
-    first, *further = map(markdown_text, gate.answer.sentences)
+    answer = gate._plain_answer()
+    first, *further = map(markdown_text, answer.sentences)
     notes = [*further, *(markdown_text(f"warning: {text}") for text in gate.warnings)]
-    (part,) = gate.answer.parts
-    table = markdown_table(cast("pd.DataFrame", part.table))
+    (part,) = answer.parts
+    table = markdown_table(cast("PlainTable", part.table))
     return "\n\n".join([f"**{first}**", table.rstrip(), *notes]) + "\n"
 
 
 def _junit(gate: ScoreGate) -> str:
     """Tests that fail, and those that are open, which JUnit knows as errors."""
-    rows = gate.table.to_dict("records")
+    rows = gate.rows.records()
     totals = {name: str(sum(row["verdict"] == verdict for row in rows)) for name, verdict in _OF_JUNIT.items()}
     suite = ElementTree.Element("testsuite", {"name": "jaxeval gate", "tests": str(len(rows)), **totals})
     for row in rows:
@@ -111,7 +113,7 @@ def _junit(gate: ScoreGate) -> str:
                 text = ", ".join([*numbers, *filter(None, [row["flags"]])])
                 ElementTree.SubElement(case, kind.removesuffix("s"), message=visible(f"{verdict}: {text}"))
     output = ElementTree.SubElement(suite, "system-out")
-    output.text = visible("\n".join(gate.answer.sentences))
+    output.text = visible("\n".join(gate._plain_answer().sentences))
     return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
 
 
@@ -204,7 +206,7 @@ def compare_scores(
         answer, cautions = list(table.answer.sentences), table.attrs["warnings"]
     else:
         comparison = compared(scores, one, named_model(scores.models, b), bounds=bounds, **options)
-        table, answer, cautions = _row(comparison), list(comparison.answer.sentences), comparison.status
+        table, answer, cautions = _row(comparison), list(comparison._plain_answer().sentences), comparison.status
     notes, warnings = [read, *notes], [*cautions, *warnings]
     shown = _answer("Scores compared", "comparison", table, answer, notes, warnings, options)
     present(shown._replace(advice=columns.undeclared(files, comparing.facets) if files else []), outputs)
@@ -217,14 +219,14 @@ def _complete(scores: ItemScores) -> ItemScores:
     return of_items(scores, kept_items(scores, "complete")[0])
 
 
-def _row(comparison: ScoreComparison) -> pd.DataFrame:
+def _row(comparison: ScoreComparison) -> PlainTable:
     from dataclasses import fields
 
-    import pandas as pd
+    from jaxeval.plain_tables import PlainTable
 
     names = [field.name for field in fields(comparison) if field.name not in ("settings", "status")]
     row = {name: [getattr(comparison, name)] for name in names}
-    return pd.DataFrame({**row, "status": ["; ".join(comparison.status)]})
+    return PlainTable({**row, "status": ["; ".join(comparison.status)]})
 
 
 def _is_path(name: str) -> bool:
@@ -235,7 +237,7 @@ def _decide(verdict: ScoreGate, gate: Gate, read: str, warnings: list[str], outp
     """Print and write the verdict, and end with its code."""
     gate.write(verdict)
     notes = [read, f"PASS and FAIL are one-sided tests at {1 - verdict.settings['level']:.2g}"]
-    answer = verdict.answer._replace(title="Gate", notes=notes)
+    answer = verdict._plain_answer()._replace(title="Gate", notes=notes)
     present(answer._replace(warnings=[*answer.warnings, *warnings]), outputs)
     click.get_current_context().exit(verdict.exit_code)
 
@@ -243,7 +245,7 @@ def _decide(verdict: ScoreGate, gate: Gate, read: str, warnings: list[str], outp
 def _answer(
     title: str,
     name: str,
-    table: pd.DataFrame,
+    table: pd.DataFrame | PlainTable,
     sentences: list[str],
     notes: list[str],
     warnings: list[str],
@@ -251,7 +253,7 @@ def _answer(
 ) -> Answer:
     from jaxeval.show.shown import Answer, Part
 
-    shown = table.drop(columns=["n_flips", "status"], errors="ignore")
+    shown = table.drop(columns=[name for name in ("n_flips", "status") if name in table])
     kept, least = ("difference", "smallest_difference", "items_needed"), ("n_left_out", "sd_between")
     part = Part(title, shown, rows="comparison" if name == "comparison" else "pair", kept=kept, least=least)
     return Answer(

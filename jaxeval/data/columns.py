@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.errors import ColumnError, DataError
+from jaxeval.lazy_names import is_frame, pa, pc, pd
+from jaxeval.plain_tables import Names
 from jaxeval.wording import counted, did_you_mean
 
 #: Kinds of values that NumPy would turn into numbers: of nanoseconds, or without an imaginary part.
@@ -68,9 +66,9 @@ def first_place(which: Bool, rows: Rows | None = None) -> str:
 
 def as_frame(table: Any) -> pd.DataFrame:
     """``table`` itself if it is a DataFrame; that of `Judgments`, or of a table with the Arrow interface."""
-    if isinstance(table, pd.DataFrame):
+    if is_frame(table):
         return table
-    if hasattr(table, "roles") and isinstance(table.table, pd.DataFrame):
+    if hasattr(table, "roles") and is_frame(table.table):
         return table.table
     if hasattr(table, "__arrow_c_stream__"):
         return frame_of(pa.table(table))
@@ -169,7 +167,7 @@ def _padded(values: pd.Series) -> bool:
 def require_column(frame: pd.DataFrame, *columns: str) -> None:
     """Raise an error unless ``frame`` has exactly one column of each name."""
     for column in columns:
-        times = int((frame.columns == column).sum())
+        times = list(frame.columns).count(column)
         if times > 1:
             raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
         if times == 0:
@@ -222,6 +220,12 @@ def factorize_sorted(
     column: pd.Series, name: str, rows: Rows | None = None, may_miss: bool = False
 ) -> tuple[NDArray[np.intp], pd.Index]:
     """(N,) codes of a column, and its sorted values; missing values have the code -1 if they are allowed."""
+    if isinstance(column, np.ndarray) and (
+        column.dtype.kind in "bi" or (column.dtype.kind == "O" and {type(x) for x in column} == {str})
+    ):
+        names = sorted({*column.tolist()})
+        places = dict(zip(names, range(len(names)), strict=True))
+        return np.array([places[x] for x in column.tolist()], np.intp), Names(names)
     try:
         codes, values = factorized(column)
     except TypeError as error:
@@ -285,11 +289,12 @@ def renumbered(n: int, *numbers: NDArray[Any]) -> tuple[Bool, list[NDArray[np.in
 def _check_names(values_a: pd.Index, values_b: pd.Index, model_a: str, model_b: str) -> None:
     """Raise an error if a common type for both columns would turn a name into that of another model."""
     for whole, other in ((values_a, values_b), (values_b, values_a)):
-        if not is_integer_dtype(whole.dtype):
+        if not pd.api.types.is_integer_dtype(whole.dtype):
             continue
         beyond = (whole >= 2**53) | (whole <= -(2**53))
-        if is_bool_dtype(other.dtype) or (is_float_dtype(other.dtype) and beyond.any()):
-            names = f", beyond 2**53 ({whole[beyond][0]})" if is_float_dtype(other.dtype) else ""
+        inexact = pd.api.types.is_float_dtype(other.dtype)
+        if pd.api.types.is_bool_dtype(other.dtype) or (inexact and beyond.any()):
+            names = f", beyond 2**53 ({whole[beyond][0]})" if inexact else ""
             raise DataError(
                 f"columns {model_a!r} and {model_b!r} name models by values of different types, whole numbers{names} "
                 f"and {other.dtype.name}, which do not match: make both text (in pandas by .astype(str))"
@@ -316,6 +321,9 @@ def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Fl
     """(N,) numbers, NaN where missing; whole ones that a double would round are an error."""
     if (what := _NO_NUMBERS.get(getattr(column.dtype, "kind", ""))) is not None:
         raise DataError(f"column {name!r} holds {what}: expected real numbers, such as days since a date")
+    if isinstance(column, np.ndarray) and column.dtype.kind in "bif":
+        return column.astype(np.float64)
+    column = pd.Series(column)
     try:
         values = column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:

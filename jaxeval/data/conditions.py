@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from jaxeval.arrays import Bool
 from jaxeval.data.columns import renames
 from jaxeval.data.nested_columns import arrow_of, is_nested, within
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pa, pc, pd
 from jaxeval.wording import did_you_mean
 
 if TYPE_CHECKING:

@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from jaxeval.arrays import Int
 from jaxeval.data.columns import frame_of
 from jaxeval.data.table_files import is_text
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pa, pc, pd
 from jaxeval.wording import counted, named
 
 #: Files with as many rows, but fewer distinct ones, may be equal by chance, as of two days with few votes each.
@@ -110,10 +107,10 @@ def _codes(column: pd.Series, of_name: np.uint64) -> _Codes:
     if isinstance(column.dtype, pd.CategoricalDtype):
         values = _codes(column.cat.categories.to_series(), of_name)
         return np.append(values, of_name)[column.cat.codes.to_numpy()]  # -1 where a value is missing
-    if is_datetime64_any_dtype(column.dtype):
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
         seconds = column.astype("datetime64[ns, UTC]" if column.dt.tz else "datetime64[ns]").astype("int64") / 1e9
         return _of_numbers(seconds.where(column.notna()).to_numpy(np.float64), of_name)
-    if is_numeric_dtype(column.dtype):
+    if pd.api.types.is_numeric_dtype(column.dtype):
         return _of_numbers(column.to_numpy(np.float64, na_value=np.nan), of_name)
     text = column.where(column.notna(), "").map(str).to_numpy(object)
     number = pd.to_numeric(pd.Series(text, dtype=object), errors="coerce").to_numpy(np.float64)

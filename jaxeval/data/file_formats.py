@@ -94,7 +94,7 @@ def format_of(path: Path) -> FileFormat:
         kind, compression = _by_bytes(_BEGINNINGS, head) or kind, _by_bytes(_COMPRESSED, head)
     if kind is not None and kind in (Kind.PREFLIB, _by_bytes(_BEGINNINGS, head)):
         return FileFormat(kind, compression)
-    with opened(path, compression)[0] as content:
+    with stream_of(path, compression) as content:
         text = content.read(_HEAD_BYTES)
     text = text.removeprefix(codecs.BOM_UTF8)
     if kind is not None and kind in _BEGINNINGS.values():
@@ -166,7 +166,7 @@ def _unwrapped(path: Path, size: int, mtime: int) -> Path:
         raise DataError(f"{path.name} is an archive of {len(members):,} files: unpack it, and name the file to read")
     compression = _by_bytes(_COMPRESSED, start)
     head = start
-    with suppress(OSError), opened(path, compression)[0] as content:  # damaged files are reported when they are read
+    with suppress(OSError), stream_of(path, compression) as content:  # damaged files are reported when they are read
         head = content.read(_HEAD_BYTES)
     encoding = _encoding(head)
     if not members and encoding is None and (compression is None or _by_bytes(_BEGINNINGS, head) is None):
@@ -175,7 +175,7 @@ def _unwrapped(path: Path, size: int, mtime: int) -> Path:
     try:
         with ExitStack() as stack, copy.open("wb") as target:
             archive = stack.enter_context(zipfile.ZipFile(path)) if members else None
-            source = archive.open(members[0]) if archive else opened(path, compression)[0]
+            source = archive.open(members[0]) if archive else stream_of(path, compression)
             source = source if encoding is None else codecs.EncodedFile(source, "utf-8", encoding)
             shutil.copyfileobj(stack.enter_context(source), target, _PIECE_BYTES)
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
@@ -235,6 +235,11 @@ def _encoding(head: bytes) -> str | None:
 def _by_bytes(table: dict[bytes, Any], head: bytes) -> Any:
     """The value of the first key with which ``head`` begins."""
     return next((value for start, value in table.items() if head.startswith(start)), None)
+
+
+def stream_of(path: Path, compression: str | None) -> Any:
+    """The content of a file, for which Arrow is imported only where it is compressed."""
+    return path.open("rb") if compression is None else opened(path, compression)[0]
 
 
 def opened(path: Path, compression: str | None) -> tuple[pa.NativeFile, pa.NativeFile]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
-
 from jaxeval.data.columns import frame_of
 from jaxeval.data.equal_rows import reject_same_tables
 from jaxeval.data.json_lines import rows_of_document
 from jaxeval.data.outcomes import NeededColumns
 from jaxeval.data.remote_names import FileName
+from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import naming, pieces, with_types
+from jaxeval.lazy_names import pd
 
 #: What one judgment is of: of two sides, of one answer to an item, or of several items in an order.
 Shape = Literal["pair", "answer", "ranking"]
@@ -40,10 +40,13 @@ class Source:
     output_filter: str | None = None
     keep: Sequence[str] = ()
 
-    def columns(self, required: Sequence[str], beside: Sequence[str] = (), *, nested: bool = False) -> pd.DataFrame:
+    def columns(
+        self, required: Sequence[str], beside: Sequence[str] = (), *, nested: bool = False, plain: bool = False
+    ) -> Any:
         """Read the ``required`` columns, and those of ``beside`` and ``keep`` that are there, and no others.
 
-        With ``nested``, columns of objects and lists stay columns of Arrow.
+        With ``nested``, columns of objects and lists stay columns of Arrow. With ``plain``, a small file is a
+        `PlainTable`.
 
         Raises:
             DataError: a required column is not there, or a file cannot be read; the error begins with its name.
@@ -53,6 +56,9 @@ class Source:
         needed, parts = NeededColumns(named=tuple(required), results=(), beside=(*beside, *self.keep)), []
         for path in self.paths:
             with naming(self.name if len(self.paths) == 1 else path):
+                small = small_table(path, needed) if plain and len(self.paths) == 1 else None
+                if small is not None:
+                    return small
                 parts.append(whole_table(path, needed, nested))
         reject_same_tables(parts, [path.name for path in self.paths])
         return pd.concat(parts, ignore_index=True)

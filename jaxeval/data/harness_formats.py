@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.data.formats import Format, Source, json_document
 from jaxeval.data.lm_eval_files import as_score, inspect_table, metric_of, metrics_of, samples_table, scorers_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import PlainTable
 from jaxeval.wording import named
 
 
@@ -25,16 +26,16 @@ def with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
     return frame.assign(model=re.sub(r"(\.\w+)+$", "", base_name(name)))
 
 
-def _lm_eval_results(source: Source) -> pd.DataFrame:
+def _lm_eval_results(source: Source) -> PlainTable:
     """Files of results have no items: they name the models of samples, see `lm_eval_files.named_by_results`."""
-    frame = pd.DataFrame({"model": [], "item": [], "score": []})
-    frame.attrs["results"] = source.document
-    return frame
+    return PlainTable({"model": [], "item": [], "score": []}, {"results": source.document})
 
 
 def _lm_eval_samples(source: Source) -> pd.DataFrame:
     metric = metric_of(source.names, source.score)
-    frame = source.columns(["doc_id", metric], ["filter"]).rename(columns={"doc_id": "item", metric: "score"})
+    frame = source.columns(["doc_id", metric], ["filter"], plain=True).rename(
+        columns={"doc_id": "item", metric: "score"}
+    )
     frame = samples_table(frame, source.name, source.output_filter)
     frame.attrs["samples"] = True
     return frame
@@ -48,7 +49,7 @@ def _lm_eval_choices(rows: pd.DataFrame) -> tuple[str, ...]:
     )
 
 
-def _inspect(source: Source) -> pd.DataFrame:
+def _inspect(source: Source) -> PlainTable:
     frame, notes = inspect_table(source.document, source.score)
     frame.attrs["notes"] = notes
     return frame
@@ -60,7 +61,7 @@ def _every_eval_ever(source: Source) -> pd.DataFrame:
 
 
 def _tau(source: Source) -> pd.DataFrame:
-    frame = source.columns(["task_id", "reward"], ["trial", "model"])
+    frame = source.columns(["task_id", "reward"], ["trial", "model"], plain=True)
     return with_model(frame.rename(columns={"task_id": "item", "reward": "score"}), source.name)
 
 
@@ -70,7 +71,8 @@ def _tau2(source: Source) -> pd.DataFrame:
             (run.get("task_id"), run.get("trial", 0), (run.get("reward_info") or {}).get("reward"))
             for run in source.document["simulations"]
         ]
-        frame = pd.DataFrame(rows, columns=["item", "trial", "score"]).astype({"item": str, "score": float})
+        typed = [(str(item), trial, np.nan if score is None else float(score)) for item, trial, score in rows]
+        frame = PlainTable.of_rows(typed, ["item", "trial", "score"])
     except (AttributeError, TypeError, ValueError) as error:
         raise DataError(
             "a simulation of the results is no object whose reward_info has a reward, which is a number: the file may "

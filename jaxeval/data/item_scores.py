@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, reject_infinite, require_column
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import Names, PlainTable
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
-from jaxeval.show.table import PropertyTable
 from jaxeval.wording import counted, did_you_mean
 
 #: Squares and cubes of larger scores would overflow.
@@ -124,7 +124,7 @@ class ItemScores(Shown):
             DataError: a column is missing, holds missing names, or is not numeric; no score is left; a model has two
                 scores in one trial; an item lies in two clusters, or has two weights.
         """
-        frame = as_frame(frame)
+        frame = frame if isinstance(frame, PlainTable) else as_frame(frame)
         random = [name for name in dict.fromkeys(random) if name != item]
         _reject_roles(random, {"model": model, "score": score, "weight": weight, "benchmark": benchmark})
         further = [name for name in (evaluator, trial, cluster, benchmark, weight, *random) if name is not None]
@@ -142,10 +142,15 @@ class ItemScores(Shown):
             g, names = factorize_sorted(frame[benchmark], benchmark)
             both, i = np.unique(g * len(items) + i, return_inverse=True)
             of_item, item_code = np.divmod(both, len(items))
-            items = pd.MultiIndex.from_arrays([names[of_item], items[item_code]], names=[benchmark, item])
+            pairs = names[of_item], items[item_code]
+            items = (
+                Names(zip(*pairs, strict=True), [benchmark, item])
+                if isinstance(items, Names) and isinstance(names, Names)
+                else pd.MultiIndex.from_arrays(pairs, names=[benchmark, item])
+            )
             of_benchmark = ItemGroups(benchmark, names, of_item)
         e, evaluators = (
-            (np.zeros(len(frame), np.intp), pd.Index([score]))
+            (np.zeros(len(frame), np.intp), Names([score]))
             if evaluator is None
             else factorize_sorted(frame[evaluator], evaluator)
         )
@@ -194,6 +199,8 @@ class ItemScores(Shown):
         step = step_of_means(self.scores)
         mean = np.where(n > 0, np.where(there, self.scores, 0.0).sum(0) / np.maximum(n, 1), np.nan)
         mean = np.round(mean / step) * step
+        from jaxeval.show.table import PropertyTable
+
         return PropertyTable(mean.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 
     @property
@@ -203,6 +210,8 @@ class ItemScores(Shown):
         n = there.sum(0)
         away = np.where(there, self.scores - self.means.to_numpy().T, 0.0)
         error = np.sqrt((away**2).sum(0) / np.where(n > 1, n * (n - 1.0), np.nan))
+        from jaxeval.show.table import PropertyTable
+
         return PropertyTable(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 
 
@@ -234,13 +243,15 @@ def _reject_repeated(
 ) -> None:
     """Raise DataError if two rows are of one model, item, evaluator and trial."""
     number, _ = factorize_sorted(trial, name)
-    again = pd.DataFrame({"cell": cell, "trial": number}).duplicated().to_numpy()
+    again = np.ones(len(cell), bool)
+    again[np.unique(cell * (number.max(initial=0) + 1) + number, return_index=True)[1]] = False
     if again.any():
         i, _, m = np.unravel_index(cell[again][0], shape)
         raise DataError(
             f"{counted(int(again.sum()), 'row repeats', 'rows repeat')} a trial of a model on an item (the first: "
-            f"model {plain(names[2][m])!r}, item {plain(names[0][i])!r}, trial {plain(trial[again].iloc[0])!r}): give "
-            f"each trial a number of its own in column {name!r}, or drop the copies"
+            f"model {plain(names[2][m])!r}, item {plain(names[0][i])!r}, trial "
+            f"{plain(np.asarray(trial)[again][0])!r}): give each trial a number of its own in column {name!r}, or drop "
+            "the copies"
         )
 
 
@@ -255,7 +266,7 @@ def _weights(column: pd.Series, name: str, item: NDArray[np.intp], items: pd.Ind
     if bad.any():
         raise DataError(
             f"column {name!r} of weights has {counted(int(bad.sum()), 'row')} without a finite number above 0 (the "
-            f"first is {plain(column[bad].iloc[0])!r}): drop those rows, or give them a weight"
+            f"first is {plain(np.asarray(column)[bad][0])!r}): drop those rows, or give them a weight"
         )
     return _one_each(weight, name, item, items)
 

@@ -10,14 +10,14 @@ from json import dumps, loads
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import json
 
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken, value_at
 from jaxeval.data.outcomes import NeededColumns
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import lazy_module, pa
 
+json = lazy_module("pyarrow.json")
 #: Bytes of a line, at most: 32 MiB.
 MOST_BYTES = 2**25
 #: The deepest nesting of lists and objects; at some twenty thousand levels, Arrow's parser ends the process.

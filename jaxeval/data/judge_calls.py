@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
@@ -17,6 +16,7 @@ from jaxeval.data.judge_replies import EMPTY, SEVERAL, Reply, read_reply, spelle
 from jaxeval.data.labels import SPOKEN, STRONG, spoken_results
 from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted
 
 #: What to do about grades in other words.

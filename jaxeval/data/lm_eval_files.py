@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from jaxeval.data.file_formats import entries_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pa, pd
+from jaxeval.plain_tables import PlainTable, in_pandas
 from jaxeval.wording import counted, did_you_mean, named
 
 #: How Arrow calls the compressions that the zip format numbers so; 93 (APPNOTE 6.3.8) Python reads from 3.14 on.
@@ -92,7 +92,7 @@ def scorers_of(log: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for by_scorer in scores for name, _ in _values(by_scorer)))
 
 
-def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFrame, list[str]]:
+def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[PlainTable, list[str]]:
     """The long table of a log ("model", "benchmark", "item", "trial", "score"), and what is to be known of it.
 
     Epochs are trials. A sample that ended in an error, or that nobody scored, has a missing score.
@@ -129,7 +129,7 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
         hint = did_you_mean(chosen, scorers) if chosen else ""
         raise DataError(f"the log has scores by {named(sorted(scorers))}{hint}: name one scorer (score=, --score)")
     scored = [(str(item), epoch, as_score(values.get(chosen))) for item, epoch, values in rows]
-    frame = pd.DataFrame(scored, columns=["item", "trial", "score"])
+    frame = PlainTable.of_rows(scored, ["item", "trial", "score"])
     notes = []
     if log.get("status", "success") != "success":
         notes.append(f"the evaluation did not finish{_ended(log, samples)}")
@@ -198,7 +198,7 @@ def _as_trials(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[pd.Data
         return run.finished, 0 if run.finished else table["score"].count(), run.created
 
     last: dict[Any, pd.DataFrame] = {}
-    in_order = sorted(tables, key=rank)
+    in_order = sorted(map(in_pandas, tables), key=rank)
     about = ", ".join(in_order[0].attrs["run"][:2])
     for number, table in enumerate(in_order):
         if number and table.attrs["run"] == in_order[number - 1].attrs["run"] and table.equals(in_order[number - 1]):
@@ -364,7 +364,7 @@ def samples_table(frame: pd.DataFrame, name: FileName, output_filter: str | None
         DataError: there are several filters and none is named, or there is no such filter.
     """
     if "filter" in frame:
-        filters = frame["filter"].dropna().unique()
+        filters = list(dict.fromkeys(x for x in frame["filter"] if x is not None and x == x))
         if output_filter is not None:
             if output_filter not in filters:
                 raise DataError(

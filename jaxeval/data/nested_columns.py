@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from jaxeval.data.columns import frame_of
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pa, pc, pd
 from jaxeval.wording import did_you_mean, named
 
 _MOST_FIELDS = 12

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import Rows, count_rows, factorized, numbers, reject_values, renames, whole_numbers
 from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import told_fields
 from jaxeval.errors import ColumnError, DataError
+from jaxeval.lazy_names import pd
 from jaxeval.options.columns import VoteReading
 from jaxeval.options.field import again, option
 from jaxeval.options.resampling import DrawnTogether

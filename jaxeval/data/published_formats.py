@@ -11,7 +11,6 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.data.columns import first_place, folded, numbers_or_nan, reject_missing, reject_values
 from jaxeval.data.equal_rows import reject_same_tables
@@ -21,6 +20,7 @@ from jaxeval.data.labels import SPOKEN, spoken_label
 from jaxeval.data.outcomes import ALL_COLUMNS, by_difference
 from jaxeval.data.roles import voter_columns
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, named
 
 _BETWEEN = re.compile(r"\s+(?:vs\.?|versus|or|od(?:\.|er)|gegen|contra)\s+", re.IGNORECASE)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-import pandas as pd
-from pandas.api.types import is_numeric_dtype
-
 from jaxeval.data.columns import folded, require_column
+from jaxeval.lazy_names import pd
 
 
 class Role(NamedTuple):
@@ -129,7 +127,7 @@ def guessed_columns(frame: pd.DataFrame, role: str) -> list[str]:
     """The columns that may have a role, by all of its names; no lists and records, and of numbers no text."""
     names = [str(name) for name in columns_of(frame, (*ROLES[role].names, *ROLES[role].also))]
     if ROLES[role].kind == "number":
-        return [name for name in names if is_numeric_dtype(frame[name])]
+        return [name for name in names if pd.api.types.is_numeric_dtype(frame[name])]
     return [name for name in names if is_plain(frame[name])]
 
 

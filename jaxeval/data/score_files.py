@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.data.columns import (
@@ -40,11 +39,14 @@ from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import MissingJudgment
+from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import head_names, naming, told_of
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.lazy_names import pd
 from jaxeval.options.columns import ItemScoreColumns, VoteReading
 from jaxeval.options.field import again
+from jaxeval.plain_tables import in_pandas, stacked
 from jaxeval.wording import counted, did_you_mean, named
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ def read_judged_scores(
             "a wide table has no place for labels of single answers: give one row per model and item, without --wide"
         )
     frame, label, _ = score_table(path, score_columns)
+    frame = in_pandas(frame)
     with naming(label):
         require_column(frame, *further)
         if only_judge is not None:
@@ -178,6 +181,7 @@ class ScoreColumns(ItemScoreColumns):
         """
         if self.where is None:
             return frame
+        frame = in_pandas(frame)
         met = rows_where(frame, self.where)
         if not met.any():
             raise NoRowsError(f"no row of {len(frame):,} meets the condition {self.where!r}")
@@ -269,9 +273,7 @@ def read_two_models(
         labels = [label for _, label, *_ in sides]
         labels = labels if labels[0] != labels[1] else [str(a), str(b)]
         names = [f"{name} ({label})" for name, label in zip(names, labels, strict=True)]
-    table = pd.concat(
-        [frame.assign(model=name) for (frame, *_), name in zip(sides, names, strict=True)], ignore_index=True
-    )
+    table = stacked([frame.assign(model=name) for (frame, *_), name in zip(sides, names, strict=True)])
     runs = [(run, name) for (frame, *_), name in zip(sides, names, strict=True) for run in frame.attrs["runs"]]
     table.attrs["runs"] = [run._replace(model=name) for run, name in runs]
     notes = [note for _, _, of_model, _ in sides for note in of_model]
@@ -309,7 +311,7 @@ def score_table(
     tables = [table for table in tables if not table.attrs.get("resolved")]
     notes += _complete(reports)
     label = base_name(path) if isinstance(path, str | Path) else f"{base_name(files[0])} and others"
-    frame = pd.concat([*tables, *reports], ignore_index=True)
+    frame = stacked([*tables, *reports])
     frame.attrs["runs"] = [table.attrs["run"] for table in tables if "run" in table.attrs]
     return frame, label, notes
 
@@ -359,13 +361,14 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns
     usual = [role for role in _USUAL if getattr(score_columns, role) is None]
     every = dict.fromkeys((*named_columns, *further, *score_columns.keep, *score_columns.of_condition))
     needed = NeededColumns(named=tuple(every), results=(), beside=tuple(usual))
-    frame = score_columns.chosen(whole_table(path, needed, nested=True))
+    small = small_table(path, needed) if score_columns.where is None else None
+    frame = score_columns.chosen(whole_table(path, needed, nested=True)) if small is None else small
     renamed = {column: role for role, column in wanted.items()}
     renamed |= {column: role for role in _USUAL if (column := getattr(score_columns, role)) is not None}
     frame = frame.rename(columns={column: role for column, role in renamed.items() if column not in score_columns.keep})
     for column, role in renamed.items():  # a column with a role may also be one of ``keep``
         if column in score_columns.keep and column in frame:
-            frame[role] = frame[column]
+            frame = frame.assign(**{role: frame[column]})
     return with_model(frame, name) if lone else frame
 
 

@@ -10,25 +10,24 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-from pyarrow import csv
 
 from jaxeval.data.columns import frame_of, numeric_but_for_gaps, renames
-from jaxeval.data.file_formats import FileFormat, Kind, archived, folder_of_copies, format_of, opened
+from jaxeval.data.file_formats import FileFormat, Kind, archived, folder_of_copies, format_of, opened, stream_of
 from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_lines import MOST_BYTES, json_tables, lines_of_json
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
 from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.data.small_files import small_csv_names
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import lazy_module, pa, pd
 from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+csv = lazy_module("pyarrow.csv")
 
 #: Metadata of a Parquet file that `Battles.save` wrote.
 STATE_KEY = b"jaxeval"
@@ -161,28 +161,34 @@ def head_names(name: FileName) -> list[str]:
 
 def head_columns(name: FileName) -> tuple[list[str], list[str]]:
     """`head_names`, and the paths of the fields within those columns."""
-    import pyarrow.parquet as pq
-
     path = local_file(name)
-    with suppress(pa.ArrowException, OSError, ValueError, AttributeError, LookupError, DataError, RecursionError):
-        form = format_of(path)
-        if form.kind == Kind.PARQUET:
-            schema = pq.read_schema(path)
-            return schema.names, field_names(schema)
-        if form.kind == Kind.ARROW:
-            schema = pa.ipc.open_file(str(path)).schema
-            return schema.names, field_names(schema)
-        if form.kind in (Kind.EXCEL, Kind.PREFLIB):
-            return next(pieces(path, ALL_COLUMNS, (), {})).column_names, []
-        with opened(path, form.compression)[0] as file:
-            if form.kind != Kind.JSON:
-                return _csv_names(path, form), []
-            begun = lines_of_json(lambda n: file.read() if n < 0 else file.read(n)).lstrip()
-            while b"\n" not in begun and len(begun) < MOST_BYTES and (more := file.read(MOST_BYTES)):
-                begun += more
-            row = json.loads(begun.split(b"\n", 1)[0])
-            return list(row.keys()), fields_of_rows([row])
-    return [], []
+    try:
+        return _head(path, format_of(path))
+    except (OSError, ValueError, AttributeError, LookupError, DataError, RecursionError):
+        return [], []
+    except pa.ArrowException:  # which is imported by now
+        return [], []
+
+
+def _head(path: Path, form: FileFormat) -> tuple[list[str], list[str]]:
+    if form.kind == Kind.PARQUET:
+        import pyarrow.parquet as pq
+
+        schema = pq.read_schema(path)
+        return schema.names, field_names(schema)
+    if form.kind == Kind.ARROW:
+        schema = pa.ipc.open_file(str(path)).schema
+        return schema.names, field_names(schema)
+    if form.kind in (Kind.EXCEL, Kind.PREFLIB):
+        return next(pieces(path, ALL_COLUMNS, (), {})).column_names, []
+    if form.kind != Kind.JSON:
+        return small_csv_names(path) or _csv_names(path, form), []
+    with stream_of(path, form.compression) as file:
+        begun = lines_of_json(lambda n: file.read() if n < 0 else file.read(n)).lstrip()
+        while b"\n" not in begun and len(begun) < MOST_BYTES and (more := file.read(MOST_BYTES)):
+            begun += more
+        row = json.loads(begun.split(b"\n", 1)[0])
+        return list(row.keys()), fields_of_rows([row])
 
 
 @contextmanager
@@ -249,7 +255,7 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
             advance(done * size // total - before * size // total)
 
 
-def _delimited(form: FileFormat) -> csv.ParseOptions:
+def _delimited(form: FileFormat) -> Any:
     """How values are separated."""
     return csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
 

@@ -8,14 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import scipy
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import Names, PlainTable
 from jaxeval.scores.estimates import (
     FEW_ITEMS,
     ScoreEstimates,
@@ -37,7 +37,7 @@ from jaxeval.scores.facets import (
 )
 from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, least_p, mcnemar, sign_flips, student_p
 from jaxeval.show.shown import Answer, Result
-from jaxeval.show.table import Table
+from jaxeval.statistics import special
 from jaxeval.statistics.clusters import changed_effect, few_clusters_text, freedom_of, widening
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.paired import p_above, root_between, score_interval
@@ -92,7 +92,7 @@ class ScoreComparison(Result):
 
     def _shown(self) -> Answer:
         names = ("difference", "lower", "upper", "p_mcnemar", "p_sign_flip", "p_student", "only_a", "only_b", "n_items")
-        table = pd.DataFrame({name: [getattr(self, name)] for name in names})
+        table = PlainTable({name: [getattr(self, name)] for name in names})
         title = f"ScoreComparison: {visible_line(str(self.a))} less {visible_line(str(self.b))}"
         return Answer(title, table, self.settings, self.status)
 
@@ -358,6 +358,8 @@ def compare_with_baseline(
         warnings += list(dict.fromkeys(text for x in comparisons for text in x.status if text not in warnings))
     table.attrs = {"answer": f"{answer}{settings['level']:g}", "warnings": warnings, "settings": settings}
     title = f"{counted(len(table), 'model')} beside {beside_it}"
+    from jaxeval.show.table import Table
+
     return Table.of(table, title, ("model", "difference", "lower", "upper", "p", "p_holm"))
 
 
@@ -398,7 +400,7 @@ def paired(scores: ItemScores, places: Sequence[int]) -> tuple[ItemScores, Bool]
             "more"
         )
     differences = ItemScores(
-        (pair[:, 0] - pair[:, 1])[:, None, None], scores.items, scores.evaluators, pd.Index(["difference"]),
+        (pair[:, 0] - pair[:, 1])[:, None, None], scores.items, scores.evaluators, Names(["difference"]),
         cluster=scores.cluster, benchmark=scores.benchmark, weight=scores.weight,
     )  # fmt: skip
     return differences, shared
@@ -518,9 +520,9 @@ def _graded(
         if error > 0:
             gained, share, trials = side * difference / scale * n, side * null / scale, max(round(n), 1)
             if share > 0:
-                unseen = scipy.special.bdtrc(np.ceil(gained - 1e-9) - 1, trials, min(share, 1.0)) if gained > 0 else 1.0
+                unseen = special.bdtrc(np.ceil(gained - 1e-9) - 1, trials, min(share, 1.0)) if gained > 0 else 1.0
             else:
-                unseen = scipy.special.bdtr(np.floor(max(-gained, 0.0) + 1e-9), trials, min(-share, 1.0))
+                unseen = special.bdtr(np.floor(max(-gained, 0.0) + 1e-9), trials, min(-share, 1.0))
             return float(max(skewed_p(np.array(gap / error), np.array(dof), np.array(side * skew)), unseen))
         p = anytime("greater" if side > 0 else "less", null)
         if p == p or not bounded:

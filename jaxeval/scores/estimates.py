@@ -9,7 +9,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
@@ -17,6 +16,7 @@ from jaxeval.checks import check_choice
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores, Trials
 from jaxeval.errors import ColumnError, DataError
+from jaxeval.lazy_names import pd
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, effective_clusters
 from jaxeval.statistics.quantiles import exact_share, skewed_interval, skewness_of, student_quantile
 from jaxeval.wording import counted, did_you_mean, named

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import as_frame, plain
 from jaxeval.data.item_scores import Facets, ItemScores
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.scores.families import PairwiseDifferences
+from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.statistics.variance_components import (
     RESIDUAL,
@@ -324,7 +324,7 @@ class BoardFacets:
         p = np.full((n, n), np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
             t = np.abs(self.differences.estimate) / np.sqrt(self.differences.variance)
-            p[first, second] = p[second, first] = 2 * scipy.special.stdtr(self.differences.dof, -t)
+            p[first, second] = p[second, first] = 2 * special.stdtr(self.differences.dof, -t)
         return PairwiseDifferences(estimate, p, np.full(n, not self.lone and n > 1))
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.lazy_names import pd
 from jaxeval.scores.estimates import ScoreEstimates
 from jaxeval.scores.paired_tests import least_p, mcnemar
 from jaxeval.statistics.multiplicity import holm

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
-import scipy
 
 from jaxeval.arrays import Float
 from jaxeval.data.item_scores import ItemScores
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import PlainTable, Whole
 from jaxeval.scores.compare_scores import ScoreComparison, compare_scores, place_of
 from jaxeval.scores.estimates import accuracy_of, as_item_scores, of_items
 from jaxeval.scores.facets import cells_of, facet_sentence, with_facets
 from jaxeval.show.shown import Answer, Part, Result
+from jaxeval.statistics import special
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.variance_components import facet_names
@@ -50,9 +51,14 @@ class ScoreGate(Result):
     a: Any
     b: Any
     verdict: Verdict
-    table: pd.DataFrame  # a row per task
+    rows: PlainTable = field(repr=False)  # of `table`
     warnings: tuple[str, ...]
     settings: dict[str, Any] = field(repr=False)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row per task."""
+        return self.rows.frame
 
     @property
     def exit_code(self) -> int:
@@ -65,7 +71,7 @@ class ScoreGate(Result):
         ``format`` is "jaxeval gate" and ``version`` 1; fields may be added to a version, and none changes its meaning.
         ``tasks`` are the rows of the table.
         """
-        rows = [{name: _plain(value) for name, value in row.items()} for row in self.table.to_dict("records")]
+        rows = [{name: _plain(value) for name, value in row.items()} for row in self.rows.records()]
         return {
             "format": "jaxeval gate", "version": 1, "verdict": self.verdict, "exit_code": self.exit_code,
             "a": str(self.a), "b": str(self.b), **self.settings, "sentences": list(self.answer.sentences),
@@ -74,13 +80,12 @@ class ScoreGate(Result):
 
     def _shown(self) -> Answer:
         a, b = visible_line(str(self.a)), visible_line(str(self.b))
-        several = len(self.table) > 1
-        table = self.table if several else self.table.drop(columns=["p_pass_holm", "p_fail_holm"])
-        shown = table.drop(columns="flags")
+        several = len(self.rows) > 1
+        shown = self.rows.drop(["flags", *(() if several else ("p_pass_holm", "p_fail_holm"))])
         part = Part("Gate", shown, rows="task", kept=("verdict", "difference"), least=("n_items", "lower", "upper"))
         return Answer(
-            f"ScoreGate: {a} beside {b}", self.table, self.settings, self.warnings, parts=[part],
-            tables={"gate": self.table},
+            f"ScoreGate: {a} beside {b}", self.rows, self.settings, self.warnings, parts=[part],
+            tables={"gate": self.rows},
         )  # fmt: skip
 
     def _sentences(self) -> list[str]:
@@ -90,34 +95,34 @@ class ScoreGate(Result):
         return [f"{verdict}: {about}: {rest}" if about else first, *others]
 
     def _decided(self) -> list[str]:
-        a, b, table = visible_line(str(self.a)), visible_line(str(self.b)), self.table
-        margin, several = f"{self.settings['margin']:g}", len(table) > 1
+        a, b, rows = visible_line(str(self.a)), visible_line(str(self.b)), self.rows.records()
+        margin, several = f"{self.settings['margin']:g}", len(rows) > 1
         look = ", at every look" if self.settings["peek"] else ""
         not_worse, worse = (
             f"{a} is not worse than {b} by {margin} or more",
             f"{a} is worse than {b} by more than {margin}",
         )
         if self.verdict == "PASS":
-            where = f" on any of {len(table):,} tasks" if several else ""
-            return [f"PASS: {not_worse}{where} ({'largest ' if several else ''}p {table['p_pass'].max():.2g}{look})"]
+            where, p = f" on any of {len(rows):,} tasks" if several else "", max(row["p_pass"] for row in rows)
+            return [f"PASS: {not_worse}{where} ({'largest ' if several else ''}p {p:.2g}{look})"]
         if self.verdict == "FAIL":
-            failed = table[table["verdict"] == "FAIL"]
-            p = failed["p_fail_holm"].max()
-            on = f" on {len(failed):,} of {counted(len(table), 'task')}: {named(failed['task'].tolist(), _NAMED)}"
+            failed = [row for row in rows if row["verdict"] == "FAIL"]
+            p = max(row["p_fail_holm"] for row in failed)
+            on = f" on {len(failed):,} of {counted(len(rows), 'task')}: {named([x['task'] for x in failed], _NAMED)}"
             return [f"FAIL: {worse}{on if several else ''} (p {p:.2g}{' by Holm' if several else ''}{look})"]
         if not several:
-            (row,) = table.to_dict("records")
+            (row,) = rows
             if row["p_pass"] != row["p_pass"]:
                 return [f"INCONCLUSIVE: there is no p-value ({row['flags'] or 'see the warnings'})"]
             ps = f"it is shown neither that {not_worse} (p {row['p_pass']:.2g}{look}), nor that it is"
             return [f"INCONCLUSIVE: {ps} (p {row['p_fail']:.2g}); {self._more(row['items_more'])}"]
-        open_ones = table[table["verdict"] == "INCONCLUSIVE"]
-        on = f"{len(open_ones):,} of {len(table):,} tasks: {named(open_ones['task'].tolist(), _NAMED)}"
+        open_ones = [row for row in rows if row["verdict"] == "INCONCLUSIVE"]
+        on = f"{len(open_ones):,} of {len(rows):,} tasks: {named([row['task'] for row in open_ones], _NAMED)}"
         sentences = [f"INCONCLUSIVE: it is not shown that {not_worse} on {on}"]
-        compared = open_ones[open_ones["p_pass"].notna()]
-        if len(compared):
+        compared = [row["items_more"] for row in open_ones if row["p_pass"] == row["p_pass"]]
+        if compared:
             which = "each of them" if len(compared) == len(open_ones) else "those that can be compared"
-            sentences.append(f"on {which}, {self._more(compared['items_more'].astype(float).max(skipna=False))}")
+            sentences.append(f"on {which}, {self._more(None if None in compared else max(compared))}")
         return sentences
 
     def _more(self, n: Any) -> str:
@@ -127,11 +132,11 @@ class ScoreGate(Result):
 
 
 def _plain(value: Any) -> Any:
-    return None if pd.isna(value) else value if isinstance(value, int | float | str) else str(value)
+    return None if value is None or value != value else value if isinstance(value, int | float | str) else str(value)
 
 
 def _more(n: Any) -> str:
-    if pd.isna(n):
+    if n is None:
         return "the difference is so near the margin that no feasible number of items would decide"
     return f"if the difference stays, about {counted(int(n), 'more item')} would decide"
 
@@ -220,13 +225,16 @@ def score_gate(
         comparison = compare_scores(of_task, a, b, **options)
         rows.append({"task": task, **_row(comparison, margin, level, peek)})
         warnings += [text if task is None else f"{visible_line(str(task))}: {text}" for text in comparison.status]
-    table = _judged(pd.DataFrame(rows, columns=list(_COLUMNS)), 1 - level)
+    table = _judged(
+        PlainTable.of_rows([[row.get(x, _WITHOUT[x]) for x in _COLUMNS] for row in rows], _COLUMNS), 1 - level
+    )
     failed, passed = (table["verdict"] == "FAIL").any(), (table["verdict"] == "PASS").all()
     verdict: Verdict = "FAIL" if failed else "PASS" if passed else "INCONCLUSIVE"
-    lacking = table["n_items"].isna()
-    if lacking.any():
-        texts = [f"{visible_line(str(row.task))} ({row.flags})" for row in table[lacking].itertuples()]
-        warnings.append(f"{counted(int(lacking.sum()), 'task')} cannot be compared: {named(texts, _NAMED)}")
+    lacking = [
+        f"{visible_line(str(row['task']))} ({row['flags']})" for row in table.records() if row["n_items"] is None
+    ]
+    if lacking:
+        warnings.append(f"{counted(len(lacking), 'task')} cannot be compared: {named(lacking, _NAMED)}")
     settings: dict[str, Any] = {"margin": float(margin), "peek": bool(peek), "level": float(level), "seed": seed}
     settings |= {"random": facets, "about": about} if facets else {}
     return ScoreGate(a, b, verdict, table, tuple(dict.fromkeys(warnings)), settings)
@@ -234,6 +242,7 @@ def score_gate(
 
 _COLUMNS = ("task", "verdict", "difference", "lower", "upper", "p_pass", "p_fail", "p_pass_holm", "p_fail_holm",
             "n_items", "items_more", "flags")  # fmt: skip
+_WITHOUT = {**dict.fromkeys(_COLUMNS, np.nan), "task": None, "verdict": "", "flags": ""}
 
 
 def _tasks(scores: ItemScores) -> list[tuple[Any, ItemScores]]:
@@ -287,7 +296,7 @@ def _items_more(comparison: ScoreComparison, margin: float, level: float, p_pass
     spread = (comparison.upper - comparison.lower) / (2 * normal_quantile(comparison.settings["level"])) * np.sqrt(n)
     if not (gap > 0 and np.isfinite(spread)):
         return np.nan
-    needed = (spread * (scipy.special.ndtri(level) + scipy.special.ndtri(POWER)) / gap) ** 2
+    needed = (spread * (special.ndtri(level) + special.ndtri(POWER)) / gap) ** 2
     if margin < 1:  # fewer items could all miss losses of this size
         needed = max(needed, np.log(1 - level) / np.log1p(-margin))
     return _of_needed(needed, n)
@@ -297,15 +306,16 @@ def _of_needed(needed: float, n: int) -> float:
     return float(np.ceil(max(needed - n, 1))) if needed <= _MOST_TIMES * n else np.nan
 
 
-def _judged(table: pd.DataFrame, most: float) -> pd.DataFrame:
+def _judged(table: PlainTable, most: float) -> PlainTable:
     """The table with verdicts."""
-    p_pass, p_fail = (table[name].to_numpy(float) for name in ("p_pass", "p_fail"))
+    p_pass, p_fail = table["p_pass"], table["p_fail"]
     all_pass = bool((p_pass <= most).all())
     by_holm: dict[str, Float] = {"p_pass_holm": holm(p_pass), "p_fail_holm": holm(p_fail)}
     passed = (by_holm["p_pass_holm"] <= most) | all_pass
     failed = by_holm["p_fail_holm"] <= most
     verdict = np.select([failed, passed], ["FAIL", "PASS"], "INCONCLUSIVE")
-    more = table["items_more"].astype(float).where(verdict == "INCONCLUSIVE")
-    flags = table["flags"].fillna("")
-    whole = {name: x.astype("Int64") for name, x in (("n_items", table["n_items"].astype(float)), ("items_more", more))}
-    return table.assign(verdict=verdict, flags=flags, **by_holm, **whole)
+    more = np.where(verdict == "INCONCLUSIVE", table["items_more"], np.nan)
+    whole = {
+        name: np.asarray(x, float).view(Whole) for name, x in (("n_items", table["n_items"]), ("items_more", more))
+    }
+    return table.assign(verdict=verdict.astype(object), **by_holm, **whole)

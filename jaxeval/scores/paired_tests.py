@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.statistics import special
 
 Alternative = Literal["two-sided", "greater", "less"]
 #: With so many differences or fewer that are not 0, signs are flipped in all ways.
@@ -33,7 +33,7 @@ def mcnemar(only_a: Int | int, only_b: Int | int, alternative: Alternative = "tw
     """
     a, b = np.asarray(only_a, np.int64), np.asarray(only_b, np.int64)
     least = {"two-sided": np.minimum(a, b), "greater": b, "less": a}[alternative]  # the fewer, the smaller p
-    tail = scipy.special.bdtr(least.astype(float), a + b, 0.5)
+    tail = special.bdtr(least.astype(float), a + b, 0.5)
     return np.minimum(2 * tail, 1.0) if alternative == "two-sided" else np.asarray(tail)
 
 
@@ -84,8 +84,8 @@ def student_p(difference: float, error: float, dof: float, alternative: Alternat
         return float("nan")
     t = difference / error
     if alternative == "two-sided":
-        return float(2 * scipy.special.stdtr(dof, -abs(t)))
-    return float(scipy.special.stdtr(dof, -t if alternative == "greater" else t))
+        return float(2 * special.stdtr(dof, -abs(t)))
+    return float(special.stdtr(dof, -t if alternative == "greater" else t))
 
 
 def anytime_p(difference: Float, alternative: Alternative = "two-sided", null: float = 0.0) -> float:
@@ -100,4 +100,5 @@ def anytime_p(difference: Float, alternative: Alternative = "two-sided", null: f
     stakes = {"two-sided": np.concatenate([-share, share]), "greater": share, "less": -share}[alternative]
     value, times = np.unique(np.clip(difference, -1, 1), return_counts=True)
     wealth = np.log1p(stakes[:, None] * (value - null)) @ times
-    return float(np.exp(-max(scipy.special.logsumexp(wealth) - np.log(len(stakes)), 0.0)))
+    most = wealth.max()
+    return float(np.exp(-max(most + np.log(np.exp(wealth - most).mean()), 0.0)))

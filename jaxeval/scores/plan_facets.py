@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
@@ -15,6 +14,7 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.compare_scores import place_of
 from jaxeval.scores.facets import ITEM, FacetCells, cells_of, errors_of, facet_sentence, facet_warnings
+from jaxeval.statistics import special
 from jaxeval.statistics.variance_components import RESIDUAL
 from jaxeval.wording import did_you_mean, named, visible_line
 
@@ -98,8 +98,8 @@ class FacetPlans:
         flags = ["no observed variance of the difference: nothing can be planned"] if error == 0 else []
         if difference is not None:
             shift = difference / error if error else np.inf
-            other = 0.0 if one_sided else float(scipy.special.stdtr(dof, -shift - t))
-            row["power"] = float(scipy.special.stdtr(dof, shift - t)) + other
+            other = 0.0 if one_sided else float(special.stdtr(dof, -shift - t))
+            row["power"] = float(special.stdtr(dof, shift - t)) + other
             row["items_needed"] = _fewest(lambda n: smallest(n) <= difference)
             if row["items_needed"] is None:
                 flags.append(f"no number of items finds it: more {named([visible_line(f'{x}s') for x in levels])} do")
@@ -107,7 +107,7 @@ class FacetPlans:
 
 
 def _t(dof: float, p: float) -> float:
-    return float(scipy.special.ndtri(p) if np.isinf(dof) else scipy.special.stdtrit(dof, p))
+    return float(special.ndtri(p) if np.isinf(dof) else special.stdtrit(dof, p))
 
 
 def _fewest(enough: Callable[[int], bool]) -> int | None:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
@@ -18,6 +17,7 @@ from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores, estimate_scores,
 from jaxeval.scores.facets import with_facets
 from jaxeval.scores.plan_facets import FacetPlans
 from jaxeval.show.table import Table
+from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted
@@ -99,7 +99,7 @@ def plan_scores(
     if n_items is not None:
         checked_integer("n_items", n_items, 2)
     ks = None if n_trials is None else [checked_integer("n_trials", k, 1) for k in n_trials]
-    z, z_power = float(scipy.special.ndtri(level)) if one_sided else normal_quantile(level), scipy.special.ndtri(power)
+    z, z_power = float(special.ndtri(level)) if one_sided else normal_quantile(level), special.ndtri(power)
     rows: list[dict[str, Any]] = []
     if facets:
         if ks is not None:
@@ -129,8 +129,8 @@ def plan_scores(
             }  # fmt: skip
             if difference is not None:
                 shift = difference / np.sqrt(variance / n)
-                other_side = 0.0 if one_sided else scipy.special.ndtr(-shift - z)
-                row["power"] = float(scipy.special.ndtr(shift - z) + other_side)
+                other_side = 0.0 if one_sided else special.ndtr(-shift - z)
+                row["power"] = float(special.ndtr(shift - z) + other_side)
                 row["items_needed"] = np.ceil(variance * ((z + z_power) / difference) ** 2)
             if one_sided and parts.within_unit:  # no gate passes by fewer items than could miss all losses by chance
                 row["smallest_difference"] = max(row["smallest_difference"], 1 - (1 - level) ** (1 / n))

@@ -7,9 +7,9 @@ from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.arrays import Float
+from jaxeval.lazy_names import pd
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.screens import columns_of, further_columns
 from jaxeval.show.shown import Answer, Column, Part

@@ -6,15 +6,15 @@ Screens, notebooks, documents and pages spell numbers by what is said here, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import floor, log10
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.arrays import Float
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import PlainTable, Whole
 from jaxeval.wording import MODEL, Noun, capitalised, counted, named, visible_line
 
 MISSING = "-"
@@ -123,11 +123,23 @@ class Interval(NamedTuple):
 
 def only_counts(index: pd.Index) -> bool:
     """Whether an index only numbers the rows: integers, and no name."""
-    return index.nlevels == 1 and index.name is None and (len(index) == 0 or is_integer_dtype(index.dtype))
+    return index.nlevels == 1 and index.name is None and (len(index) == 0 or index.dtype.kind in "iu")
 
 
-def with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """The frame with its index as leading columns, and their number: 0 where the index only numbers the rows."""
+def column_at(table: Any, k: int) -> Any:
+    """The column at a place of a table, in pandas or not."""
+    return table[table.columns[k]] if isinstance(table, PlainTable) else table.iloc[:, k]
+
+
+def is_number(column: Any) -> bool:
+    """Whether a column holds numbers, and no truth values."""
+    return column.dtype.kind in "iufc"
+
+
+def with_index(frame: Any) -> tuple[Any, int]:
+    """The table with its index as leading columns, and their number: 0 where the index only numbers the rows."""
+    if isinstance(frame, PlainTable):
+        return frame, 0
     index = frame.index
     if isinstance(index, pd.RangeIndex) and index.name is None:
         return frame, 0
@@ -142,7 +154,7 @@ def with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return joined, index.nlevels
 
 
-def find_intervals(frame: pd.DataFrame) -> list[Interval]:
+def find_intervals(frame: Any) -> list[Interval]:
     """Estimates that have an interval: columns ``x``, ``x_lower``, ``x_upper``, or a number followed by its ends.
 
     A column ``y_lower`` without a column ``y`` belongs to the nearest number on its left that lies between the ends;
@@ -160,31 +172,33 @@ def find_intervals(frame: pd.DataFrame) -> list[Interval]:
     return intervals
 
 
-def _estimate_of(frame: pd.DataFrame, names: list[str], stem: str, low: int, high: int) -> int | None:
-    ends = as_numbers(frame.iloc[:, low]), as_numbers(frame.iloc[:, high])
+def _estimate_of(frame: Any, names: list[str], stem: str, low: int, high: int) -> int | None:
+    ends = as_numbers(column_at(frame, low)), as_numbers(column_at(frame, high))
     if stem and stem in names:
         return names.index(stem)
     if low and names[low - 1] in _WITH_ENDS:
         return low - 1
     for k in range(low - 1, -1, -1):
-        if is_float_dtype(frame.iloc[:, k].dtype) and not names[k].endswith(("error", "_lower", "_upper")):
+        if column_at(frame, k).dtype.kind == "f" and not names[k].endswith(("error", "_lower", "_upper")):
             if not stem and names[k] in _WITH_ENDS and f"{names[k]}_lower" not in names:
                 return k
-            value = as_numbers(frame.iloc[:, k])
+            value = as_numbers(column_at(frame, k))
             known = ~(np.isnan(value) | np.isnan(ends[0]) | np.isnan(ends[1]))
             if known.any() and ((ends[0] <= value) & (value <= ends[1]))[known].all():
                 return k
     return None
 
 
-def as_numbers(column: pd.Series) -> Float:
+def as_numbers(column: Any) -> Float:
     """(R,) doubles, NaN where a value is missing or no number."""
-    if is_numeric_dtype(column.dtype):
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+        return np.asarray(column, float)
+    if column.dtype.kind in "biufc":
         return column.to_numpy(float, na_value=np.nan)
     return np.full(len(column), np.nan)
 
 
-def cell_texts(frame: pd.DataFrame) -> list[list[str]]:
+def cell_texts(frame: Any) -> list[list[str]]:
     """The cells of each column by the kind of its quantity; an estimate and its interval have equal decimals."""
     kinds = kinds_of(frame)
     together = [[k] for k in range(frame.shape[1])]
@@ -194,19 +208,21 @@ def cell_texts(frame: pd.DataFrame) -> list[list[str]]:
             if k != interval.estimate and (kinds[k] is NUMBER or kinds[interval.estimate] is RATING):
                 kinds[k] = kinds[interval.estimate]._replace(infinite=None)
     return [
-        _column(frame.iloc[:, k], frame.iloc[:, like], kind)
+        _column(column_at(frame, k), [column_at(frame, x) for x in like], kind)
         for k, (like, kind) in enumerate(zip(together, kinds, strict=True))
     ]
 
 
-def _column(column: pd.Series, like: pd.DataFrame, kind: CellKind) -> list[str]:
+def _column(column: Any, like: Sequence[Any], kind: CellKind) -> list[str]:
     """The cells of a column; floating-point numbers get the decimals that suit the columns ``like``."""
-    if is_bool_dtype(column.dtype):
-        return [MISSING if value is pd.NA else "yes" if value else "no" for value in column]
-    if is_integer_dtype(column.dtype):
-        return [kind.missing if value is pd.NA else f"{value:,}" for value in column]
-    if is_float_dtype(column.dtype):
-        decimals = _decimals(np.concatenate([as_numbers(like.iloc[:, k]) for k in range(like.shape[1])]))
+    if isinstance(column, Whole):
+        return [kind.missing if value != value else f"{value:,.0f}" for value in column.tolist()]
+    if column.dtype.kind == "b":
+        return [MISSING if _is_missing(value) else "yes" if value else "no" for value in column]
+    if column.dtype.kind in "iu":
+        return [kind.missing if _is_missing(value) else f"{value:,}" for value in column]
+    if column.dtype.kind == "f":
+        decimals = _decimals(np.concatenate(list(map(as_numbers, like))))
         return [_spelled(value, kind, decimals) for value in as_numbers(column).tolist()]
     return [cell_text(value, kind) for value in column]
 
@@ -221,7 +237,12 @@ def cell_text(value: Any, kind: CellKind = NUMBER) -> str:
         return _spelled(float(value), kind, _decimals(np.array([value], float)))
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    return MISSING if value is None or value is pd.NA or value is pd.NaT else visible_line(value)
+    return MISSING if _is_missing(value) else visible_line(value)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value stands for none, in pandas or not."""
+    return type(value).__name__ in ("NoneType", "NAType", "NaTType")
 
 
 def _spelled(value: float, kind: CellKind, decimals: int) -> str:

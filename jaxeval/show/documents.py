@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
-import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-from jaxeval.show.cells import cell_texts, only_counts, with_index
+from jaxeval.lazy_names import is_frame, pd
+from jaxeval.show.cells import cell_texts, column_at, is_number, only_counts, with_index
 from jaxeval.show.cells import heading as usual_heading
 from jaxeval.show.html import html_table
 from jaxeval.show.shown import Part
@@ -55,11 +53,7 @@ def markdown_text(text: str) -> str:
 
 
 def markdown_table(
-    table: pd.DataFrame,
-    *,
-    title: str | None = None,
-    notes: Iterable[str] = (),
-    heading: Callable[[Any], str] = usual_heading,
+    table: Any, *, title: str | None = None, notes: Iterable[str] = (), heading: Callable[[Any], str] = usual_heading
 ) -> str:
     r"""A table in GitHub's Markdown, with a title above it and notes below it.
 
@@ -96,7 +90,7 @@ def markdown_page(
     lines += [f"{k}. {markdown_text(sentence)}" for k, sentence in enumerate(top.below if top else (), 1)]
     for part in sections:
         lines += ["", f"## {part.title}", "", *(f"- {markdown_text(sentence)}" for sentence in part.below)]
-        if isinstance(part.table, pd.DataFrame) and len(part.table):
+        if is_frame(part.table) and len(part.table):
             shown = part.table.reset_index(drop=only_counts(part.table.index)).head(rows or len(part.table))
             left = len(part.table) - len(shown)
             notes = [f"and {counted(left, 'more row')}"] if left else []
@@ -119,7 +113,7 @@ def html_page(
     lines = [head, text("h1", top.title), f"<ol>{items(top)}</ol>"]
     for part in sections:
         lines += [text("h2", part.title), f"<ul>{items(part)}</ul>"]
-        if isinstance(part.table, pd.DataFrame) and len(part.table):
+        if is_frame(part.table) and len(part.table):
             lines.append(html_table(part.table, heading=heading, most_rows=rows))
     return "\n".join([*lines, "</body>\n</html>"]) + "\n"
 
@@ -177,11 +171,11 @@ def latex_table(
     return "\n".join(body) + "\n"
 
 
-def _cells(table: pd.DataFrame, heading: Callable[[Any], str]) -> tuple[list[str], list[list[str]], list[bool]]:
+def _cells(table: Any, heading: Callable[[Any], str]) -> tuple[list[str], list[list[str]], list[bool]]:
     """Headings, the cells of each column, and which columns hold numbers."""
     frame, _ = with_index(table)
     heads = [visible_line(heading(name)) for name in frame.columns]
-    numbers = [is_numeric_dtype(kind) and not is_bool_dtype(kind) for kind in frame.dtypes]
+    numbers = [is_number(column_at(frame, k)) for k in range(len(heads))]
     return heads, cell_texts(frame), numbers
 
 

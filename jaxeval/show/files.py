@@ -168,12 +168,13 @@ def table_bytes(
 
 def answer_bytes(answer: Answer, format: str, name: str | None = None, raw_names: bool = False) -> bytes:
     """One table of an answer as a file of some format, with what it rests on; by default the main one."""
+    from jaxeval.plain_tables import in_pandas
     from jaxeval.show.shown import settings_of
 
     first = next(iter(answer.tables), None)
     if first is None:
         raise DataError(f"{answer.title} has no table to write: write it as .md or .html")
-    table = answer.tables[name or first].copy(deep=False)
+    table = in_pandas(answer.tables[name or first]).copy(deep=False)
     title = answer.title if name in (None, first) else str(name).replace("_", " ").capitalize()
     notes = [*answer.notes, *(f"warning: {sentence}" for sentence in dict.fromkeys(answer.warnings))]
     table.attrs = {

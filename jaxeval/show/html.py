@@ -9,10 +9,9 @@ from typing import Any
 from unicodedata import combining, east_asian_width
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.arrays import Float
+from jaxeval.lazy_names import pd
 from jaxeval.show.cells import (
     COUNT,
     SHARE,
@@ -20,7 +19,9 @@ from jaxeval.show.cells import (
     Interval,
     as_numbers,
     cell_texts,
+    column_at,
     find_intervals,
+    is_number,
     kinds_of,
     with_index,
 )
@@ -45,7 +46,7 @@ _STYLE = (
 
 
 def html_table(
-    frame: pd.DataFrame,
+    frame: Any,
     *,
     title: str | None = None,
     notes: Iterable[str] = (),
@@ -84,8 +85,8 @@ def html_table(
     texts, kinds = cell_texts(table), kinds_of(table)
     top, columns = [], []
     for k, name in enumerate(table.columns):
-        column, parts = table.iloc[:, k], name if isinstance(name, tuple) else (name,)
-        number = is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
+        column, parts = column_at(table, k), name if isinstance(name, tuple) else (name,)
+        number = is_number(column)
         top.append(_cell('th scope="col"', ", ".join(map(heading, parts)), number))
         tag = 'th scope="row"' if k < n_names else "td"
         full = _full_length(kinds[k], column, not intervals) if bars and k not in in_interval else None
@@ -106,8 +107,8 @@ def html_table(
 class _Axis:
     """The common scale of the intervals of three columns, in percent of a cell."""
 
-    def __init__(self, table: pd.DataFrame, interval: Interval) -> None:
-        self.columns = [as_numbers(table.iloc[:, k]) for k in interval]
+    def __init__(self, table: Any, interval: Interval) -> None:
+        self.columns = [as_numbers(column_at(table, k)) for k in interval]
         finite = np.concatenate(self.columns)
         finite = finite[np.isfinite(finite)]
         self.low: float = finite.min() if len(finite) else 0.0
@@ -143,10 +144,10 @@ def _full_length(kind: CellKind, column: pd.Series, alone: bool) -> float | None
     known = values[np.isfinite(values)]
     if len(known) == 0 or known.min() < 0 or known.max() == 0:
         return None
-    if is_float_dtype(column.dtype):
+    if column.dtype.kind == "f":
         is_share = alone or kind == SHARE or kind.percent
         return 1.0 if is_share and known.max() <= 1 else None
-    return float(known.max()) if kind == COUNT and is_integer_dtype(column.dtype) else None
+    return float(known.max()) if kind == COUNT and column.dtype.kind in "iu" else None
 
 
 def _share(share: float) -> str:
@@ -167,7 +168,7 @@ def _text(text: str) -> str:
 _LONGEST = 36
 
 
-def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = None, n_rows: int | None = None) -> str:
+def text_table(frame: Any, *, width: int = 80, most_rows: int | None = None, n_rows: int | None = None) -> str:
     """The first rows and columns of a table, as many as fit, and a line on what is not shown.
 
     Args:
@@ -192,8 +193,7 @@ def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = 
             cells = [
                 "-" if a == b == "-" else f"{a}, {b}" for a, b in zip(texts[k], texts[interval.upper], strict=True)
             ]
-        is_number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
-        columns.append(_aligned([head, *map(_short, cells)], right=is_number))
+        columns.append(_aligned([head, *map(_short, cells)], right=is_number(column_at(table, k))))
     kept = 0
     for column in columns:
         used += text_width(column[0]) + 2 * (kept > 0)

@@ -19,6 +19,7 @@ import pandas as pd
 
 from jaxeval.checks import check_choice
 from jaxeval.errors import DataError
+from jaxeval.plain_tables import in_pandas
 from jaxeval.show.cells import find_intervals
 from jaxeval.show.files import Logger, answer_bytes
 from jaxeval.show.shown import Answer, Result, settings_line, settings_of
@@ -87,7 +88,7 @@ def logged_values(result: Result | Answer) -> list[LoggedValue]:
 
 
 def _main_table(answer: Answer) -> pd.DataFrame:
-    table = next(iter(answer.tables.values()), answer.table)
+    table = in_pandas(next(iter(answer.tables.values()), answer.table))
     if table is None:
         return pd.DataFrame()
     named = [name for name in table.index.names if name is not None]

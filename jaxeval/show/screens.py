@@ -9,12 +9,20 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-from jaxeval.show.cells import MISSING, cell_texts, find_intervals, heading, only_counts, with_index
+from jaxeval.lazy_names import is_frame
+from jaxeval.plain_tables import PlainTable
+from jaxeval.show.cells import (
+    MISSING,
+    cell_texts,
+    column_at,
+    find_intervals,
+    heading,
+    is_number,
+    only_counts,
+    with_index,
+)
 from jaxeval.show.shown import Answer, Column, Part, settings_line
 from jaxeval.wording import MODEL, Noun, counted, named, visible
 
@@ -42,9 +50,12 @@ _LEAST_TEXT = 40
 
 def columns_of(part: Part) -> Sequence[Column]:
     """The columns of a table, without those that are missing in all rows."""
-    if not isinstance(part.table, pd.DataFrame):
+    if isinstance(part.table, PlainTable):
+        table: Any = part.table
+    elif is_frame(part.table):
+        table = part.table if only_counts(part.table.index) else with_index(part.table)[0]
+    else:
         return part.table() if callable(part.table) else part.table or ()
-    table = part.table if only_counts(part.table.index) else with_index(part.table)[0]
     texts, names = cell_texts(table), [str(name) for name in table.columns]
     missing = [set(cells) <= {MISSING, ""} for cells in texts]
     upper = {one.lower: one.upper for one in find_intervals(table)}
@@ -58,14 +69,14 @@ def columns_of(part: Part) -> Sequence[Column]:
             both = zip(texts[low], texts[upper[low]], strict=True)
             ends = ["" if {x, y} == {MISSING} else f"[{x}, {y}]" for x, y in both]
             cells = ends if k == low else [" ".join(filter(None, pair)) for pair in zip(cells, ends, strict=True)]
-        number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
+        number = is_number(column_at(table, k))
         order = 0 if k == 0 or name in part.kept else k + len(texts) * (name in part.least)
         head = heading(name.removesuffix("_lower") if k in upper else name, part.competitor)
         columns.append(Column(head, cells, right=number, order=order, folds=not number))
     return columns
 
 
-def further_columns(table: pd.DataFrame, order: int, competitor: Noun = MODEL) -> list[Column]:
+def further_columns(table: Any, order: int, competitor: Noun = MODEL) -> list[Column]:
     """The columns of a table as those of another one, all of one ``order``."""
     return [column._replace(order=order) for column in columns_of(Part(None, table, competitor=competitor))]
 

@@ -13,10 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
-from jaxeval.show.cells import MISSING, as_numbers, cell_texts, find_intervals, heading, with_index
+from jaxeval.lazy_names import is_frame, pd
+from jaxeval.plain_tables import PlainTable, in_pandas
+from jaxeval.show.cells import MISSING, as_numbers, cell_texts, column_at, find_intervals, heading, with_index
 from jaxeval.show.html import folded, html_table, text_table
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
 
@@ -50,7 +50,7 @@ class Part(NamedTuple):
     """
 
     title: str | None
-    table: pd.DataFrame | Sequence[Column] | Callable[[], Sequence[Column]] | None = None
+    table: pd.DataFrame | PlainTable | Sequence[Column] | Callable[[], Sequence[Column]] | None = None
     meaning: str = ""  # what the numbers are, under the title
     below: Sequence[str] = ()
     rows: str | Noun = "row"  # what one is called
@@ -65,7 +65,7 @@ class Answer(NamedTuple):
     """What a result says, whoever shows it: text, screens, notebooks, files and pages are views of it."""
 
     title: str  # what it is, and how many
-    table: pd.DataFrame | None = None  # best first; None where there is nothing beyond sentences
+    table: Any = None  # best first; None where there is nothing beyond sentences
     settings: Any = ""  # what made it: a mapping, a dataclass, or a line of text
     warnings: Sequence[str] = ()
     n_rows: int | None = None  # rows in all, where the table holds the first ones only
@@ -73,7 +73,7 @@ class Answer(NamedTuple):
     advice: Sequence[str] = ()  # what to do
     notes: Sequence[str] = ()  # what it rests on
     parts: Sequence[Part] = ()  # the tables of a screen; by default the one table
-    tables: Mapping[str, pd.DataFrame] = {}  # those of files, the main one first
+    tables: Mapping[str, Any] = {}  # those of files, the main one first
     figures: Callable[[], Mapping[str, Figure]] = dict
     texts: Callable[[], Mapping[str, str]] = dict  # further files
 
@@ -107,7 +107,7 @@ class Shown:
         """
         by_name = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         settings = by_name.get("settings", {"level": by_name.get("level")})
-        tables = [value for value in by_name.values() if isinstance(value, pd.DataFrame)]
+        tables = [value for value in by_name.values() if is_frame(value)]
         title, warnings = type(self).__name__, getattr(self, "warnings", ())
         if tables:
             return Answer(f"{title}: {counted(len(tables[0]), 'row')}", tables[0], settings, warnings)
@@ -137,7 +137,7 @@ class Shown:
             bars: draw intervals, shares and counts as bars.
         """
         view = view_of(self)
-        table = pd.DataFrame() if view.table is None else view.table
+        table = pd.DataFrame() if view.table is None else in_pandas(view.table)
         left_out = 0 if view.n_rows is None else view.n_rows - len(table)
         more = [counted(left_out, "more row")] if left_out else []
         notes = [
@@ -155,7 +155,7 @@ class Shown:
         sentences = [*answer.sentences, *filter(None, [settings_line(answer.settings)])]
         further = list(answer.tables.items())[1:]
         named = [Part(f"{type(self).__name__}: {heading(name)}", table) for name, table in further]
-        return [Part(view.title, view.table, below=sentences), *named]
+        return [Part(view.title, in_pandas(view.table), below=sentences), *named]
 
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
         view = view_of(self)
@@ -192,7 +192,7 @@ class Result(Shown):
         """What `_shown` gives, with all that takes longer: notes, tables, figures, and how a screen lays them out."""
         tables = {} if view.table is None else {"table": view.table}
         held: dict[str, Any] = vars(self) if is_dataclass(self) else {}
-        frames = {name: x for name, x in held.items() if isinstance(x, pd.DataFrame) and len(x) and name[0] != "_"}
+        frames = {name: x for name, x in held.items() if is_frame(x) and len(x) and name[0] != "_"}
         further = {name: x for name, x in frames.items() if not (x is view.table or x.equals(view.table))}
         return view._replace(tables=tables | further)
 
@@ -202,6 +202,13 @@ class Result(Shown):
 
         ``str(result.answer)`` are the sentences, a line each.
         """
+        full = self._plain_answer()
+        tables = {name: in_pandas(table) for name, table in full.tables.items()}
+        parts = [part._replace(table=in_pandas(part.table)) for part in full.parts]
+        return full._replace(table=in_pandas(full.table), tables=tables, parts=parts)
+
+    def _plain_answer(self) -> Answer:
+        """The answer, for what shows small tables without pandas."""
         full = self._in_full(view_of(self))
         return full._replace(sentences=tuple(map(visible_line, full.sentences)))
 
@@ -223,7 +230,7 @@ def view_of(result: Shown) -> Answer:
         sentences = tuple(map(visible_line, result._sentences())) or view.sentences
         drawn = partial(figures_of, result) if view.figures is dict else view.figures
         view = view._replace(sentences=sentences, figures=drawn)
-    if competitor == MODEL or view.table is None or view.table.index.name != "model":
+    if competitor == MODEL or not is_frame(view.table) or view.table.index.name != "model":
         return view
     return view._replace(table=view.table.rename_axis(competitor.one))
 
@@ -238,7 +245,7 @@ def figures_of(result: Shown) -> dict[str, Figure]:
 
 def rated(value: Any) -> Noun:
     """What a table or a result rates, as far as it says so; of the last of several tables."""
-    if isinstance(value, pd.DataFrame):
+    if is_frame(value):
         return competitor_of(value.attrs.get("settings"))
     competitor = getattr(value, "competitor", None)
     if competitor is None and isinstance(value, Mapping) and value:
@@ -250,12 +257,12 @@ def largest_of(table: pd.DataFrame) -> str:
     """Say which row has the largest of the first estimates with an interval; empty where there is none."""
     rows, _ = with_index(table)
     intervals = find_intervals(rows)
-    values = as_numbers(rows.iloc[:, intervals[0].estimate]) if intervals else np.array([])
+    values = as_numbers(column_at(rows, intervals[0].estimate)) if intervals else np.array([])
     if not np.isfinite(values).any():
         return ""
     interval, best = intervals[0], int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
     cells = [column[0] for column in cell_texts(rows.iloc[[best]])]
-    named_by = [cells[k] for k in range(interval.estimate) if not is_numeric_dtype(rows.dtypes.iloc[k])]
+    named_by = [cells[k] for k in range(interval.estimate) if column_at(rows, k).dtype.kind not in "biufc"]
     which = f"{', '.join(named_by) or f'row {best + 1}'} has the largest" if len(rows) > 1 else ", ".join(named_by)
     ends = (
         ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.lazy_names import pd
+from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
 from jaxeval.wording import counted
 
@@ -65,7 +65,7 @@ def widening(freedom: float | None, level: float) -> float:
         return 1.0
     if np.isnan(freedom):
         return float("inf")
-    return float(scipy.special.stdtrit(freedom, (1 + checked_level(level)) / 2)) / normal_quantile(level)
+    return float(special.stdtrit(freedom, (1 + checked_level(level)) / 2)) / normal_quantile(level)
 
 
 def widening_of_draws(freedom: float | None, level: float) -> float:

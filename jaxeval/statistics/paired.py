@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy
 
+from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import normal_quantile
 
 
@@ -84,15 +84,15 @@ def p_above(only_a: float, only_b: float, n: float, null: float) -> float:
         '0.0007 0.002 0.003'
     """
     ahead = only_a - only_b
-    score = scipy.special.ndtr(-score_z(max(only_a - 0.5, 0.0), only_b, n, null))
+    score = special.ndtr(-score_z(max(only_a - 0.5, 0.0), only_b, n, null))
     if ahead <= 0:
-        least = 1.0 if null > 0 or ahead <= -n else scipy.special.betainc(n + ahead, 1 - ahead, 1 + null)
+        least = 1.0 if null > 0 or ahead <= -n else special.betainc(n + ahead, 1 - ahead, 1 + null)
     else:
-        least = scipy.special.betainc(ahead, n - ahead + 1, null) if null > 0 else 0.0
+        least = special.betainc(ahead, n - ahead + 1, null) if null > 0 else 0.0
     if only_a <= 0:
         return float(max(score, least))
     share = np.clip((1 + null * n / (only_a + only_b)) / 2, 0.0, 1.0)
-    return float(max(score, least, scipy.special.betainc(only_a, only_b + 1, share)))
+    return float(max(score, least, special.betainc(only_a, only_b + 1, share)))
 
 
 def p_of_equal_shares(only_a: int, only_b: int, right_a: int, n_a: int, right_b: int, n_b: int) -> float:
@@ -109,12 +109,12 @@ def p_of_equal_shares(only_a: int, only_b: int, right_a: int, n_a: int, right_b:
     """
     unlike, right, n = only_a + only_b, right_a + right_b, n_a + n_b
     h = np.arange(max(0, right - n_b), min(right, n_a) + 1.0)
-    log = scipy.special.gammaln
+    log = special.gammaln
     chance = np.exp(
         log(n_a + 1) + log(n_b + 1) + log(right + 1) + log(n - right + 1) - log(n + 1)
         - log(h + 1) - log(n_a - h + 1) - log(right - h + 1) - log(n_b - right + h + 1)
     )  # fmt: skip
     left = only_a + right_a - h
-    at_most = np.where(left < 0, 0.0, scipy.special.bdtr(np.clip(left, 0, unlike), unlike, 0.5))
-    at_least = np.where(left > unlike, 0.0, scipy.special.bdtr(np.clip(unlike - left, 0, unlike), unlike, 0.5))
+    at_most = np.where(left < 0, 0.0, special.bdtr(np.clip(left, 0, unlike), unlike, 0.5))
+    at_least = np.where(left > unlike, 0.0, special.bdtr(np.clip(unlike - left, 0, unlike), unlike, 0.5))
     return float(min(1.0, 2 * min(chance @ at_most, chance @ at_least)))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Float, Int
+from jaxeval.statistics import special
 
 _LEAST = 1e-6  # of a skewness: the limit is a division by 0
 
@@ -28,7 +27,7 @@ def normal_quantile(level: float) -> float:
     Raises:
         ValueError: ``level`` is not between 0 and 1.
     """
-    return NormalDist().inv_cdf((1 + checked_level(level)) / 2)
+    return float(special.ndtri((1 + checked_level(level)) / 2))
 
 
 def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]:
@@ -54,8 +53,8 @@ def exact_share(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]
     k = np.asarray(p, float) * n
     k = np.where(np.abs(k - np.round(k)) < 1e-9 * n, np.round(k), k)
     with np.errstate(invalid="ignore"):
-        lower = np.where(k > 0, scipy.special.betaincinv(np.maximum(k, 1e-300), n - k + 1, tail), 0.0)
-        upper = np.where(k < n, scipy.special.betaincinv(k + 1, np.maximum(n - k, 1e-300), 1 - tail), 1.0)
+        lower = np.where(k > 0, special.betaincinv(np.maximum(k, 1e-300), n - k + 1, tail), 0.0)
+        upper = np.where(k < n, special.betaincinv(k + 1, np.maximum(n - k, 1e-300), 1 - tail), 1.0)
     return lower, upper
 
 
@@ -147,7 +146,7 @@ def skewness_of(third: Float, variance: Float, dof: Float) -> Float:
 def student_quantile(level: float, dof: Float | float) -> Float:
     """Return two-sided quantiles of Student's t; infinite degrees give the normal ones."""
     p = (1 + level) / 2
-    return np.where(np.isinf(dof), scipy.special.ndtri(p), scipy.special.stdtrit(np.minimum(dof, 1e10), p))
+    return np.where(np.isinf(dof), special.ndtri(p), special.stdtrit(np.minimum(dof, 1e10), p))
 
 
 def skewed_interval(mean: Float, error: Float, dof: Float, skew: Float, level: float) -> tuple[Float, Float]:
@@ -164,7 +163,7 @@ def skewed_interval(mean: Float, error: Float, dof: Float, skew: Float, level: f
 def skewed_p(t: Float, dof: Float, skew: Float) -> Float:
     """Return the p-value, on one side, of means that are ``t`` standard errors above the null: the larger of both."""
     turned = t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6
-    return np.asarray(np.maximum(scipy.special.stdtr(dof, -t), scipy.special.stdtr(_of_hall(dof), -turned)))
+    return np.asarray(np.maximum(special.stdtr(dof, -t), special.stdtr(_of_hall(dof), -turned)))
 
 
 def _of_hall(dof: Float) -> Float:

@@ -83,13 +83,14 @@ COMMANDS = """
 import io, json, sys
 from contextlib import redirect_stdout
 sys.argv = ["jaxeval"]
+HEAVY = ("jax", "matplotlib", "scipy.stats", "scipy.special", "pandas", "pyarrow")
 from jaxeval.cli.main import kept_programs, main
 found = []
 for arguments in json.loads(sys.stdin.read()):
     said = io.StringIO()
     with redirect_stdout(said):
         main(arguments, standalone_mode=False, obj=kept_programs)
-    found.append([arguments[0], said.getvalue(), [x for x in ("jax", "matplotlib", "scipy.stats") if x in sys.modules]])
+    found.append([arguments[0], said.getvalue(), [x for x in HEAVY if x in sys.modules]])
 print(json.dumps(found))
 """
 
@@ -135,9 +136,21 @@ def test_small_files_are_answered_without_jax(tmp_path):
     scores.write_text("\n".join(["model,item,score", *(row.rpartition(",")[0] for row in table)]))
     calibration.write_text("\n".join(["model,item,score,label", *table[:300]]))
     labels.write_text("\n".join(["item,x,y", *(f"{i},{int(right[i, 0])},{int(judged[i, 0])}" for i in range(500))]))
-    calls = [
-        ["plan-scores", scores],
+    lines, log = tmp_path / "scores.jsonl", tmp_path / "log.json"
+    rows = [dict(zip(("model", "item", "score"), row.split(","), strict=False)) for row in table]
+    lines.write_text("\n".join(json.dumps({**row, "score": int(row["score"])}) for row in rows))
+    for k, model in enumerate("ab"):
+        samples = [{"id": i, "scores": {"match": {"value": "CI"[int(judged[i, k])]}}} for i in range(500)]
+        of_model = {"eval": {"model": model, "task": "t"}, "samples": samples, "status": "success"}
+        log.with_name(f"{model}.json").write_text(json.dumps(of_model))
+    light = [
         ["compare-scores", "a", "b", scores],
+        ["compare-scores", "a", "b", lines],
+        ["compare-scores", log.with_name("a.json"), log.with_name("b.json")],
+    ]
+    calls = [
+        *light,
+        ["plan-scores", scores],
         ["compare-scores", "b", "a", scores, "--margin", "0.05"],
         ["scores", scores],
         ["agreement", labels, "--human", "x", "--judges", "y"],
@@ -148,4 +161,6 @@ def test_small_files_are_answered_without_jax(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [name for name, said, _ in found if said] == [call[0] for call in calls]
-    assert [loaded for *_, loaded in found] == [[]] * len(calls)
+    assert [loaded for *_, loaded in found[: len(light)]] == [[]] * len(light)
+    assert [set(loaded) & {"jax", "matplotlib", "scipy.stats"} for *_, loaded in found] == [set()] * len(calls)
+    assert found[0][1] == found[1][1]

@@ -1,0 +1,186 @@
+"""Small tables and labels in NumPy, which become those of pandas when somebody asks for what only pandas has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.lazy_names import pd
+
+
+class Names:
+    """Labels in their order, as an index of pandas has them; any further attribute is that of this index."""
+
+    def __init__(self, values: Iterable[Any], name: str | Sequence[str] | None = None) -> None:
+        values = list(values)
+        self.values: NDArray[Any] = np.empty(len(values), object)
+        self.values[:] = values
+        self.name = name
+
+    @cached_property
+    def index(self) -> pd.Index:
+        """The same in pandas; labels that are tuples are those of several levels."""
+        if self.name is None or isinstance(self.name, str):
+            return pd.Index(list(self.values), name=self.name)
+        return pd.MultiIndex.from_tuples(list(self.values), names=self.name)
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {value: place for place, value in enumerate(self.values)}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # of copies and pickles, which ask before there are values
+            raise AttributeError(name)
+        return getattr(self.index, name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.index, dtype)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._places
+
+    def __getitem__(self, places: Any) -> Any:
+        found = self.values[places]
+        return Names(found, self.name) if isinstance(places, slice | list | np.ndarray) else found
+
+    def __eq__(self, other: object) -> Any:
+        return self.index == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self.index)
+
+    def get_loc(self, value: Any) -> int:
+        """The position of a label."""
+        return self._places[value]
+
+    def tolist(self) -> list[Any]:
+        """The labels."""
+        return list(self.values)
+
+
+class Whole(np.ndarray):
+    """Whole numbers as doubles, NaN where one is missing."""
+
+
+class PlainTable:
+    """Columns of one length, by name, as arrays of numbers or objects; ``attrs`` as of a DataFrame."""
+
+    def __init__(self, columns: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> None:
+        self._columns = {name: _array(values) for name, values in columns.items()}
+        self.attrs: dict[str, Any] = dict(attrs or {})
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> PlainTable:
+        """The table of rows with a value for each name."""
+        return cls({name: [row[k] for row in rows] for k, name in enumerate(names)})
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._columns)
+
+    @property
+    def dtypes(self) -> list[Any]:
+        """Types of the columns."""
+        return [values.dtype for values in self._columns.values()]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return len(self), len(self._columns)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The same in pandas."""
+        frame = pd.DataFrame(
+            {name: pd.Series(x).astype("Int64") if isinstance(x, Whole) else x for name, x in self._columns.items()}
+        ).infer_objects()
+        frame.attrs = self.attrs
+        return frame
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()))) if self._columns else 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __getitem__(self, name: Any) -> Any:
+        """A column by its name, or the rows of a mask."""
+        if isinstance(name, str):
+            return self._columns[name]
+        return PlainTable({column: values[name] for column, values in self._columns.items()}, self.attrs)
+
+    def __setitem__(self, name: str, values: Any) -> None:
+        self._columns = self.assign(**{name: values})._columns
+        self.__dict__.pop("frame", None)
+
+    def head(self, n: int) -> PlainTable:
+        """The first rows."""
+        return PlainTable({name: values[:n] for name, values in self._columns.items()}, self.attrs)
+
+    def assign(self, **columns: Any) -> PlainTable:
+        """The table with further columns, or other ones; a single value stands in all rows."""
+        full = {
+            name: [x] * len(self) if isinstance(x, str) or not hasattr(x, "__len__") else x
+            for name, x in columns.items()
+        }
+        return PlainTable({**self._columns, **full}, self.attrs)
+
+    def rename(self, columns: Mapping[str, str]) -> PlainTable:
+        """The table with other names of columns."""
+        return PlainTable({columns.get(name, name): values for name, values in self._columns.items()}, self.attrs)
+
+    def drop(self, columns: str | Sequence[str]) -> PlainTable:
+        """The table without some columns, where it has them."""
+        dropped = [columns] if isinstance(columns, str) else columns
+        return PlainTable({name: x for name, x in self._columns.items() if name not in dropped}, self.attrs)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows, each by the names of columns; missing whole numbers are None."""
+        columns = [
+            [None if np.isnan(x) else int(x) for x in values] if isinstance(values, Whole) else values.tolist()
+            for values in self._columns.values()
+        ]
+        return [dict(zip(self._columns, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _array(values: Any) -> NDArray[Any]:
+    """Values as numbers where all are, and else as they are; None beside numbers is NaN."""
+    if isinstance(values, np.ndarray):
+        return values
+    values = list(values)
+    kinds = {type(value) for value in values}
+    if (kinds and kinds <= {int, float, np.float64, np.int64}) or kinds == {bool}:
+        return np.array(values)
+    made = np.empty(len(values), object)
+    made[:] = values
+    return made
+
+
+def stacked(tables: Sequence[Any]) -> Any:
+    """The rows of several tables below each other; those of pandas where one is."""
+    if len({tuple(sorted(table.columns)) if isinstance(table, PlainTable) else None for table in tables}) == 1 and all(
+        isinstance(table, PlainTable) for table in tables
+    ):
+        return PlainTable({name: np.concatenate([table[name] for table in tables]) for name in tables[0].columns})
+    return pd.concat([in_pandas(table) for table in tables], ignore_index=True)
+
+
+def in_pandas(table: Any) -> Any:
+    """A table as pandas has it; anything else as it is."""
+    return table.frame if isinstance(table, PlainTable) else table
