@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 __all__ = [
-    "core", "custom_batching", "export", "is_frame", "jax", "jnp", "jsl", "lax", "lazy_module", "lazy_names", "nn", "pa",
-    "pc", "pd", "special",
+    "core", "custom_batching", "export", "is_frame", "jax", "jnp", "jsl", "lax", "lazy_module", "lazy_names", "nn",
+    "pa", "pc", "pd", "special",
 ]  # fmt: skip
 
 

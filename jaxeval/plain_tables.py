@@ -16,10 +16,7 @@ class Names:
     """Labels in their order, as an index of pandas has them; any further attribute is that of this index."""
 
     def __init__(self, values: Iterable[Any], name: str | Sequence[str] | None = None) -> None:
-        values = list(values)
-        self.values: NDArray[Any] = np.empty(len(values), object)
-        self.values[:] = values
-        self.name = name
+        self.values, self.name = objects(list(values)), name
 
     @cached_property
     def index(self) -> pd.Index:
@@ -58,16 +55,9 @@ class Names:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self) -> str:
-        return repr(self.index)
-
     def get_loc(self, value: Any) -> int:
         """The position of a label."""
         return self._places[value]
-
-    def tolist(self) -> list[Any]:
-        """The labels."""
-        return list(self.values)
 
 
 class Whole(np.ndarray):
@@ -90,11 +80,6 @@ class PlainTable:
     def columns(self) -> list[str]:
         """Names of the columns."""
         return list(self._columns)
-
-    @property
-    def dtypes(self) -> list[Any]:
-        """Types of the columns."""
-        return [values.dtype for values in self._columns.values()]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -160,13 +145,16 @@ class PlainTable:
 
 
 def _array(values: Any) -> NDArray[Any]:
-    """Values as numbers where all are, and else as they are; None beside numbers is NaN."""
+    """Values as numbers where all are, and else as they are."""
     if isinstance(values, np.ndarray):
         return values
-    values = list(values)
     kinds = {type(value) for value in values}
-    if (kinds and kinds <= {int, float, np.float64, np.int64}) or kinds == {bool}:
-        return np.array(values)
+    is_number = kinds and kinds <= {int, float, np.float64, np.int64}
+    return np.array(values) if is_number or kinds == {bool} else objects(list(values))
+
+
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    """An array of values as they are, also of tuples."""
     made = np.empty(len(values), object)
     made[:] = values
     return made
@@ -174,10 +162,8 @@ def _array(values: Any) -> NDArray[Any]:
 
 def stacked(tables: Sequence[Any]) -> Any:
     """The rows of several tables below each other; those of pandas where one is."""
-    if len({tuple(sorted(table.columns)) if isinstance(table, PlainTable) else None for table in tables}) == 1 and all(
-        isinstance(table, PlainTable) for table in tables
-    ):
-        return PlainTable({name: np.concatenate([table[name] for table in tables]) for name in tables[0].columns})
+    if all(isinstance(table, PlainTable) and {*table} == {*tables[0]} for table in tables):
+        return PlainTable({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
     return pd.concat([in_pandas(table) for table in tables], ignore_index=True)
 
 

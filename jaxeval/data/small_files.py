@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.file_formats import Kind, format_of
 from jaxeval.data.outcomes import NeededColumns
-from jaxeval.plain_tables import PlainTable
+from jaxeval.plain_tables import PlainTable, objects
 
 #: Larger files take Arrow less time than it takes to import it.
 MOST_BYTES = 2**22
@@ -132,6 +132,4 @@ def _text(values: Sequence[str | None], is_text: Callable[[str], Any]) -> NDArra
     """Text; None where all of it may be dates or other things than text."""
     if not any(x is not None and is_text(x) for x in values):
         return None
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made
+    return objects(values)

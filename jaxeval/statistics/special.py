@@ -209,9 +209,3 @@ def betaincinv(a: float, b: float, p: float) -> float:
         return (below - p if p < 0.5 else 1 - p - beyond), _density(a, b, x, 1 - x) / (x * (1 - x))
 
     return _root(above, 0.0, 1.0, a / (a + b))
-
-
-@_of_few
-def gammaln(x: float) -> float:
-    """Give the logarithm of the gamma function."""
-    return math.lgamma(x)
