@@ -70,7 +70,7 @@ _USUAL = {
 _BEGINNINGS = {"n_": "count", "p_rank_": "share", "p_": "p_value", "votes": "votes"}
 _ENDINGS = {"_share": "share", "_count": "count", "_elo": "elo"}
 
-Frame = TypeVar("Frame", bound=pd.DataFrame)
+Frame = TypeVar("Frame", bound="pd.DataFrame | PlainTable")
 
 
 def with_kinds(table: Frame, **columns: str) -> Frame:

@@ -6,10 +6,10 @@ a few unlike ones. The score takes it at the difference that is asked about.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 
 from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import normal_quantile
@@ -110,7 +110,7 @@ def p_of_equal_shares(only_a: int, only_b: int, right_a: int, n_a: int, right_b:
     """
     unlike, right, n = only_a + only_b, right_a + right_b, n_a + n_b
     h = np.arange(max(0, right - n_b), min(right, n_a) + 1.0)
-    log = np.vectorize(math.lgamma)
+    log = scipy.special.gammaln
     chance = np.exp(
         log(n_a + 1) + log(n_b + 1) + log(right + 1) + log(n - right + 1) - log(n + 1)
         - log(h + 1) - log(n_a - h + 1) - log(right - h + 1) - log(n_b - right + h + 1)
