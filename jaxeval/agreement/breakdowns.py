@@ -102,7 +102,10 @@ class GoodEnough(NamedTuple):
     items_needed: int | None  # about how many would tell; None if it is told, or nothing would tell
 
 
-def answer_of(common: Float, chance: float, kappa: tuple[float, float], of_people: float, level: float) -> GoodEnough:
+def answer_of(
+    common: Float, chance: float, kappa: tuple[float, float], of_people: float, level: float,
+    wider: tuple[float, float] = (np.nan, np.nan),
+) -> GoodEnough:  # fmt: skip
     """Whether a judge is good enough.
 
     Args:
@@ -111,12 +114,14 @@ def answer_of(common: Float, chance: float, kappa: tuple[float, float], of_peopl
         kappa: both ends of the interval of the judge's kappa.
         of_people: the lower end of that of people's.
         level: of the intervals.
+        wider: ends of the interval of the judge beside people, where more than items was sampled.
     """
     n_items = int((common[:, 0] > 0).sum())
     if n_items == 0:
         useless = common.shape[0] >= FEW_CLUSTERS and kappa[0] <= 0 and kappa[1] < SLIGHT
         return GoodEnough("no" if useless else "not known", None, None)
     beside = beside_people(common, level)
+    beside = beside._replace(lower=np.fmin(beside.lower, wider[0]), upper=np.fmax(beside.upper, wider[1]))
     ends = np.nan_to_num([kappa[0], of_people], nan=-1.0)
     verdict = str(verdict_beside(beside, np.asarray(chance), ends, np.asarray(n_items)))
     needed = items_needed(beside, chance, n_items) if verdict == "not known" else None

@@ -26,6 +26,7 @@ from jaxeval.agreement.measures import (
     by_name,
     columns_of,
     correlation_table,
+    influences,
     measures,
     sums_of_items,
 )
@@ -45,7 +46,9 @@ from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, wilson
+from jaxeval.statistics.random_facets import RandomFacets
 from jaxeval.statistics.rater_agreement import cohen_kappa
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, visible_line
 
 _MOST = 0.95  # of what people decide: a judge that decides less is good enough only there
@@ -178,6 +181,7 @@ def judge_agreement(
     model_a: str = "model_a",
     model_b: str = "model_b",
     item: str | None = None,
+    random: str | Sequence[str] = (),
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
@@ -213,6 +217,9 @@ def judge_agreement(
         model_b: column of the second model.
         item: column of the items (prompts), which are drawn; "item" or another usual name by default. Without one,
             battles are.
+        random: columns of what was sampled besides items, with one value for each battle: prompt wordings, raters,
+            topics. Draws then vary as other levels like these would make them, as in `bootstrap`; tables by gap, model
+            and confidence do not. Judges have rows of their own, and are none.
         level: of the intervals.
 
     Raises:
@@ -237,9 +244,10 @@ def judge_agreement(
     checked_integer("seed", seed)
     battles = _labels(
         verdicts, human, judges, label_coding, item, shown_first=shown_first, lengths=lengths, model_a=model_a,
-        model_b=model_b,
+        model_b=model_b, keep=facet_names(random),
     )  # fmt: skip
     _check(battles)
+    facets = RandomFacets.of(battles.facets, "item", battles.item) if battles.facets else None
     columns = columns_of(battles, families)
     sums = sums_of_items(columns, battles.item)
 
@@ -252,19 +260,30 @@ def judge_agreement(
     estimates = {key: float(value[0]) for key, value in measures(whole, battles.judges, battles.scale).items()}
     draws = measures(by_name(drawn, columns), battles.judges, battles.scale)
     known = [key for key, value in estimates.items() if np.isfinite(value)]
-    settings = {"n_resamples": n_resamples, "level": float(level), "seed": seed, "cluster": "items"}
+    settings: dict[str, Any] = {"n_resamples": n_resamples, "level": float(level), "seed": seed, "cluster": "items"}
+    values = np.column_stack([draws[key] for key in known])
+    if facets is not None:
+        settings["random"] = list(facets.levels)
+        influence = influences(columns, known, battles.judges, battles.scale)
+        moved = facets.moved(np.array([estimates[key] for key in known]), values, influence, seed, alike=False)
+        shares = np.array([measure != "n_independent" for measure, _ in known])
+        values = np.where(shares, np.clip(moved, -1, 1), moved)
     joint = Draws(
-        pd.MultiIndex.from_tuples(known, names=["measure", "judge"]),
-        np.array([estimates[key] for key in known]),
-        np.column_stack([draws[key] for key in known]),
-        settings=settings,
-    )
+        pd.MultiIndex.from_tuples(known, names=["measure", "judge"]), np.array([estimates[key] for key in known]),
+        values, settings=settings,
+    )  # fmt: skip
     chance = _chance(battles, whole)
     ends = _intervals(joint, len(sums), level, chance)
-    answers = _answers(battles, by_name(sums, columns)["common"], chance[PEOPLE], ends, level)
+    answers = _answers(
+        battles, by_name(sums, columns)["common"], chance[PEOPLE], ends, level, joint if facets else None
+    )
     reliability, errors = by_confidence(battles, level)
     table = _table(battles, ends, errors, columns, answers)
     warnings = [f"{row.judge}: {row.flags}" for row in table.itertuples() if row.flags]
+    sentences = _sentences(battles, table, ends, answers, whole)
+    if facets is not None:
+        warnings += facets.warnings
+        sentences = [f"{facets.about}: {sentences[0]}", *sentences[1:]]
     if ("all_agreement", PEOPLE) not in ends.index:
         unit = _unit_of(battles)
         warnings.append(f"no {unit} has the labels of two people: how far people agree with each other is not known")
@@ -278,7 +297,7 @@ def judge_agreement(
         reliability=reliability,
         raters=by_raters(battles),
         error_correlation=correlation_table(battles, whole),
-        sentences=_sentences(battles, table, ends, answers, whole),
+        sentences=sentences,
         notes=battles.notes,
         warnings=warnings,
         joint=joint,
@@ -330,7 +349,7 @@ def _intervals(joint: Draws, n_items: int, level: float, chance: Mapping[Any, fl
 
 
 def _answers(
-    battles: LabelledVerdicts, common: Float, chance: float, ends: pd.DataFrame, level: float
+    battles: LabelledVerdicts, common: Float, chance: float, ends: pd.DataFrame, level: float, joint: Draws | None
 ) -> dict[Any, GoodEnough]:
     """Whether each judge and the panel are good enough; the level of several judges holds for all at once."""
     names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else [])]
@@ -341,7 +360,10 @@ def _answers(
             ends.loc[("kappa", of), ["lower", "upper"]].tolist() if ("kappa", of) in ends.index else [np.nan, np.nan]
             for of in (name, PEOPLE)
         )
-        answers[name] = answer_of(common[:, k, 0], chance, (kappa[0], kappa[1]), people[0], of_judge)
+        wider = (np.nan, np.nan)
+        if joint is not None and ("above_people", name) in ends.index:
+            wider = tuple(joint.interval(of_judge).loc[("above_people", name), ["lower", "upper"]])
+        answers[name] = answer_of(common[:, k, 0], chance, (kappa[0], kappa[1]), people[0], of_judge, wider)
         if ("above_people", name) in ends.index and answers[name].beside is not None:
             beside = answers[name].beside
             ends.loc[("above_people", name), ["lower", "upper"]] = beside.lower, beside.upper  # type: ignore[union-attr]
@@ -373,7 +395,7 @@ def _labels(
             "lengths= are of pairs of models, and the table has no columns of them (model_a=, model_b=): leave it out"
         )
     named = [judges] if isinstance(judges, str) else judges
-    return plain_labels(verdicts, human, named, label_coding, item, columns["shown_first"])
+    return plain_labels(verdicts, human, named, label_coding, item, columns["shown_first"], columns["keep"])
 
 
 def _unit_of(battles: LabelledVerdicts) -> str:

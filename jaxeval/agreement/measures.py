@@ -6,7 +6,7 @@ labels that people gave to one battle, of choices of the first or the longer ans
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -24,6 +24,7 @@ PANEL, PEOPLE = "panel", "people"
 SHARES = (
     "agreement", "all_agreement", "sensitivity", "specificity", "flips", "first_chosen", "longer_chosen", "own_family",
 )  # fmt: skip
+_STEP = 1e-3  # by which the weight of a battle is moved
 _SIDES = (0, 2)  # codes of the labels that name one of two sides
 
 
@@ -90,6 +91,17 @@ def measures(sums: Mapping[str, Float], judges: list[Any], scale: LabelScale = P
         values["error_correlation", PANEL] = mean
         values["n_independent", PANEL] = np.where(worth > 0, worth, np.inf)
     return values
+
+
+def influences(
+    columns: Mapping[str, Float], known: Sequence[tuple[str, Any]], judges: list[Any], scale: LabelScale
+) -> Float:
+    """(N, K) N times what a battle adds to each of the ``known`` measures, by central differences."""
+    rows = sums_of_items(columns, np.arange(len(next(iter(columns.values())))))
+    more, less = (measures(by_name(rows.sum(0) + step * rows, columns), judges, scale) for step in (_STEP, -_STEP))
+    with np.errstate(invalid="ignore"):
+        slopes = np.column_stack([more[key] - less[key] for key in known]) / (2 * _STEP)
+    return np.nan_to_num(len(rows) * slopes, posinf=0.0, neginf=0.0)
 
 
 def error_correlations(sums: Float) -> Float:

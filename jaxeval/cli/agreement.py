@@ -15,7 +15,7 @@ from jaxeval.cli.judged_scores import Labels
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.reading import Lengths, Reading
 from jaxeval.options.boards import ResponseOptions, SliceOptions, Ties
-from jaxeval.options.columns import File, ReplyReading, SideColumns, VoteColumns, VoteReading
+from jaxeval.options.columns import File, Names, RandomFacets, ReplyReading, SideColumns, VoteColumns, VoteReading
 from jaxeval.options.columns import Labels as Coding
 from jaxeval.options.field import COLUMNS, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
@@ -41,6 +41,7 @@ class Raters(Lengths, SideColumns):
         None, "A table with the columns name and family, of models and of judges.", "FILE", section=COLUMNS
     )
     label_coding: Coding | None = again(VoteReading, "labels", flag="--labels", kind="Labels")
+    random: Names | None = again(RandomFacets, "random", more="Here with one value for each battle.")
 
 
 @command("agreement")
@@ -85,6 +86,7 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
             judges=None if judges is None else [name.strip() for name in judges.split(",")],
             lengths=raters.lengths,
             families=family_of,
+            random=raters.random or (),
             **columns,
             **drawn.arguments(),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ class LabelledVerdicts:
     scale: LabelScale = PAIRS
     answers_of: NDArray[np.intp] | None = None  # (N,) number of the model whose single answer was labelled
     verdict_column: str | None = None  # of all judges, where another column names them
+    facets: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)  # (N,) by column that was kept
 
     @property
     def people(self) -> Float:
@@ -84,6 +85,7 @@ class LabelledVerdicts:
         model_a: str = "model_a",
         model_b: str = "model_b",
         item: str | None = None,
+        keep: Sequence[str] = (),
     ) -> LabelledVerdicts:
         """Battles from what `read_judge_outputs` gives, or from tables; arguments as in `jaxeval.judge_agreement`."""
         frame = as_frame(verdicts.battles if isinstance(verdicts, JudgeOutputs) else verdicts).reset_index(drop=True)
@@ -107,7 +109,7 @@ class LabelledVerdicts:
         reader.notes += stripped
         if is_self.any():
             reader.notes.append(f"{counted(is_self.sum(), 'row')} of a model against itself: left out")
-        return reader.read(human, shown_first, lengths)
+        return reader.read(human, shown_first, lengths, keep)
 
 
 class VerdictTable:
@@ -167,7 +169,9 @@ class _LabelledTable(VerdictTable):
             self.flipped = (np.bincount(self.unit, turned) > 0)[self.unit] & (self.first > self.second)
         self.n = self.unit.max() + 1
 
-    def read(self, human: Any, shown_first: str | None, lengths: tuple[str, str] | None) -> LabelledVerdicts:
+    def read(
+        self, human: Any, shown_first: str | None, lengths: tuple[str, str] | None, keep: Sequence[str]
+    ) -> LabelledVerdicts:
         if self.columns is None:
             shown_first = self._order_of_rows(shown_first)
         first, second = np.where(self.flipped, [self.second, self.first], [self.first, self.second])
@@ -179,6 +183,7 @@ class _LabelledTable(VerdictTable):
             models=self.models, model_a=first[start].astype(np.intp), model_b=second[start].astype(np.intp),
             item=pd.factorize(self.items[start])[0], judges=self.names, raters=raters, verdict=read[..., 0],
             orders=read[..., 1:3], confidence=read[..., 3], human=labels, longer=longer, notes=self.notes,
+            facets=kept_columns(self.frame, keep, self.unit),
         )  # fmt: skip
         if np.isnan(whole.verdict).all():
             raise DataError("no battle has a verdict of a judge")
@@ -321,6 +326,26 @@ class _LabelledTable(VerdictTable):
         told = np.full((battle.max() + 1, slot.max() + 1), np.nan)
         told[cell, slot] = target
         return names, told[battle]
+
+
+def kept_columns(frame: pd.DataFrame, names: Sequence[str], unit: NDArray[np.intp]) -> dict[str, NDArray[np.intp]]:
+    """(N,) the value of each battle, by column; ``unit`` numbers the battle of each row.
+
+    Raises:
+        DataError: there is no such column, or a battle has several of its values.
+    """
+    require_column(frame, *names)
+    kept, start = {}, np.unique(unit, return_index=True)[1]
+    for name in names:
+        code = factorize_sorted(frame[name], name)[0]
+        if (several := np.flatnonzero(code != code[start][unit])).size:
+            raise DataError(
+                f"column {name!r} has several values within a battle, or an item (first in row {int(several[0])}; rows "
+                "count from 0), whose verdicts are taken together: name a column with one value for each (random=, "
+                "--random)"
+            )
+        kept[name] = code[start]
+    return kept
 
 
 def refuse_columns_twice(columns: Sequence[str] | None, role: str, option: str) -> None:

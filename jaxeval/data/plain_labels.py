@@ -22,7 +22,7 @@ from jaxeval.data.columns import (
     words_of,
 )
 from jaxeval.data.human_labels import MOST_LABELS, LabelScale, most_frequent, read_scale
-from jaxeval.data.labelled_verdicts import LabelledVerdicts, refuse_columns_twice, refuse_raters_twice
+from jaxeval.data.labelled_verdicts import LabelledVerdicts, kept_columns, refuse_columns_twice, refuse_raters_twice
 from jaxeval.data.labels import Labels
 from jaxeval.data.presentation_orders import (
     numbered_orders,
@@ -61,6 +61,7 @@ def plain_labels(
     labels: Labels | Literal["grades"] | None,
     item: str | None,
     shown_first: str | None = None,
+    keep: Sequence[str] = (),
 ) -> LabelledVerdicts:
     """Labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`.
 
@@ -115,6 +116,7 @@ def plain_labels(
         judges=names, raters=human_columns if len(human_columns) > 1 else None, verdict=verdict, orders=orders,
         human=people, confidence=np.full(verdict.shape, np.nan), longer=np.full(len(frame), np.nan),
         notes=[*messages, *sentences], scale=scale, answers_of=of_model,
+        facets=kept_columns(frame, keep, np.arange(len(frame))),
     )  # fmt: skip
     column = usual_column(frame, None, "judge")
     if column is not None and column not in judge_columns:
@@ -353,6 +355,7 @@ def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: s
     return replace(
         whole, **{name: getattr(whole, name)[start] for name in rows}, judges=list(names), verdict=told[..., 0],
         orders=told[..., 1:], confidence=np.full(told.shape[:2], np.nan),
+        facets=kept_columns(frame, list(whole.facets), unit),
         # Rows of several judges repeat people's labels.
         human=np.column_stack([most_frequent(unit, column, len(start), whole.scale) for column in whole.human.T]),
     )  # fmt: skip

@@ -115,12 +115,12 @@ class RandomFacets:
         components[:, each, each] = np.where(there, moved, own)
         return components, replace(design, freedom=freedom)
 
-    def moved(self, estimate: Float, draws: Float, influence: Float, seed: int) -> Float:
+    def moved(self, estimate: Float, draws: Float, influence: Float, seed: int, *, alike: bool = True) -> Float:
         """Move draws (B, K) of rows by effects, as far from the ``estimate`` (K,) as Student's t asks for at 95 %.
 
         Draws that are not finite stay as they are.
         """
-        effects, dof = self.effects(influence, len(draws), seed, alike=True)
+        effects, dof = self.effects(influence, len(draws), seed, alike=alike)
         known = dof > 0
         longer = np.where(known, student_quantile(_LEVEL, np.where(known, dof, 1.0)) / normal_quantile(_LEVEL), 1.0)
         with np.errstate(invalid="ignore"):

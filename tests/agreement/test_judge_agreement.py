@@ -1,15 +1,19 @@
 """Agreement of judges with people: known answers on real data, naive loops, thin and hostile data, coverage."""
 
 from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 from scipy.stats import pearsonr
 
 import jaxeval
 from jaxeval.agreement.measures import by_name, columns_of, measures, sums_of_items
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
+from jaxeval.statistics.quantiles import normal_quantile, student_quantile
+from jaxeval.statistics.variance_components import design_of
 
 WORDS = np.array(["model_b", "tie", "model_a"])
 
@@ -385,3 +389,63 @@ def _measured(frame):
     columns = columns_of(battles, None)
     whole = by_name(sums_of_items(columns, battles.item).sum(0, keepdims=True), columns)
     return {key: float(value[0]) for key, value in measures(whole, JUDGES).items()}
+
+
+class TestRandomPrompts:
+    """Agreement under prompts like these, of judges whose accuracy depends on the prompt."""
+
+    OPTIONS: ClassVar = {"judges": ["judge-0", "judge-1"], "n_resamples": 300, "progress": False}
+
+    def table(self, seed, n_items=40, n_prompts=5):
+        rng = np.random.default_rng(seed)
+        moves = rng.normal(0, 0.8, (2, n_prompts))
+        item, prompt = (x.ravel() for x in np.indices((n_items, n_prompts)))
+        truth, hard = rng.random(n_items) < 0.5, rng.normal(0, 0.5, n_items)
+        table = pd.DataFrame({"item": item, "prompt": prompt, "one": 1, "model_a": "x", "model_b": "y"})
+        table["human"] = np.where(truth[item], "model_a", "model_b")
+        for j in range(2):
+            right = rng.random(len(item)) < 1 / (1 + np.exp(-(1.2 + moves[j][prompt] + hard[item])))
+            table[f"judge-{j}"] = np.where(truth[item] == right, "model_a", "model_b")
+        return table
+
+    def test_shares_vary_as_components_of_cells_say(self, tmp_path):
+        table = self.table(1)
+        found = jaxeval.judge_agreement(table, random="prompt", **self.OPTIONS)
+        about = "for prompts and items like these (5 prompts, 40 items): "
+        assert found.answer.sentences[0].startswith(about)
+        right = (table["judge-1"] == table["human"]).to_numpy(float)
+        design = design_of({"item": table["item"].to_numpy(), "prompt": table["prompt"].to_numpy()})
+        variance, dof = design.error(design.components(design.squares(right[:, None]))[:, 0, 0])
+        draws = found.joint.draws[:, list(found.joint.names).index(("agreement", "judge-1"))]
+        longer = student_quantile(0.95, dof) / normal_quantile(0.95)
+        assert draws.std() == pytest.approx(np.sqrt(variance) * longer, rel=0.15)
+        alone = jaxeval.judge_agreement(table, **self.OPTIONS)
+        row, before = (x.table.set_index("judge").loc["judge-1"] for x in (found, alone))
+        for name in ("agreement", "kappa"):
+            assert row[f"{name}_upper"] - row[f"{name}_lower"] > before[f"{name}_upper"] - before[f"{name}_lower"]
+        table.to_csv(tmp_path / "judges.csv", index=False)
+        line = "agreement", tmp_path / "judges.csv", "--judges", "judge-0,judge-1", "--resamples", 300
+        assert about in " ".join(run(*line, "--random", "prompt").output.split())
+
+    def test_labels_without_models(self):
+        table = self.table(1).drop(columns=["model_a", "model_b"])
+        found = jaxeval.judge_agreement(table, random="prompt", **self.OPTIONS)
+        assert found.joint.settings["random"] == ["prompt"]
+
+    def test_what_is_refused(self):
+        table = self.table(1, n_items=6)
+        for name, text in (("one", "one has one level"), ("no", "no column 'no'")):
+            with pytest.raises(jaxeval.DataError, match=text):
+                jaxeval.judge_agreement(table, random=name, **self.OPTIONS)
+        long = table.melt(["item", "prompt", "model_a", "model_b", "human"], ["judge-0", "judge-1"], "judge", "verdict")
+        with pytest.raises(jaxeval.DataError, match="column 'judge' has several values within a battle"):
+            jaxeval.judge_agreement(long[long["prompt"] == 0], random="judge", n_resamples=20, progress=False)
+
+    @pytest.mark.slow
+    def test_intervals_hold(self):
+        x = np.random.default_rng(1).normal(1.2, np.hypot(0.8, 0.5), 10**6)
+        truth, held = (1 / (1 + np.exp(-x))).mean(), []
+        for seed in range(150):
+            found = jaxeval.judge_agreement(self.table(seed), random="prompt", **self.OPTIONS).table.iloc[:2]
+            held.append(((found["agreement_lower"] <= truth) & (truth <= found["agreement_upper"])).mean())
+        assert 0.92 < np.mean(held) < 0.975
