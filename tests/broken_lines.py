@@ -92,7 +92,7 @@ LINES = [
     Broken("one label more, not two", "kernels/judge_error.py",
            "m0 + 2, m1 + 2)", "m0 + 1, m1 + 2)", "kernels/test_judge_error.py"),
     Broken("the covariance in the variance of PPI++", "kernels/judge_error.py",
-           "- 2 * weight * fitted.covariance", "- weight * fitted.covariance",
+           "- 2 * weight * covariance", "- weight * covariance",
            "kernels/test_judge_error.py accuracy/test_prediction_powered.py"),
     Broken("the degrees of freedom of scores", "kernels/judge_error.py",
            "_over(of_labelled, labelled.n - 2)", "_over(of_labelled, labelled.n - 1)",

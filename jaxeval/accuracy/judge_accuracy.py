@@ -238,14 +238,7 @@ def _only(answers: JudgedAnswers, by: str, level: Hashable) -> JudgedAnswers:
     """The answers whose ``by`` is ``level``."""
     covariate = answers.covariate(by)
     number = covariate.levels.get_indexer([level])[0]
-    chosen: Bool = np.logical_and(covariate.number == number, number >= 0)
-    part = replace(
-        answers,
-        judgment=np.where(chosen[:, :, None], answers.judgment, np.nan),
-        label=np.where(chosen, answers.label, np.nan),
-        answered=answers.answered & chosen,
-    )
-    return part.take(np.flatnonzero(chosen.any(axis=1)))
+    return answers.only(np.logical_and(covariate.number == number, number >= 0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

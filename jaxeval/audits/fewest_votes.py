@@ -224,20 +224,20 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         tiers = audited.resampled.joint.tiers(options.level).reindex(board.models[order]).to_numpy(float)
         boards = ChangedBoards.of(board, run)
         borders = _borders(sizes, tiers, order)
-        swaps = _PairsToSwap.of(board, boards.inverse, order, borders)
-        neighbours = swaps.pairs[: len(order) - 1]
+        pairs, across = _pairs_to_swap(board, boards.inverse, order, borders)
+        neighbours = pairs[: len(order) - 1]
         counts: dict[str, Float] = {}
         least: dict[str, Float] = {}
         changes = []
         for way in Way:
             moves = VoteMoves.of(board, way)
-            fewest = fewest_moves(boards, moves, swaps.pairs, f"fewest-{way}")
+            fewest = fewest_moves(boards, moves, pairs, f"fewest-{way}")
             counts[way] = fewest.number
             least[f"{way}_at_least"] = surely_needed(board, boards.inverse, moves, neighbours)
             changes.append(_changes(moves, fewest, neighbours, board.models))
             run.advance(1)
         if options.voter is not None:
-            counts["voters"] = fewest_moves(boards, _voter_moves(audited), swaps.pairs, "fewest-voters").number
+            counts["voters"] = fewest_moves(boards, _voter_moves(audited), pairs, "fewest-voters").number
         run.advance(1)
         without, removed = without_each_model(boards, order)
         run.advance(1)
@@ -252,7 +252,7 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
     })  # fmt: skip
     return FewestVotes(
         table=Table.of(table, "Fewest votes that swap neighbours", ("above", "below", "gap", *Way)),
-        borders=_border_table(borders, swaps, counts, board.models),
+        borders=_border_table(borders, pairs, across, counts, board.models),
         models=removed,
         changes=Table.of(pd.concat(changes, ignore_index=True), "Votes that are changed"),
         n_votes=int(audited.fit.n_battles.sum()) // 2,
@@ -279,38 +279,34 @@ def _borders(sizes: Sequence[int], tiers: Float, order: Int) -> list[_Border]:
     return borders
 
 
-class _PairsToSwap(NamedTuple):
-    """Pairs of models whose order is to change: neighbours first, then those across borders."""
+def _pairs_to_swap(board: Board, inverse: Float, order: Int, borders: Sequence[_Border]) -> tuple[Int, list[Int]]:
+    """Return pairs of models (T, 2) whose order is to change, and for each border which of them let a model in.
 
-    pairs: Int  # (T, 2)
-    across: list[Int]  # for each border, which of them let a model in
-
-    @classmethod
-    def of(cls, board: Board, inverse: Float, order: Int, borders: Sequence[_Border]) -> _PairsToSwap:
-        """Give the neighbours of an ``order`` (R,), and for each border those pairs that the data tell apart least."""
-        variance = np.diag(inverse)
-        known = {pair: k for k, pair in enumerate(pairwise(order.tolist()))}
-        across = []
-        for border in borders:
-            above, below = (x.reshape(-1) for x in np.meshgrid(border.above, border.below))
-            error = np.sqrt(np.maximum(variance[above] + variance[below] - 2 * inverse[above, below], 1e-300))
-            closest = np.argsort((board.theta[above] - board.theta[below]) / error, kind="stable")[:_ACROSS]
-            pairs = [*zip(above[closest].tolist(), below[closest].tolist(), strict=True)]
-            pairs.append((int(border.above[-1]), int(border.below[0])))
-            across.append(np.unique([known.setdefault(pair, len(known)) for pair in pairs]))
-        return cls(np.array(list(known)), across)
+    Neighbours of the ``order`` (R,) come first, then for each border those pairs that the data tell apart least.
+    """
+    variance = np.diag(inverse)
+    known = {pair: k for k, pair in enumerate(pairwise(order.tolist()))}
+    across = []
+    for border in borders:
+        above, below = (x.reshape(-1) for x in np.meshgrid(border.above, border.below))
+        error = np.sqrt(np.maximum(variance[above] + variance[below] - 2 * inverse[above, below], 1e-300))
+        closest = np.argsort((board.theta[above] - board.theta[below]) / error, kind="stable")[:_ACROSS]
+        pairs = [*zip(above[closest].tolist(), below[closest].tolist(), strict=True)]
+        pairs.append((int(border.above[-1]), int(border.below[0])))
+        across.append(np.unique([known.setdefault(pair, len(known)) for pair in pairs]))
+    return np.array(list(known)), across
 
 
 def _border_table(
-    borders: Sequence[_Border], swaps: _PairsToSwap, counts: Mapping[str, Float], names: pd.Index
+    borders: Sequence[_Border], pairs: Int, across_each: list[Int], counts: Mapping[str, Float], names: pd.Index
 ) -> pd.DataFrame:
     """Return the fewest of all pairs across each border, and who comes in."""
     rows = []
-    for border, across in zip(borders, swaps.across, strict=True):
+    for border, across in zip(borders, across_each, strict=True):
         row: dict[str, Any] = {"border": border.name, "top": len(border.above)}
         for kind, count in counts.items():
             best = across[np.argmin(np.nan_to_num(count[across], nan=np.inf))]
-            row |= {kind: count[best], f"{kind}_for": names[swaps.pairs[best, 1]] if count[best] > 0 else ""}
+            row |= {kind: count[best], f"{kind}_for": names[pairs[best, 1]] if count[best] > 0 else ""}
         rows.append(row)
     table = pd.DataFrame(rows)
     return Table.of(

@@ -6,7 +6,7 @@ a voter who calls many battles ties does not stand out for that.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -73,8 +73,7 @@ class GroupedVotes(NamedTuple):
 
     def take(self, which: Bool) -> GroupedVotes:
         """Return the votes of the groups ``which`` (G,), numbered anew."""
-        votes = GroupedVotes._make([*(column[which[self.group]] for column in self[:-1]), int(which.sum())])
-        return votes._replace(group=(np.cumsum(which) - 1)[votes.group])
+        return GroupedVotes._make(_of_groups(self, which))
 
     @property
     def sizes(self) -> Float:
@@ -86,6 +85,18 @@ class GroupedVotes(NamedTuple):
         """(E,) p (1 - p) of one vote."""
         p = scipy.special.expit(self.logit)
         return np.asarray(p * (1 - p))
+
+
+def _of_groups(columns: GroupedVotes | ChanceSums, which: Bool) -> list[Any]:
+    """Return the columns, the group first and the number of groups last, of the groups ``which`` (G,) numbered anew."""
+    group, *others = (column[which[columns.group]] for column in columns[:-1])
+    return [(np.cumsum(which) - 1)[group], *others, int(which.sum())]
+
+
+def _by_model(votes: GroupedVotes, n_models: int) -> tuple[Int, Int]:
+    """Return the distinct numbers group * M + model, and which of them the first and the second models have (2 E,)."""
+    sides = np.concatenate([votes.first, votes.second]).astype(np.int64)
+    return np.unique(np.tile(votes.group, 2).astype(np.int64) * n_models + sides, return_inverse=True)
 
 
 class Taste(NamedTuple):
@@ -142,8 +153,7 @@ class Points(NamedTuple):
 def points_of(votes: GroupedVotes, tested: Bool, n_models: int) -> Points:
     """Return the points that every group gives to every model; p-values for the groups ``tested`` (G,) only."""
     p = scipy.special.expit(votes.logit)
-    sides = np.concatenate([votes.first, votes.second]).astype(np.int64)
-    keys, row = np.unique(np.tile(votes.group, 2).astype(np.int64) * n_models + sides, return_inverse=True)
+    keys, row = _by_model(votes, n_models)
     group, model = np.divmod(keys, n_models)
     times, probability = np.tile(votes.times, 2), np.concatenate([p, 1 - p])
     spread = probability * (1 - probability)
@@ -198,8 +208,7 @@ def preference(votes: GroupedVotes, taste: float, n_models: int) -> dict[str, Fl
     gap, higher = np.abs(votes.logit), np.where(votes.logit >= 0, votes.won, 1 - votes.won)
     likely = scipy.special.expit(gap)
     sums = ChanceSums(votes.group, likely, gap, votes.times, votes.n_groups)
-    by_model = np.concatenate([votes.first, votes.second]).astype(np.int64)
-    keys, row = np.unique(np.tile(votes.group, 2).astype(np.int64) * n_models + by_model, return_inverse=True)
+    keys, row = _by_model(votes, n_models)
     moved = votes.times * votes.spread * votes.logit
     slope = np.bincount(row, np.concatenate([moved, -moved]), len(keys))
     more = np.asarray(taste**2 * np.bincount(keys // n_models, slope**2, votes.n_groups), np.float64)
@@ -346,8 +355,7 @@ class ChanceSums(NamedTuple):
 
     def take(self, which: Bool) -> ChanceSums:
         """Return the sums ``which`` (G,), numbered anew."""
-        sums = ChanceSums._make([*(column[which[self.group]] for column in self[:-1]), int(which.sum())])
-        return sums._replace(group=(np.cumsum(which) - 1)[sums.group])
+        return ChanceSums._make(_of_groups(self, which))
 
     def total(self, values: Float) -> Float:
         """Return (G,) sums of ``values`` (R,) over the terms of each group."""

@@ -263,7 +263,7 @@ def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
 def refitted(simulated: SimulatedBoards, run: LaneRun) -> Misfit:
     """Return misfit of the simulated boards, (B,) each."""
     with one_blas_thread():
-        misfit: Misfit = run.solve(simulated, "simulated boards").results
+        misfit: Misfit = run.solve(simulated, "simulated boards")[0]
         return misfit
 
 

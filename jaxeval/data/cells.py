@@ -57,6 +57,12 @@ class Cells:
         self.fill_tables(*self.pair_sums(), n, wins)
         return n, wins
 
+    def positions(self, size: int, nothing: int) -> NDArray[np.int64]:
+        """Return (size, size) numbers of the pairs of all models, ``nothing`` for those that never met."""
+        position = np.full((size, size), nothing)
+        position[self.first, self.second] = position[self.second, self.first] = np.arange(len(self.first))
+        return position
+
     def fill_tables(self, total: Float, won: Float, n: Float, wins: Float) -> None:
         """Write sums by pair (P,), such as those of `pair_sums`, into contiguous tables of at least M models."""
         size = len(n)

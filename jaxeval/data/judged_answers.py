@@ -241,6 +241,13 @@ class JudgedAnswers(Shown):
         outside = (self.judgment < 0) | (self.judgment > 1)
         return np.asarray(~outside.any(axis=(0, 1)))
 
+    def only(self, chosen: Bool) -> JudgedAnswers:
+        """Return the answers ``chosen`` (N, M), and the items that have one."""
+        judgment = np.where(chosen[:, :, None], self.judgment, np.nan)
+        label = np.where(chosen, self.label, np.nan)
+        part = replace(self, judgment=judgment, label=label, answered=self.answered & chosen)
+        return part.take(np.flatnonzero(chosen.any(axis=1)))
+
     def take(self, items: Bool | NDArray[np.intp]) -> JudgedAnswers:
         """The items that a mask (N,), or item numbers, select; models and judges stay."""
         kept = {name: Covariate(c.levels, c.number[items]) for name, c in self.covariates.items()}
@@ -283,15 +290,7 @@ class JudgedAnswers(Shown):
             DataError: no answer has a human label, or all answers have one.
         """
         labelled = ~np.isnan(self.label)
-        parts = tuple(
-            replace(
-                self,
-                judgment=np.where(subset[:, :, None], self.judgment, np.nan),
-                label=np.where(subset, self.label, np.nan),
-                answered=self.answered & subset,
-            ).take(np.flatnonzero(subset.any(1)))
-            for subset in (labelled, self.answered & ~labelled)
-        )
+        parts = tuple(self.only(subset) for subset in (labelled, self.answered & ~labelled))
         for part, what in zip(parts, ("no answer has a human label", "all answers have a human label"), strict=True):
             if not len(part.items):
                 raise DataError(f"{what}: to correct a judge's scores, people must label some answers and not all")

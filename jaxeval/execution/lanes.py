@@ -83,13 +83,6 @@ class Problem(Protocol):
         ...
 
 
-class Solved(NamedTuple):
-    """What a `Problem` computes for its S x B lanes, slice after slice."""
-
-    results: Any  # its tuple of arrays, in double precision
-    solver: NDArray[np.int8]  # (S B,) code of the last solver that took the lane
-
-
 class Lanes(NamedTuple):
     """L resamples of slices."""
 
@@ -143,10 +136,11 @@ class LaneRun:
         self.run(task, lanes, every, results, section)
         return results
 
-    def solve(self, problem: Problem, section: str) -> Solved:
+    def solve(self, problem: Problem, section: str) -> tuple[Any, NDArray[np.int8]]:
         """Return every lane of a ``problem``, by the first of its solvers that converges.
 
-        ``section`` names the problem in the checkpoint.
+        The first result is the problem's tuple of arrays for its S x B lanes, slice after slice, in double precision;
+        the second the code of the last solver that took each lane. ``section`` names the problem in the checkpoint.
         """
         lanes = Lanes.of(problem.n_slices, problem.n_resamples)
         solvers = [step for step in problem.solvers() if step.slices.any()]
@@ -162,7 +156,7 @@ class LaneRun:
             again = int((results.status[left] != -1).sum())
             once = replace(self, advance=_beyond(self.advance, again)) if again else self
             once.run(step.task, lanes, left, results, f"{section}-{step.name}")
-        return Solved(results, solver)
+        return results, solver
 
     def _shapes(self, task: Task, lanes: Lanes, which: Int) -> Any:
         """What a call of ``task`` for the lanes ``which`` gives: shapes with leading axes (devices, chunks, lanes)."""

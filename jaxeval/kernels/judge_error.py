@@ -139,20 +139,15 @@ def corrected(p: Values, n: Values, rates: Rates, z: Values) -> tuple[Values, Va
     return rogan_gladen(p, rates.q0, rates.q1), *rogan_gladen_interval(p, n, rates, z), doubt(rates)
 
 
-class Slopes(NamedTuple):
-    """Moments that choose the weight lambda of a control variate; divided by n, not n - 1."""
+def slopes(labelled: LabelledSums, test: JudgedSums) -> tuple[Values, Values, Values]:
+    """Moments that choose the weight lambda of a control variate; divided by n, not n - 1.
 
-    covariance: AnyShape  # of Y and F among the labelled
-    labelled_variance: AnyShape  # of F
-    test_variance: AnyShape  # of F
-
-
-def slopes(labelled: LabelledSums, test: JudgedSums) -> Slopes:
-    """The moments of `Slopes`."""
+    The covariance of Y and F among the labelled, and the variances of F among the labelled and in the test.
+    """
     y, f = labelled.label / labelled.n, labelled.judgment / labelled.n
     g = test.judgment / test.n
     # Rounding must not leave a spread where all judgments are equal.
-    return Slopes(
+    return (
         labelled.product / labelled.n - y * f,
         _spread(labelled.judgment_square / labelled.n, f),
         _spread(test.judgment_square / test.n, g),
@@ -168,9 +163,9 @@ def _spread(square: Values, mean: Values) -> Values:
 def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Values) -> Values:
     """The variance-minimising lambda of PPI++, clipped to [0, ``most``]; 0 where no judgment varies."""
     xp = test.n.__array_namespace__()
-    fitted = slopes(labelled, test)
-    spread = fitted.labelled_variance + labelled.n / test.n * fitted.test_variance
-    return xp.clip(xp.where(spread > 0, fitted.covariance / xp.where(spread > 0, spread, 1.0), 0.0), 0.0, most)
+    covariance, labelled_variance, test_variance = slopes(labelled, test)
+    spread = labelled_variance + labelled.n / test.n * test_variance
+    return xp.clip(xp.where(spread > 0, covariance / xp.where(spread > 0, spread, 1.0), 0.0), 0.0, most)
 
 
 def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
@@ -184,7 +179,7 @@ def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
     # The variance of single verdicts, because `by_verdict` takes every run of an averaged judgment by itself.
     p = labelled.judgment / labelled.n
     spread = p * (1 - p)
-    return xp.where(spread > 0, slopes(labelled, test).covariance / xp.where(spread > 0, spread, 1.0), 0.0)
+    return xp.where(spread > 0, slopes(labelled, test)[0] / xp.where(spread > 0, spread, 1.0), 0.0)
 
 
 class Weights(NamedTuple):
@@ -235,14 +230,10 @@ def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Va
 def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Values) -> tuple[Values, Values]:
     """Variances of lambda F among the test items and of Y - lambda F among the labelled, divided by n."""
     xp = test.n.__array_namespace__()
-    fitted = slopes(labelled, test)
-    y = labelled.label / labelled.n
-    residual = (
-        _spread(labelled.label_square / labelled.n, y)
-        - 2 * weight * fitted.covariance
-        + weight**2 * fitted.labelled_variance
-    )
-    return weight**2 * fitted.test_variance, xp.maximum(residual, 0.0)
+    covariance, labelled_variance, test_variance = slopes(labelled, test)
+    spread = _spread(labelled.label_square / labelled.n, labelled.label / labelled.n)
+    residual = spread - 2 * weight * covariance + weight**2 * labelled_variance
+    return weight**2 * test_variance, xp.maximum(residual, 0.0)
 
 
 def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:

@@ -116,16 +116,6 @@ class GapRegression(NamedTuple):
     bin_expected: Float[Array, "... G"]  # of them, by the regression
 
 
-class Stratified(NamedTuple):
-    """How rankings agree with gold, by tier of the models that they rank."""
-
-    rank_change: Float[
-        Array, "T L"
-    ]  # mean |rank - gold rank| of the tier's models; ranks are among all that are compared
-    models: Float[Array, "T L"]
-    inside: RankedPairs  # (T, L) over the pairs inside a tier
-
-
 def tau_b(sums: RankedPairs) -> Float[Any, "..."]:
     """Kendall's (P - Q) / sqrt((P + Q + T) (P + Q + U)) (DOI 10.1093/biomet/33.3.239), of arrays of JAX or NumPy.
 
@@ -410,10 +400,16 @@ def agreement(scores: Float[Array, "M L"], gold: Float[Array, "M"], deltas: Floa
     return _sums(jnp.stack(words), tied)
 
 
-def stratified(scores: Float[Array, "M L"], gold: Float[Array, "M"], member: Bool[Array, "T M"]) -> Stratified:
+def stratified(
+    scores: Float[Array, "M L"], gold: Float[Array, "M"], member: Bool[Array, "T M"]
+) -> tuple[Float[Array, "T L"], Float[Array, "T L"], RankedPairs]:
     """Rankings ``scores`` against ``gold`` in the tiers of ``member``, as in `agreement`.
 
     Equals share the mean of their ranks, which makes a rank 1 + sum over the others of (1 - sign) / 2.
+
+    Returns:
+        The mean |rank - gold rank| of the tier's models, with ranks among all that are compared; their number; and the
+        pairs inside a tier (T, L).
     """
     m = gold.shape[0]
     tier = jnp.where(jnp.any(member, 0), jnp.argmax(member, 0), -1)
@@ -436,4 +432,4 @@ def stratified(scores: Float[Array, "M L"], gold: Float[Array, "M"], member: Boo
     total = jnp.sum(jnp.where(ranked, 0.5 * jnp.abs(change), 0.0), 1)
     mean = jnp.where(models > 0, total / jnp.maximum(models, 1), jnp.nan)
     inside = _sums(jnp.where(mine, word, 0.0), jnp.where(mine, tied, 0.0))
-    return Stratified(mean, models, RankedPairs(*(x / 2 for x in inside)))  # every pair is seen from both sides
+    return mean, models, RankedPairs(*(x / 2 for x in inside))  # every pair is seen from both sides

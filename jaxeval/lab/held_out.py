@@ -25,6 +25,7 @@ from jaxeval.show.shown import Answer, Part
 from jaxeval.softelo.soft_elo import how_close, soft_elo
 from jaxeval.wording import counted, visible_line
 
+_HEADS = ("judge", "method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta")
 _TITLE = "Held-out ratings against human ratings (Elo)"
 #: Half of a 95 % interval, in standard errors; for ratings that have no conformal interval.
 _Z = 1.959964
@@ -140,19 +141,7 @@ def held_out_answer(
 
 
 def _heads(summary: pd.DataFrame) -> pd.DataFrame:
-    shown = [
-        "judge",
-        "method",
-        "n_models",
-        "n_left_out",
-        "mae",
-        "mae_lower",
-        "mae_upper",
-        "spearman",
-        "kendall",
-        "beta",
-    ]
-    return summary.sort_values("mae", kind="stable")[[name for name in shown if name in summary]]
+    return summary.sort_values("mae", kind="stable").filter(_HEADS)
 
 
 def _parts(tables: Mapping[str, pd.DataFrame], splits: int, by: str | None) -> list[Part]:

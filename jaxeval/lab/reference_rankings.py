@@ -175,8 +175,7 @@ def _pools(sets: Sequence[NDArray[np.intp]], cells: Cells, size: int, nothing: i
         nothing: number of an empty cell.
     """
     n_pairs = len(cells.first)
-    position = np.full((size, size), n_pairs)
-    position[cells.first, cells.second] = position[cells.second, cells.first] = np.arange(n_pairs)
+    position = cells.positions(size, n_pairs)
     n_cells = np.append(np.bincount(cells.pair, minlength=n_pairs), 0)
     first_cell = np.cumsum(n_cells) - n_cells
     g = max(int(n_cells.max()), 3)

@@ -189,21 +189,10 @@ def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
     return within % rows, start[pair] + within // rows, np.repeat(np.arange(len(per_pair)), columns)
 
 
-class VotePlaces(NamedTuple):
-    """Where votes that are drawn one by one stand on a grid: R rows of a stratum and a cell, C columns."""
+def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entries:
+    """Battles drawn one by one: every cell is a unit and an entry, in each stratum, which has columns of its own.
 
-    cell: Int  # (R,)
-    alone: Int  # (R,) votes
-    row: Int  # (R,)
-    column: Int  # (R,)
-    pair: Int  # (C,)
-    stratum: Int  # (C,) ascending
-
-
-def _places(cells: Cells, strata: StratumRows | None) -> VotePlaces:
-    """Every stratum's cells in columns of their own, by pair.
-
-    Hard outcomes have one column a pair, whose row 0, 1, 2 are its losses, ties and wins.
+    Columns are by pair. Hard outcomes have one column a pair, whose row 0, 1, 2 are its losses, ties and wins.
     """
     n_pairs = len(cells.first)
     if strata is None:
@@ -216,24 +205,18 @@ def _places(cells: Cells, strata: StratumRows | None) -> VotePlaces:
     else:
         row, column, of_column = _grid(group, UNIT_ROWS)
     stratum, pair = np.divmod(pairs[of_column], n_pairs)
-    return VotePlaces(cell=cell, alone=alone, row=row, column=column, pair=pair, stratum=stratum)
-
-
-def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entries:
-    """Battles drawn one by one: every cell is a unit and an entry, in each stratum."""
-    at = _places(cells, strata)
-    count = np.zeros((n_rows, len(at.pair)), np.int64)
-    count[at.row, at.column] = at.alone
+    count = np.zeros((n_rows, len(pair)), np.int64)
+    count[row, column] = alone
     return Entries(
         units=count,
-        row=at.row,
-        column=at.column,
-        cell=at.cell,
+        row=row,
+        column=column,
+        cell=cell,
         times=None,
-        pair=at.pair,
+        pair=pair,
         n_rows=n_rows,
         unit=None,
-        stratum=None if strata is None else at.stratum,
+        stratum=None if strata is None else stratum,
     )
 
 
@@ -247,8 +230,9 @@ def unit_members(cells: Cells, groups: VoteGroups) -> UnitMembers:
     if groups.shared is not None:
         return groups.shared
     clusters, strata = groups.repeating, groups.strata
-    at = _places(cells, strata)
-    alone, size, together = at.alone, np.zeros(0, np.int64), np.zeros(0, bool)
+    at = _cell_entries(cells, UNIT_ROWS, strata)
+    stratum = np.zeros(len(at.pair), np.int64) if at.stratum is None else at.stratum
+    alone, size, together = at.units[at.row, at.column], np.zeros(0, np.int64), np.zeros(0, bool)
     if clusters is not None:
         size = clusters.size
         together = size[clusters.cluster] > 1
@@ -258,11 +242,11 @@ def unit_members(cells: Cells, groups: VoteGroups) -> UnitMembers:
     of_several = np.zeros(len(several), np.int64)
     if strata is not None and strata.of_cluster is not None:
         of_several = strata.of_cluster[several]
-    n_strata = int(max(at.stratum.max(), of_several.max(initial=0))) + 1
-    n_alone, n_several = (np.bincount(x, minlength=n_strata) for x in (at.stratum, of_several))
+    n_strata = int(max(stratum.max(), of_several.max(initial=0))) + 1
+    n_alone, n_several = (np.bincount(x, minlength=n_strata) for x in (stratum, of_several))
     columns = n_alone - (-n_several // UNIT_ROWS)
     start = np.cumsum(columns) - columns
-    column = at.column + (start - (np.cumsum(n_alone) - n_alone))[at.stratum][at.column]
+    column = at.column + (start - (np.cumsum(n_alone) - n_alone))[stratum][at.column]
     order = np.argsort(of_several, kind="stable")
     rank = np.arange(len(several)) - (np.cumsum(n_several) - n_several)[of_several[order]]
     number = np.full(len(size), -1)

@@ -249,12 +249,10 @@ def powered_refits(
     cells, m, size = fitted.cells, len(fitted.board.theta), len(fitted.start)
     n_pairs = len(np.asarray(fitted.tuning.first))
     draws = vote_draws(cells.by_sample(n_pairs), drawn, options.drawn, label, 2 * n_pairs)
-    position = np.full((size, size), n_pairs - 1)
-    position[cells.first, cells.second] = position[cells.second, cells.first] = np.arange(len(cells.first))
     main = per_model(cells.first, cells.second, fitted.board.n, m)
     data = PoweredData(
         entries=draws.entries.sums(_moments(cells)),
-        position=as_leaf(position, np.int32),
+        position=as_leaf(cells.positions(size, n_pairs - 1), np.int32),
         tuning=fitted.tuning,
         lam=as_leaf(np.nan if lam is None else lam, np.float64),
     )

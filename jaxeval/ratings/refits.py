@@ -181,10 +181,10 @@ def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[i
         n_models: (S,) models of the slices.
     """
     with one_blas_thread():  # which Newton's method factors by
-        solved = run.solve(problem, section)
+        results, solver = run.solve(problem, section)
     lanes = problem.n_slices, problem.n_resamples
-    parameters, status, n_steps, grad_norm, standing = (x.reshape(*lanes, *x.shape[1:]) for x in solved.results)
-    solver = solved.solver.reshape(lanes)
+    parameters, status, n_steps, grad_norm, standing = (x.reshape(*lanes, *x.shape[1:]) for x in results)
+    solver = solver.reshape(lanes)
     # Slices are parts of one array, which lives as long as any of them. If much of it is padding, they are copied.
     leave = sum(n_models) < _MOSTLY_USED * problem.n_slices * max(n_models)
     return [
@@ -411,9 +411,7 @@ def pair_problems(
 
 def _tables_of_pairs(board: Board, size: int, no_pair: int) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """(M', M') number of every pair, ``no_pair`` for models that never met; and the factor in its weight, if any."""
-    cells = board.cells
-    position = np.full((size, size), no_pair)
-    position[cells.first, cells.second] = position[cells.second, cells.first] = np.arange(len(cells.first))
+    cells, position = board.cells, board.cells.positions(size, no_pair)
     if board.pair_weight is None:
         return position, None
     factor = np.zeros((size, size))

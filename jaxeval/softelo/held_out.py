@@ -154,7 +154,7 @@ class _Stack:
         )
         beta = np.full((len(self.sets), len(fold)), np.nan)
         status = np.full(beta.shape, Status.TOO_FEW, np.int8)
-        beta[at], status[at] = results.beta, results.status
+        beta[at], status[at] = results
         return beta, status
 
     def _fits(self, ridge: float, pooled: Float, beta: Float) -> tuple[Float, Float, Float, Bool]:

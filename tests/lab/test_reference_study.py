@@ -136,16 +136,16 @@ class TestKernel:
         scores, gold = rng.integers(0, 9, (13, 4)).astype(float), rng.normal(size=13)
         scores[3, 1] = np.nan
         tier = rng.integers(0, 3, 13)
-        found = jax.jit(rank_agreement.stratified)(scores, gold, tier == np.arange(3)[:, None])
+        rank_change, _, inside = jax.jit(rank_agreement.stratified)(scores, gold, tier == np.arange(3)[:, None])
         for k, score in enumerate(scores.T):
             ranked = pd.DataFrame({"score": -score, "gold": -gold, "tier": tier})[~np.isnan(score)]
             change = (ranked["score"].rank() - ranked["gold"].rank()).abs()
-            np.testing.assert_allclose(found.rank_change[:, k], change.groupby(ranked["tier"]).mean(), rtol=1e-12)
+            np.testing.assert_allclose(rank_change[:, k], change.groupby(ranked["tier"]).mean(), rtol=1e-12)
             for t in range(3):
                 own = (tier == t) & ~np.isnan(score)
                 tau, _, n = naive_agreement(score[own], gold[own])
-                assert found.inside.pairs[t, k] == n
-                np.testing.assert_allclose(rank_agreement.tau_b(found.inside)[t, k], tau, rtol=1e-12)
+                assert inside.pairs[t, k] == n
+                np.testing.assert_allclose(rank_agreement.tau_b(inside)[t, k], tau, rtol=1e-12)
 
 
 class TestFullData:

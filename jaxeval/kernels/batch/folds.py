@@ -259,28 +259,21 @@ def temperatures(
     return jax.vmap(lambda d, n, y: fit_temperature(d, n, y, fewest, terms))(level, n, wins)
 
 
-class FoldTemperatures(NamedTuple):
-    """Temperatures without a model's battles: the parts of a `TemperatureFit` that the folds need."""
-
-    beta: Float[Array, "..."]  # as in `TemperatureFit`
-    status: Int8[Array, "..."]
-
-
 @program("mesh")
 def fold_temperatures(
     judged: JudgedSet, mesh: Mesh, fewest: Num[Array, ""], terms: Terms, chunks: Chunks
-) -> FoldTemperatures:
-    """Temperatures of sets (slices) without the battles of models (numbers), one per lane.
+) -> tuple[Float[Array, "..."], Int8[Array, "..."]]:
+    """Temperatures of sets (slices) without the battles of models (numbers), one per lane, and their `Status`.
 
     The fold after the last model is that of all battles. Results have the leading axes (devices, T, R).
     """
 
-    def chunk(judged: JudgedSet, folds: Array, fewest: Array, terms: Terms) -> FoldTemperatures:
-        def one(fold: Array) -> FoldTemperatures:
+    def chunk(judged: JudgedSet, folds: Array, fewest: Array, terms: Terms) -> tuple[Array, Array]:
+        def one(fold: Array) -> tuple[Array, Array]:
             cells = judged.own[fold]
             rest = judged.total.at[judged.label[cells]].add(-judged.battles[cells])
             fit = fit_temperature(judged.level, rest * judged.fitting, rest * judged.wins, fewest, terms)
-            return FoldTemperatures(fit.beta, fit.status)
+            return fit.beta, fit.status
 
         return jax.vmap(one)(folds)
 

@@ -343,15 +343,15 @@ def _study(
 
     rates = win_rates(problem.single, count[problem.single.cell])
     sums = rank_agreement.agreement(rates, gold, settings.deltas)
-    tiers = rank_agreement.stratified(rates, gold, problem.tiers)
+    rank_change, models, inside = rank_agreement.stratified(rates, gold, problem.tiers)
     single = SingleReferences(
         tau=rank_agreement.tau_b(sums),
         misordered=rank_agreement.misordered(sums),
         pairs=sums.pairs,
-        rank_change=tiers.rank_change,
-        tier_models=tiers.models,
-        tier_tau=rank_agreement.tau_b(tiers.inside),
-        tier_pairs=tiers.inside.pairs,
+        rank_change=rank_change,
+        tier_models=models,
+        tier_tau=rank_agreement.tau_b(inside),
+        tier_pairs=inside.pairs,
     )
     shape = len(settings.deltas), len(settings.budgets), form.n_sets
     shape_of_sets = shape[1], problem.members.shape[1]

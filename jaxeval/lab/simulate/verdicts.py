@@ -50,6 +50,12 @@ class Judge:
         return np.where(rng.random(len(votes)) < self.agreement, votes["winner"].astype(str), alone)
 
 
+def _votes(n: int, n_models: int, options: VoteOptions) -> tuple[pd.DataFrame, pd.Series]:
+    """Return n simulated votes, and the strengths behind them."""
+    strengths = given_or_drawn(options.get("strengths"), n_models, n, options.get("seed", 0))
+    return simulate_votes(n, len(strengths), **{**options, "strengths": strengths}), strengths
+
+
 def simulate_verdicts(
     n_human: int = 500,
     n_unlabelled: int = 20_000,
@@ -86,8 +92,7 @@ def simulate_verdicts(
     """
     judge = Judge(agreement, taste)
     n = checked_integer("n_human", n_human, 1) + checked_integer("n_unlabelled", n_unlabelled, 1)
-    strengths = given_or_drawn(options.get("strengths"), n_models, n, options.get("seed", 0))
-    votes = simulate_votes(n, len(strengths), **{**options, "strengths": strengths})
+    votes, strengths = _votes(n, n_models, options)
     rng = np.random.default_rng([options.get("seed", 0), 3])
     judged = Battles.from_pandas(
         votes.assign(winner=judge.verdicts(votes, strengths, rng, options.get("tie_rate", 0.25)))
@@ -139,8 +144,7 @@ def simulate_judges(
             "for side_biases"
         )
     judges = [Judge(share, taste, bias) for share, bias in zip(agreement, biases, strict=True)]
-    strengths = given_or_drawn(options.get("strengths"), n_models, n_battles, options.get("seed", 0))
-    votes = simulate_votes(n_battles, len(strengths), **{**options, "strengths": strengths})
+    votes, strengths = _votes(n_battles, n_models, options)
     rng, tie_rate = np.random.default_rng([options.get("seed", 0), 6]), options.get("tie_rate", 0.25)
     table = votes.rename(columns={"winner": "human"}).assign(item=np.arange(n_battles))
     table["expert"] = Judge(0.6, 0.0).verdicts(votes, strengths, rng, tie_rate)
