@@ -417,8 +417,8 @@ def judge_accuracy(
     if facets:
         errors = FacetedAccuracies(slices[""], facets, cluster)
         table = errors.widened(table, binary, level)
-        of_facets = {"over_judges": errors.over_judges(table, binary, level), "_about": errors.about}
-        warnings += errors.warnings()
+        of_facets = {"over_judges": errors.over_judges(table, binary, level), "_about": errors.facets.about}
+        warnings += errors.facets.warnings
     return JudgeAccuracy(
         table=table,
         rates=joined({label: rates_table(part, binary, level) for label, part in slices.items()}, by),

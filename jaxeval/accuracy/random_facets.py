@@ -7,7 +7,7 @@ test alike cancels in estimates that correct by the calibration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,14 +18,12 @@ from jaxeval.accuracy.estimates import Slice, contributions, critical_values, es
 from jaxeval.accuracy.judged_sums import values_of_items
 from jaxeval.accuracy.statuses import HAVE_NUMBERS
 from jaxeval.arrays import Bool, Float
-from jaxeval.errors import DataError
 from jaxeval.statistics.quantiles import student_quantile
-from jaxeval.statistics.variance_components import FacetDesign, design_of, facet_names, sentence_of, warnings_of
+from jaxeval.statistics.random_facets import RandomFacets
+from jaxeval.statistics.variance_components import facet_names
 
 JUDGE = "judge"
 _ENDS = ("lower", "upper")
-
-Codes = Mapping[str, NDArray[np.intp]]
 
 
 class FacetedAccuracies:
@@ -41,47 +39,42 @@ class FacetedAccuracies:
     """
 
     def __init__(self, part: Slice, random: str | Sequence[str], cluster: str | None) -> None:
-        self.names = facet_names(random)
-        self.part, data = part, part.judged.data
+        self.part, data, names = part, part.judged.data, facet_names(random)
         labelled = part.calibration.take(np.flatnonzero(~np.isnan(part.calibration.label).all(axis=1)))
-        self.codes: dict[str, NDArray[np.intp]] = {}
-        self.unit = cluster or "item"
-        self.n = n = len(labelled.items) + len(part.test.items)
-        if data.units is not None:
-            self.codes[self.unit] = np.concatenate([data.units.calibration, data.units.test])
-        self.levels = dict.fromkeys(self.names, 0)
-        for name in self.names:
-            if name != JUDGE:
-                both = np.concatenate([values_of_items(answers, name, name) for answers in (labelled, part.test)])
-                self.codes[name], index = pd.factorize(both, sort=True)
-                self.levels[name] = len(index)
-        if JUDGE in self.levels:
-            self.levels[JUDGE] = len(part.test.judges)
-        self.levels[self.unit] = data.units.n if data.units is not None else n
-        if lone := [name for name in self.names if self.levels[name] < 2]:
-            raise DataError(warnings_of(design_of({lone[0]: np.zeros(2, np.intp)}), {lone[0]: 1})[0])
+        self.n, unit = len(labelled.items) + len(part.test.items), cluster or "item"
+        codes = {}
+        for name in names:
+            if name == JUDGE:
+                continue
+            both = np.concatenate([values_of_items(answers, name, name) for answers in (labelled, part.test)])
+            codes[name] = pd.factorize(both, sort=True)[0]
+        units = None if data.units is None else np.concatenate([data.units.calibration, data.units.test])
+        #: Facets but judges, each of whom has a row of its own; and all of them, of cells of items and judges.
+        self.others = RandomFacets.of(codes, unit, units) if codes else None
+        self.cells = None
+        if JUDGE in names:
+            item, judge = (x.reshape(-1) for x in np.indices((self.n, len(part.test.judges))))
+            of_cells = {name: judge if name == JUDGE else codes[name][item] for name in names}
+            self.cells = RandomFacets.of(of_cells, unit, item if units is None else units[item])
 
     @property
-    def about(self) -> str:
-        """What the intervals are about, in words."""
-        return sentence_of(self.levels)
-
-    @property
-    def others(self) -> list[str]:
-        """Facets but judges: each judge has a row of its own."""
-        return [name for name in self.names if name != JUDGE]
+    def facets(self) -> RandomFacets:
+        """What intervals are about, and what is to be known of it."""
+        found = self.cells or self.others
+        assert found is not None  # the caller has names
+        return found
 
     def widened(self, table: pd.DataFrame, binary: Bool, level: float) -> pd.DataFrame:
         """The table of accuracies with intervals made longer by what facets other than judges add, in quadrature."""
-        if not self.others:
+        if self.others is None:
             return table
-        design, table = self._design(self.codes), table.copy()
-        items = contributions(self.part, binary)
-        for name, contribution in items.items():
-            variance, dof = _errors(design, np.concatenate([contribution.calibration, contribution.test]) * self.n)
+        table = table.copy()
+        for name, contribution in contributions(self.part, binary).items():
+            each = np.concatenate([contribution.calibration, contribution.test]) * self.n
+            error, dof = (x.reshape(each.shape[1:]) for x in self.others.errors(each.reshape(self.n, -1), alike=False))
             alone = influence.together(contribution, self.part.judged.data.units).variance()
             freedom = influence.freedom(contribution, self.part.judged.data.units)
-            more = student_quantile(level, dof) ** 2 * variance - critical_values(freedom, level) ** 2 * alone
+            more = (student_quantile(level, dof) * error) ** 2 - critical_values(freedom, level) ** 2 * alone
             names = [name, "ppi_plus_plus_half"] if name == "ppi_plus_plus" else [name]
             for estimator in names:
                 rows = np.flatnonzero(table["estimator"] == estimator)
@@ -107,16 +100,10 @@ class FacetedAccuracies:
 
         Cells are items by judges, each with the estimate of its judge and N times what its item contributes to it.
         """
-        if JUDGE not in self.names:
+        if self.cells is None:
             return None
-        n_judges, models = self.levels[JUDGE], self.part.test.models
-        item, judge = (x.reshape(-1) for x in np.indices((self.n, n_judges)))
-        codes = {self.unit: item} | {name: code[item] for name, code in self.codes.items()} | {JUDGE: judge}
-        design = self._design(codes)
-        values, items = (
-            estimates(self.part.judged.total, self.part.every.total, binary),
-            contributions(self.part, binary),
-        )
+        values = estimates(self.part.judged.total, self.part.every.total, binary)
+        items, models = contributions(self.part, binary), self.part.test.models
         rows = []
         for m, model in enumerate(models):
             of_model = table[table["model"] == model]
@@ -126,37 +113,13 @@ class FacetedAccuracies:
                 rows.append({"model": model})
                 continue
             apart = np.concatenate([items[name].calibration[:, m], items[name].test[:, m]]) * self.n  # (n, J)
-            cells = (values[name][m] + apart).reshape(-1, 1, 1)
-            (variance,), (dof,) = (x.reshape(-1) for x in _errors(design, cells))
-            estimate, reach = float(values[name][m].mean()), student_quantile(level, dof) * np.sqrt(variance)
+            each = (values[name][m] + apart).reshape(-1, 1)
+            (error,), (dof,) = self.cells.errors(each, alike=False)
+            estimate, reach = float(values[name][m].mean()), student_quantile(level, dof) * error
             ends = {end: float(np.clip(estimate + k * reach, 0, 1)) for k, end in zip((-1, 1), _ENDS, strict=True)}
             rows.append(
                 {"model": model, "estimator": name, "estimate": float(np.clip(estimate, 0, 1)), **ends,
-                 "standard_error": float(np.sqrt(variance)), "dof": float(dof)}
+                 "standard_error": float(error), "dof": float(dof)}
             )  # fmt: skip
         columns = ["model", "estimator", "estimate", *_ENDS, "standard_error", "dof"]
         return pd.DataFrame(rows, columns=columns).sort_values("estimate", ascending=False, ignore_index=True)
-
-    def warnings(self) -> list[str]:
-        """What is to be known of the facets."""
-        levels = {name: self.levels[name] for name in self.names if name in self.codes}
-        messages = warnings_of(self._design(self.codes), levels) if self.codes else []
-        if self.levels.get(JUDGE) == 2:
-            messages += [
-                f"{JUDGE} has two levels: what it adds rests on one difference, so that intervals are long and weak"
-            ]
-        return messages
-
-    @staticmethod
-    def _design(codes: Codes) -> FacetDesign:
-        try:
-            return design_of(codes)
-        except ValueError as error:
-            raise DataError(f"{error}: leave one out of random= (--random)") from None
-
-
-def _errors(design: FacetDesign, values: Float) -> tuple[Float, Float]:
-    """Variances (M, J) of means of values (N, M, J), and their degrees of freedom."""
-    flat = values.reshape(len(values), -1)
-    components = np.stack([design.components(design.squares(flat[:, [k]]))[:, 0, 0] for k in range(flat.shape[1])], 1)
-    return tuple(x.reshape(values.shape[1:]) for x in design.error(components))  # type: ignore[return-value]

@@ -69,9 +69,9 @@ class RandomFacets:
         """Which facets have few levels, are nested, or come together."""
         return tuple(warnings_of(self.design, self.levels))
 
-    def errors(self, influence: Float) -> tuple[Float, Float]:
-        """Standard errors (K,) of numbers of one kind, of ``influence`` (N, K), and their degrees of freedom."""
-        components, design = self._components(influence, alike=True)
+    def errors(self, influence: Float, *, alike: bool = True) -> tuple[Float, Float]:
+        """Standard errors (K,) of numbers of ``influence`` (N, K), and their degrees of freedom; see `effects`."""
+        components, design = self._components(influence, alike)
         variance, dof = design.error(np.diagonal(components, axis1=1, axis2=2).copy())
         return np.sqrt(variance), dof
 
