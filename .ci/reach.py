@@ -91,7 +91,9 @@ def files_of(name: str) -> list[Path]:
     for n in range(len(parts), 0, -1):
         path = ROOT.joinpath(*parts[:n])
         if path.with_suffix(".py").exists():
-            return [path.with_suffix(".py")]
+            # The command line names its modules, and imports those of the commands that are asked for.
+            further = sorted(path.parent.glob("*.py")) if path == PACKAGE / "cli" / "main" else []
+            return [path.with_suffix(".py"), *further]
         if path.is_dir():
             return [path / "__init__.py"] if n == 1 else sorted(path.glob("*.py"))
     return []

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.board_options import Covariates, covariates_of
-from jaxeval.cli.declared import Files, command
+from jaxeval.cli.declared import Files, Lengths, command
 from jaxeval.cli.judged_boards import PanelReading
 from jaxeval.cli.judged_scores import Labels
 from jaxeval.cli.outputs import Outputs, check_outputs, present
-from jaxeval.cli.reading import Lengths, Reading
+from jaxeval.cli.reading import Reading
 from jaxeval.options.boards import ResponseOptions, SliceOptions, Ties
 from jaxeval.options.columns import File, Names, RandomFacets, ReplyReading, SideColumns, VoteColumns, VoteReading
 from jaxeval.options.columns import Labels as Coding

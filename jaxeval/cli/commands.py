@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import traceback
+from collections import UserDict
 from collections.abc import Mapping
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,9 @@ from jaxeval.cli.terminal import complain
 from jaxeval.errors import DataError, ProcessError
 from jaxeval.options.field import RUNS, SECTIONS
 from jaxeval.wording import did_you_mean, visible, visible_line
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: Under this name a context of click holds the exit code of bad input.
 ERROR_STATUS = "jaxeval.error_status"
@@ -89,6 +93,25 @@ def _section(param: click.Parameter) -> str:
     return getattr(param, "section", RUNS if param.is_eager else "") or "Options"
 
 
+class _Imported(UserDict[str, Any]):
+    """Commands by name; that of one which stands for itself is its module, which is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        if isinstance(home := self.data[name], str):
+            there = vars(import_module(f"jaxeval.cli.{home}")).values()
+            self.data[name] = _with_line(next(x for x in there if isinstance(x, click.Command) and x.name == name))
+        return self.data[name]
+
+
+def _with_line(command: click.Command) -> click.Command:
+    """The command, with the line that says what it answers."""
+    row = ROWS.get(str(command.name))
+    if row is not None:
+        command.short_help = row.line
+        command.epilog = command.epilog or f"In Python: {row.in_python}"
+    return command
+
+
 class Commands(click.Group):
     """The commands by the question that they answer; a file in place of one is looked at.
 
@@ -101,17 +124,15 @@ class Commands(click.Group):
 
     command_class = Command
 
-    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Add a command, with the line that says what it answers."""
-        super().add_command(cmd, name)
-        row = ROWS.get(str(name or cmd.name))
-        if row is not None:
-            cmd.short_help = row.line
-            cmd.epilog = cmd.epilog or f"In Python: {row.in_python}"
+    def __init__(self, *arguments: Any, homes: Mapping[str, str] = {}, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.commands = _Imported(homes)  # type: ignore[assignment]
 
     @cached_property
     def others(self) -> dict[str, EntryPoint]:
         """The commands of other packages, by name."""
+        from importlib.metadata import entry_points
+
         every = entry_points(group="jaxeval.estimators")
         return {entry.name: entry for entry in every if entry.name not in self.commands}
 

@@ -17,9 +17,12 @@ from jaxeval.cli.commands import Option
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.kinds import FILE, FILES, FILES_OR_STREAM, KINDS
 from jaxeval.cli.processes import connected
+from jaxeval.cli.terminal import complain
 from jaxeval.data.remote_names import FileName
-from jaxeval.options.field import RUNS, SHOWN, Declared, Options, declared_in, option
+from jaxeval.options.columns import ColumnPair
+from jaxeval.options.field import COLUMNS, RUNS, SHOWN, Declared, Options, declared_in, option
 from jaxeval.options.resampling import RunningOptions
+from jaxeval.wording import Noun
 
 #: A function that a command calls.
 Function: TypeAlias = Callable[..., Any]
@@ -63,6 +66,38 @@ class Plot(Options):
     plot: Figure | None = option(
         None, "Draw the main figure: .png, .svg or .pdf. Of a board the ratings, of two with their differences."
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths(Options):
+    """How long answers are."""
+
+    section = COLUMNS
+
+    lengths: ColumnPair | None = option(None, "Columns of the lengths of both answers.", "A:B")
+    length_a: str | None = option(None, "Former spelling.", "COL", hidden=True)
+    length_b: str | None = option(None, "Former spelling.", "COL", hidden=True)
+
+    def __post_init__(self) -> None:
+        if self.length_a is None and self.length_b is None:
+            return
+        if self.length_a is None or self.length_b is None:
+            raise click.UsageError("--length-a and --length-b go together: say --lengths A:B")
+        new = f"--lengths {self.length_a}:{self.length_b}"
+        complain(f"--length-a and --length-b are now {new}, and the old names will be removed")
+        object.__setattr__(self, "lengths", (self.length_a, self.length_b))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Competitor(Options):
+    """What things that are rated are called."""
+
+    section = SHOWN
+
+    competitor: Noun | None = option(
+        None, "What is rated, as tables, figures and messages call it: player, or city,cities. [what the columns are "
+        "called, as player_1 and player_2; else model]", "WORD[,PLURAL]", flag="--competitor-name",
+    )  # fmt: skip
 
 
 def command(

@@ -6,119 +6,13 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from jaxeval import plots
 from jaxeval._version import __version__
-from jaxeval.cli.agreement import agreement, audit
-from jaxeval.cli.anchored import anchored
-from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.commands import Commands
-from jaxeval.cli.compare_boards import TwoBoards, compare_boards
-from jaxeval.cli.compare_scores import compare_scores, error_budget, plan_scores
 from jaxeval.cli.compiling import kept_programs
-from jaxeval.cli.declared import Figure, Files, FilesOrStream, Plot, Top, command
-from jaxeval.cli.fronts import beside
-from jaxeval.cli.headline import horizons, index
-from jaxeval.cli.judge import judge
-from jaxeval.cli.judged_boards import Borrowing, Judged, PanelReading
-from jaxeval.cli.meta import meta
-from jaxeval.cli.next_battles import next_battles
-from jaxeval.cli.outputs import Outputs, check_outputs, present
-from jaxeval.cli.processes import first_goes_on, gather_files
-from jaxeval.cli.publishing import HtmlPage, Publishing, page
-from jaxeval.cli.reading import BoardReading, Competitor
-from jaxeval.cli.scores import scores
-from jaxeval.cli.simulate import simulate
-from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
-from jaxeval.data.file_lists import files_of
-from jaxeval.data.remote_files import remove_copies
-from jaxeval.data.remote_names import FileName
-from jaxeval.options.boards import PairOptions, RankOptions, ScaleOptions, SliceOptions, VoteFitOptions
-from jaxeval.options.columns import CallReading, RandomFacets, VoteColumns, VoteReading
-from jaxeval.options.field import COLUMNS, SHOWN, Options, again, option
-from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
-from jaxeval.wording import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from jaxeval.cli.state import State as StateFile
-    from jaxeval.data.battles import Battles
-
-State: TypeAlias = Path
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoardOptions(RankOptions, ScaleOptions, ResamplingOptions):
-    """Options of every command that prints a leaderboard: arguments of `leaderboard`."""
-
-    n_resamples: int = again(ResamplingOptions, "n_resamples", least=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupBoard(SliceOptions, DrawnTogether, BoardOptions):
-    """The same, of groups."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class VoteBoard(VoteFitOptions, GroupBoard):
-    """The same, of battles."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemoBoard(PairOptions, BoardOptions):
-    """The same, of simulated votes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Styled(Covariates):
-    """What a leaderboard controls for."""
-
-    style: str | None = option(
-        None, "Control for style as the Arena does: tokens, headers, lists and bold text, from the columns of its "
-        "files. Each is (a - b) / (a + b), standardised.", choices=("arena",),
-    )  # fmt: skip
-    raw_features: bool = option(False, "Do not divide features by their root mean square.")
-    position: bool = option(False, "Control for the advantage of side A.")
-    neutral: str | None = option(
-        None, "With --position: column that is true where neither side has the advantage.", "COL"
-    )
-    same_group: tuple[str, ...] = option(
-        (), "Control for the side whose group (column A or B) is the battle's own (COL), such as a judge's family; "
-        "may be repeated.", "COL:A:B",
-    )  # fmt: skip
-    effect: Figure | None = option(None, "Draw how far control moves each model.", section=SHOWN)
-
-    def __post_init__(self) -> None:
-        if self.raw_features and not self.features:
-            raise click.UsageError("--raw-features needs --features")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kept(Options):
-    """What is kept of earlier runs."""
-
-    state: State | None = option(
-        None, "Add FILES to the battles that earlier runs saved in this file, rate all of them, and save them. Files "
-        "that are in it already add nothing. Runs at the same time wait for each other. To rate a state alone, name "
-        "it as FILES.", "FILE",
-    )  # fmt: skip
-    vote_id: str | None = again(TwoBoards, "id", None, more="A state that was begun with it keeps to it.", flag="--id")
-    time: str | None = again(VoteColumns, "time", more="The page of --html says when they end.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Published(Publishing, HtmlPage, Plot, Top):
-    """What becomes of a leaderboard besides tables."""
-
 
 #: click's own completion, and the cache of `jaxeval.cli.compiling`.
 _EPILOG = """\b
@@ -133,273 +27,24 @@ The shell completes commands and options after
 Compiled programs are kept in your cache folder. JAXEVAL_CACHE names another folder, or is "off"."""
 
 
+#: Modules of commands, each imported when one of its commands is asked for.
+_HOMES = {
+    "agreement": "agreement audit", "anchored": "anchored", "compare_boards": "compare-boards",
+    "compare_scores": "compare-scores error-budget plan-scores", "headline": "horizons index", "judge": "judge",
+    "leaderboard": "demo leaderboard panel rankings", "meta": "meta", "next_battles": "next", "publishing": "page",
+    "scores": "scores", "simulate": "simulate", "soft_elo": "soft-elo",
+}  # fmt: skip
+
+
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
     epilog=_EPILOG,
+    homes={name: home for home, names in _HOMES.items() for name in names.split()},
 )
 @click.version_option(__version__, prog_name="jaxeval")
 def main() -> None:
     """Leaderboards of language models from votes and judges' scores, with honest uncertainty."""
-
-
-for _command in (
-    agreement, soft_elo_commands, judge, anchored, meta, compare_boards, audit, scores, error_budget,
-    compare_scores, plan_scores, next_battles, horizons, index, simulate, page,
-):  # fmt: skip
-    main.add_command(_command)
-
-
-_RENAMED = {"--benchmark": "--eval-benchmark"}
-
-
-@command("leaderboard", group=main, renamed=_RENAMED)
-def leaderboard(
-    *, files: FilesOrStream, kept: Kept, options: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
-    facets: RandomFacets, styled: Styled, published: Published, outputs: Outputs,
-) -> None:  # fmt: skip
-    """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
-
-    Votes have the columns model_a, model_b and winner, or those that options name. Tables of counts have model_a,
-    model_b, wins_a, ties and wins_b. Files may be larger than memory, and may lie elsewhere, such as
-    hf://datasets/OWNER/NAME/data/*.parquet.
-    """
-    from jaxeval.cli.state import State as StateFile
-    from jaxeval.data.features import arena_style, arena_style_columns
-    from jaxeval.data.table_files import head_names
-    from jaxeval.execution.processes import n_sharing
-
-    check_draws(options)
-    covariates, of_covariates = covariates_of(styled.features, styled.position, styled.neutral, styled.same_group)
-    if styled.style is not None:
-        covariates += arena_style()
-        of_covariates += arena_style_columns(head_names(files_of(files)[0]))
-    effect, vote_id = styled.effect, kept.vote_id
-    if effect is not None and (not covariates or options.by):
-        raise click.UsageError(
-            "--effect draws what control does to one board: it needs --features or --style, and does not go with --by"
-        )
-    random = facets.facets
-    alone = {"--by": options.by, "--borrow": borrowing.borrow, "--effect": effect}
-    if random and (others := [flag for flag, value in alone.items() if value]):
-        raise click.UsageError(f"--random and {others[0]} do not go together: leave one out")
-    if options.missing == "label" and not options.by:
-        raise click.UsageError("--missing label needs --by; without groups say drop")
-    written = {**_written(options, published, outputs), "--effect": effect, "--state": kept.state}
-    check_outputs(written, [*files, *reading.files, *judge.files])
-    groups = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name)]
-    times = [] if kept.time is None else [kept.time]
-    keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep, *times, *random]))
-
-    def read(paths: Sequence[FileName], vote_id: str | None = None, known: Mapping[str, str] | None = None) -> Battles:
-        return reading.read(paths, keep, vote_id, known)
-
-    board: dict[str, Any] = options.arguments() | {"missing": options.missing if options.by else "error"}
-    board |= {"features": covariates, "normalize": not styled.raw_features}
-    rate = partial(_rate, board=board, published=published, outputs=outputs, reading=reading, time=kept.time)
-    if vote_id is not None and (reading.count is not None or judge.judged is not None or n_sharing() > 1):
-        raise click.UsageError("--id does not go with --count, --judged or --distributed: leave one out")
-    if judge.judged is not None:
-        if kept.state is not None or effect is not None or n_sharing() > 1 or borrowing.borrow:
-            raise click.UsageError(
-                "--judged does not go with --state, --effect, --borrow or --distributed: leave one out"
-            )
-        human, verdicts = (reading.chosen(read(paths)) for paths in (files, [judge.judged]))
-        rate(human, boards=partial(judge.boards, human, verdicts, options, random=random))
-        return
-    if n_sharing() > 1:
-        if kept.state is not None or effect is not None or borrowing.borrow or random:
-            raise click.UsageError(
-                "--distributed does not go with --state, --effect, --borrow or --random: leave one out"
-            )
-        rate(reading.chosen(gather_files(files, read)))
-        return
-    with contextlib.nullcontext() if kept.state is None else StateFile.opened(kept.state, files) as opened:
-        if opened is not None:
-            battles = reading.remembering(reading.named(opened.with_added(read, vote_id)))
-        else:
-            battles = read(files, vote_id)
-        chosen = reading.chosen(battles)
-        made = partial(borrowing.boards, chosen, options) if borrowing.borrow else None
-        made = partial(_drawn, chosen, random=random) if random else made
-        history = rate(chosen, boards=made, state=opened)
-        if effect is not None:
-            _draw_effect(chosen, effect, board)
-        if opened is not None:
-            # The state comes last: a run that ends before that is made again, and finds everything to do.
-            if history is not None:
-                opened.save_history(history)
-            opened.save(battles)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankingReading(Competitor):
-    """How files of rankings are read: arguments of `read_rankings`."""
-
-    section = COLUMNS
-
-    ranking: str | None = option(
-        None, "Column of rankings: lists; or names of rankings, where items and ranks have columns. [ranking]", "COL"
-    )
-    item: str | None = again(CallReading, "item")
-    rank: str | None = option(None, "Column of ranks, 1 for the best. Items of the same rank tie. [rank]", "COL")
-    weight: str | None = again(VoteReading, "weight")
-    count: str | None = again(VoteReading, "count")
-    first: int | None = option(
-        None, "The first K places were chosen, and the order of the others says nothing: 1 is the best of n.", "K",
-        least=1,
-    )  # fmt: skip
-
-
-@command("rankings", group=main, renamed=_RENAMED)
-def rankings(
-    files: Files, options: GroupBoard, columns: RankingReading, published: Published, outputs: Outputs
-) -> None:
-    """Rate the items of rankings in FILES or folders, by the model of Plackett and Luce.
-
-    A ranking is a list with the best item first, such as a > b = c or a list in JSON; or it is several rows, each with
-    an item and its rank. The table is that of `leaderboard`, with rankings in place of votes.
-    """
-    from jaxeval.data.rankings import read_rankings
-
-    check_outputs(_written(options, published, outputs), files)
-    ranked = read_rankings(files, **{name: x for name, x in columns.arguments().items() if x is not None})
-    _rate(ranked.rows, options.arguments(), published, outputs)
-
-
-@command("panel", group=main, renamed=_RENAMED)
-def panel(
-    files: Files, options: GroupBoard, panel: PanelReading, reading: BoardReading, facets: RandomFacets,
-    published: Published, outputs: Outputs,
-) -> None:  # fmt: skip
-    """Rate the models in FILES by a panel of judges without gold labels, and say how far each judge follows them.
-
-    FILES have a row for each verdict, with the columns judge, item, model_a, model_b and verdict; or a row for each
-    battle and a column of verdicts for each of --judges; or scores; or what judges printed, in a column such as output.
-    Items are resampled whole. Side A is the one that was shown first.
-    """
-    if options.cluster and panel.rows:
-        raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one out")
-    check_outputs(_written(options, published, outputs), [*files, *reading.files])
-    if facets.random and options.by:
-        raise click.UsageError("--random and --by do not go together: leave one out")
-    keep = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name), *facets.facets]
-    verdicts = reading.chosen(panel.read(files, reading, keep))
-    board = options.arguments() | {"missing": options.missing if options.by else "error"}
-    _rate(
-        verdicts,
-        board,
-        published,
-        outputs,
-        reading,
-        boards=partial(panel.panels, verdicts, options, random=facets.facets),
-    )
-
-
-def _written(options: GroupBoard, published: Published, outputs: Outputs) -> dict[str, Path | None]:
-    """The files that every leaderboard may be written to, by their options."""
-    if options.by and published.eval_results:
-        raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
-    pages = {"--html": published.path, "--card": published.card, "--badge": published.badge}
-    return {"--out": outputs.out, "--plot": published.plot, **pages}
-
-
-def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
-    from jaxeval.plots.boards import plot_style_effect
-    from jaxeval.plots.style import save_figure
-    from jaxeval.ratings.contextual_effects import style_effect
-
-    names = ["features", "normalize", "feature_ridge", "ties", "link", "n_resamples", "seed", "scheme", "cluster",
-             "strata", "level", "ridge", "base", "reweight", "min_battles"]  # fmt: skip
-    options = {name: board[name] for name in names}
-    table = style_effect(battles, gauge=gauge_of(battles, board["gauge"]), **options)
-    save_figure(plot_style_effect(table), path, dpi=160)
-    tell(f"drew {path}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemoSize(Options):
-    """How much is simulated."""
-
-    battles: int = option(25_000, "How many votes.", "N", least=1)
-    models: int = option(55, "How many models.", "M", least=2)
-
-
-@command("demo", group=main, renamed=_RENAMED)
-def demo(size: DemoSize, options: DemoBoard, published: Published, outputs: Outputs) -> None:
-    """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
-    from jaxeval.data.simulated_votes import simulate_battles
-
-    tell(f"simulating {counted(size.battles, 'vote')} between {counted(size.models, 'model')}")
-    simulated = simulate_battles(size.battles, size.models, seed=options.seed)
-    published = replace(published, plot=published.plot or Path("leaderboard.png"))
-    _rate(simulated, options.arguments(), published, outputs)
-
-
-def _drawn(battles: Battles, options: dict[str, Any], random: Sequence[str] = ()) -> tuple[Any, dict[str, Any]]:
-    """Draws of one board, and the options of its table."""
-    from jaxeval.ratings.bootstrap import bootstrap
-
-    table_options = ("level", "min_battles", "simultaneous_ranks")
-    shown: dict[str, Any] = {name: options[name] for name in table_options if name in options}
-    drawn = {name: value for name, value in options.items() if name not in shown}
-    if random:
-        drawn = {name: value for name, value in drawn.items() if name not in ("by", "rank_at_most")} | {
-            "random": random
-        }
-    return bootstrap(battles, **drawn), {**shown, "interval": options["interval"]}
-
-
-def _rate(
-    battles: Battles,
-    board: dict[str, Any],
-    published: Published,
-    outputs: Outputs,
-    reading: BoardReading | None = None,
-    state: StateFile | None = None,
-    boards: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
-    time: str | None = None,
-) -> pd.DataFrame | None:
-    """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options.
-
-    Returns:
-        The dated boards, this one among them, where there is a state.
-    """
-    from jaxeval.data.columns import require_column
-    from jaxeval.ratings.leaderboard import leaderboard
-    from jaxeval.show.boards import leaderboard_answer
-
-    rated: Any = battles
-    options = board | {"gauge": gauge_of(battles, board["gauge"])}
-    plot = published.plot
-    cost = None if reading is None else reading.cost
-    if boards is not None:
-        rated, options = boards(options)
-    elif cost is not None and not options.get("by"):  # the front takes the draws, too
-        rated, options = _drawn(rated, options)
-    table = leaderboard(rated, **options)
-    first_goes_on()
-    if reading is not None:
-        table = reading.with_metadata(table)
-    if plot is not None:
-        from jaxeval.plots.leaderboard import save_leaderboard
-
-        save_leaderboard(table, plot, published.top)
-        tell(f"drew {plot}")
-    history = None if state is None else state.history(table, published.day)
-    if published.wanted:
-        votes = battles if boards is None else None
-        published.write(table, votes, options, reading, history=history, made=published.day, time=time)
-    published.publish(table)
-    answer = leaderboard_answer(table, published.top, () if state is None else state.looked_at_again(table))
-    tables = published.tables(answer.tables)
-    answer = answer._replace(tables=tables, figures=lambda: {"leaderboard": plots.plot_leaderboard(table)})
-    if reading is not None and cost is not None:
-        require_column(table, cost)
-        front = reading.front(rated, table.set_index("model")[cost], table.attrs["settings"]["level"])
-        answer = beside(answer, front, tables=reading.tables(front))
-    present(answer, outputs)
-    return history
 
 
 def run() -> None:
@@ -414,6 +59,8 @@ def run() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
+        from jaxeval.data.remote_files import remove_copies
+
         remove_copies()
         tell("Aborted!")
     for stream in (sys.stdout, sys.stderr):

@@ -10,52 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.declared import Competitor
 from jaxeval.cli.fronts import Costs
-from jaxeval.cli.terminal import complain, named_model, tell
+from jaxeval.cli.terminal import named_model, tell
 from jaxeval.data.file_lists import local_file, names_of
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.options.boards import MissingGroup, SliceOptions
-from jaxeval.options.columns import ColumnPair, File, VoteReading
-from jaxeval.options.field import COLUMNS, ROWS, SHOWN, Options, again, option
-from jaxeval.wording import Noun, competitor_of, named
+from jaxeval.options.columns import File, VoteReading
+from jaxeval.options.field import ROWS, again, option
+from jaxeval.wording import competitor_of, named
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.data.battles import Battles
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lengths(Options):
-    """How long answers are."""
-
-    section = COLUMNS
-
-    lengths: ColumnPair | None = option(None, "Columns of the lengths of both answers.", "A:B")
-    length_a: str | None = option(None, "Former spelling.", "COL", hidden=True)
-    length_b: str | None = option(None, "Former spelling.", "COL", hidden=True)
-
-    def __post_init__(self) -> None:
-        if self.length_a is None and self.length_b is None:
-            return
-        if self.length_a is None or self.length_b is None:
-            raise click.UsageError("--length-a and --length-b go together: say --lengths A:B")
-        new = f"--lengths {self.length_a}:{self.length_b}"
-        complain(f"--length-a and --length-b are now {new}, and the old names will be removed")
-        object.__setattr__(self, "lengths", (self.length_a, self.length_b))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Competitor(Options):
-    """What things that are rated are called."""
-
-    section = SHOWN
-
-    competitor: Noun | None = option(
-        None, "What is rated, as tables, figures and messages call it: player, or city,cities. [what the columns are "
-        "called, as player_1 and player_2; else model]", "WORD[,PLURAL]", flag="--competitor-name",
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,9 @@ import click
 
 from jaxeval import plots
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.declared import File, command
+from jaxeval.cli.declared import File, Lengths, command
 from jaxeval.cli.judged_scores import Labels
 from jaxeval.cli.outputs import Outputs, check_outputs, keep_quiet, present, show
-from jaxeval.cli.reading import Lengths
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import GroupOption, ScaleOptions

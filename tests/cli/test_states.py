@@ -70,7 +70,7 @@ def test_a_file_that_is_there_adds_nothing_and_the_board_is_drawn(folder):
 def test_a_run_that_is_killed_at_any_rename_is_finished_by_another(folder, monkeypatch):
     """The history is renamed into its place, and then the state; a kill may come before and after each."""
     table, rename = jaxeval.leaderboard(jaxeval.read_battles("monday.csv"), n_resamples=10), Path.replace
-    monkeypatch.setattr("jaxeval.cli.main._rate", lambda battles, state, published, **_: state.history(
+    monkeypatch.setattr("jaxeval.cli.leaderboard._rate", lambda battles, state, published, **_: state.history(
         table, published.day))  # fmt: skip
     asked = ("monday.csv", "--publish-date", "2026-09-12", "--state")
     for at in range(4):
