@@ -126,7 +126,7 @@ class Commands(click.Group):
 
     def __init__(self, *arguments: Any, homes: Mapping[str, str] = {}, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.commands = _Imported(homes)  # type: ignore[assignment]
+        self.commands = _Imported(homes)
 
     @cached_property
     def others(self) -> dict[str, EntryPoint]:
