@@ -44,16 +44,15 @@ def mean(weights: jax.Array, x: jax.Array) -> jax.Array:
 def trimmed_mean(weights: jax.Array, x: jax.Array, share: float = 0.1) -> jax.Array:
     """Means without the largest and the smallest tenth: one pass over the sorted rows, in all resamples at once."""
     order = jnp.argsort(x, axis=0)
-    low, high = share * weights.sum(), (1 - share) * weights.sum()
+    x, weights = jnp.take_along_axis(x, order, 0), weights / weights.sum()
 
-    def add(sums: tuple[jax.Array, ...], row: tuple[jax.Array, jax.Array]) -> tuple[tuple[jax.Array, ...], None]:
-        upto, within, total = sums
-        upto = upto + weights[row[0]]
-        now = jnp.clip(upto, low, high)
-        return (upto, now, total + (now - within) * row[1]), None
+    def add(sums: tuple[jax.Array, jax.Array], row: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
+        upto = sums[0] + weights[row[0]]
+        return (upto, sums[1] + jnp.clip(upto, share, 1 - share) * row[1]), None
 
     none = jnp.zeros(x.shape[1])
-    return jax.lax.scan(add, (none, none + low, none), (order, jnp.take_along_axis(x, order, 0)))[0][2] / (high - low)
+    (_, below), _ = jax.lax.scan(add, (none, none), (order[:-1], jnp.diff(x, axis=0)))
+    return ((1 - share) * x[-1] - share * x[0] - below) / (1 - 2 * share)
 
 
 def correlation(weights: jax.Array, x: jax.Array) -> jax.Array:

@@ -20,7 +20,6 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.boards import board_part
-from jaxeval.show.screens import further_columns
 from jaxeval.show.shown import Answer, Part
 from jaxeval.wording import counted, did_you_mean, named, visible_line
 
@@ -317,25 +316,20 @@ def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
 
 def _board(table: pd.DataFrame, title: str) -> Part:
     shown = table.sort_values("rating", ascending=False, kind="stable")
-    extra = further_columns(shown[differing_roles(shown)], 2)
-    for names, order in ((["probability"], 7), (["wins", "ties", "losses"], 8)):
-        extra += further_columns(shown[[name for name in names if name in shown]], order)
-    n = shown.get("n_items")
+    roles, n = differing_roles(shown), shown.get("n_items")
     if n is None and "wins" in shown:
         n = shown["wins"] + shown["losses"] + shown.get("ties", 0)
+    further = [*roles, *(name for name in ("probability", "wins", "ties", "losses") if name in shown)]
+    board = shown[["rating", *further]].assign(lower=shown["rating_lower"], upper=shown["rating_upper"])
+    board["model"] = shown.get("model", "the model")
+    if "model" in shown and shown["model"].is_unique:
+        board["rank"] = range(1, len(shown) + 1)
     if n is not None:
-        extra += further_columns(n.to_frame("n"), 6)
+        board["n"] = n
     alike = [
         f"{role} {visible_line(shown[role].iloc[0])}"
         for role in ROLE_WORDS
         if role in shown and role not in differing_roles(shown)
     ]
-    part = board_part(
-        title,
-        list(shown["model"]) if "model" in shown else ["the model"] * len(shown),
-        *(shown[name].to_numpy(float) for name in ("rating", "rating_lower", "rating_upper")),
-        rank=range(1, len(shown) + 1) if len(shown) == (shown["model"].nunique() if "model" in shown else 0) else (),
-        extra=extra,
-        rows="rating",
-    )
+    part = board_part(title, board, kept=[x for x in (*roles, "n", "probability") if x in board], rows="rating")
     return part._replace(meaning=", ".join(text for text in alike if "(one " not in text))

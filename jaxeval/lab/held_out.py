@@ -20,7 +20,6 @@ from jaxeval.lab.held_out_sweeps import (
 from jaxeval.lab.judge_diagnostics import diagnose
 from jaxeval.show.boards import board_part
 from jaxeval.show.cells import with_kinds
-from jaxeval.show.screens import further_columns
 from jaxeval.show.shown import Answer, Part
 from jaxeval.softelo.soft_elo import how_close, soft_elo
 from jaxeval.wording import counted, visible_line
@@ -165,25 +164,17 @@ def _board(tables: Mapping[str, pd.DataFrame], method: str) -> Part:
     """Judged ratings of models, the best first, with conformal intervals where there are any."""
     models = tables["models"]
     of_method = models[models["method"] == method].sort_values("judge_elo", ascending=False, kind="stable")
-    rating, what = of_method["judge_elo"].to_numpy(float), "95% intervals of sampling"
-    half = _Z * of_method["standard_error"].to_numpy(float)
-    lower, upper = rating - half, rating + half
+    half, what = _Z * of_method["standard_error"], "95% intervals of sampling"
+    board = pd.DataFrame({
+        "rank": range(1, len(of_method) + 1), "model": of_method["model"], "rating": of_method["judge_elo"],
+        "lower": of_method["judge_elo"] - half, "upper": of_method["judge_elo"] + half,
+        "human": of_method["human_elo"], "off_by": of_method["residual"], "vote_count": of_method["n_human"],
+        "notes": of_method["flags"].astype(str),
+    })  # fmt: skip
     if "intervals" in tables:
         ends = tables["intervals"]
         ends = ends[ends["method"] == method].set_index("model")[["lower", "upper"]].reindex(of_method["model"])
-        lower, upper = ends["lower"].to_numpy(float), ends["upper"].to_numpy(float)
+        board[["lower", "upper"]] = ends.to_numpy(float)
         what = "leave-one-out conformal intervals"
-    return board_part(
-        f"{visible_line(method).capitalize()} ratings of models held out, with {what} (Elo)",
-        list(of_method["model"]),
-        rating,
-        lower,
-        upper,
-        rank=range(1, len(of_method) + 1),
-        extra=[
-            *further_columns(with_kinds(of_method[["human_elo"]].set_axis(["human"], axis=1), elo="human"), 7),
-            *further_columns(with_kinds(of_method[["residual"]].set_axis(["off_by"], axis=1), elo="off_by"), 8),
-        ],
-        votes=of_method["n_human"].tolist(),
-        notes=of_method["flags"].astype(str).tolist(),
-    )
+    title = f"{visible_line(method).capitalize()} ratings of models held out, with {what} (Elo)"
+    return board_part(title, with_kinds(board, elo="human off_by"), kept=("human", "off_by"))

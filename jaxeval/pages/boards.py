@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.model_tables import join_metadata
@@ -21,7 +21,7 @@ from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.leaderboard import PRELIMINARY_VOTES, leaderboard
 from jaxeval.show.boards import is_board, more_columns, row_notes
-from jaxeval.show.cells import cell_text, heading
+from jaxeval.show.cells import SHARE, cell_text, heading, kinds_of
 from jaxeval.show.former import with_present_names
 from jaxeval.show.shown import Shown
 from jaxeval.wording import Noun, competitor_of, competitor_settings, named, slice_title, visible_line
@@ -29,8 +29,6 @@ from jaxeval.wording import Noun, competitor_of, competitor_settings, named, sli
 #: Rows of a board, and of all of them, that a page holds.
 MOST_ROWS, MOST_ROWS_IN_ALL = 1_000, 20_000
 _FEWEST_ROWS = 20
-#: Columns, beside ``p_rank_<k>``, that belong to a row of a board and not to its model.
-_OF_ROWS = {"borrowed"}
 _BY_SCORE = ("expected_score_rating", "expected_score_lower", "expected_score_upper")
 _ADDRESS = re.compile(r"https?://[^\s/?#]+(?:[/?#]\S*)?", re.IGNORECASE)
 
@@ -143,9 +141,10 @@ def columns_of(tables: Sequence[Given]) -> list[dict[str, Any]]:
     """Columns beyond those of every leaderboard, with their kinds; they are of models ("model") or of rows ("row")."""
     columns: dict[str, dict[str, Any]] = {}
     for board in tables:
+        kinds = dict(zip(board.table.columns, kinds_of(board.table), strict=True))
         for name in more_columns(board.table):
-            of_row = name in _OF_ROWS or re.fullmatch(r"p_rank_\d+", str(name)) is not None
             column = board.table[name]
+            of_row = is_float_dtype(column.dtype) and (kinds[name].percent or kinds[name] == SHARE)
             columns.setdefault(
                 str(name),
                 {

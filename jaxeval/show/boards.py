@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, isnan
 from typing import Any
 
@@ -18,6 +18,7 @@ from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, slice_ti
 _BAR_WIDTH = 24
 _BORROWING = "share from the other battles; spread: how far ratings differ from theirs, Elo"
 _BOARD = {"model", "rating", "lower", "upper", "vote_count", "rank", "standing", "degenerate_share"}
+_PEOPLE = {"rank", "spread", "model", "rating", "lower", "upper", "vote_count", "tier", "notes"}
 _OWN = {*_BOARD, "variance", "rank_best", "rank_worst", "tier", "category", "component", "preliminary"}
 
 #: Tie models, and the scale of their ratings.
@@ -56,6 +57,7 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
         "notes": [row_notes(row) for row in table.to_dict("records")],
     }
     shown = pd.DataFrame(columns, index=table.index)
+    shown.attrs = table.attrs
     empty = [name for name in ("spread", "notes") if not shown[name].astype(bool).any()]
     return shown.drop(columns=empty)
 
@@ -184,47 +186,40 @@ def _first_by_score(board: pd.DataFrame) -> str:
 
 
 def board_part(
-    title: str | None,
-    models: Sequence[object],
-    rating: Float,
-    lower: Float,
-    upper: Float,
-    *,
-    rank: Sequence[object] = (),
-    spread: Sequence[str] = (),
-    votes: Sequence[object] = (),
-    tier: Sequence[object] = (),
-    notes: Sequence[str] = (),
-    extra: Sequence[Column] = (),
-    rows: str | Noun | None = None,
+    title: str | None, table: pd.DataFrame, *, kept: Sequence[str] = (), rows: str | None = None,
     competitor: Noun = MODEL,
-) -> Part:
-    """Models and their ratings, with intervals as distances and as bars; what is not known stays away.
+) -> Part:  # fmt: skip
+    """A board as a screen shows it, with intervals as distances and as bars.
 
     Args:
-        title: above the table.
-        models: (M,) names.
-        rating: (M,) ratings; those that are not finite are shown as "unrated".
-        lower, upper: (M,) ends of the intervals.
-        rank, spread, votes, tier, notes: (M,) each, or nothing.
-        extra: columns between the ratings and the votes.
+        title: above it.
+        table: ``model``, ``rating`` (those that are not finite are "unrated"), ``lower``, ``upper``; perhaps ``rank``,
+            ``spread``, ``vote_count``, ``tier`` and ``notes``. Other columns stand behind the ratings.
+        kept: those of the other columns that leave last where there is no room.
         rows: what a row is called; by default a competitor.
         competitor: what is rated.
     """
-    distances = [plus_minus(*interval) for interval in zip(rating, lower, upper, strict=True)]
-    known = [column for column in (
-        Column("Rank", list(map(whole, rank)), order=3) if len(rank) else None,
-        Column("Spread", list(spread), right=False, order=4) if len(spread) else None,
-        Column(competitor.head, list(map(visible_line, models)), right=False, folds=True),
+    ends = [table[name].to_numpy(float) for name in ("rating", "lower", "upper")]
+    rating = ends[0]
+
+    def known(name: str, head: str, order: int, text: Callable[[Any], str] = whole, **looks: Any) -> list[Column]:
+        return [Column(head, list(map(text, table[name])), order=order, **looks)] if name in table else []
+
+    others = [name for name in table if name not in _PEOPLE and name not in kept]
+    columns = [
+        *known("rank", "Rank", 3),
+        *known("spread", "Spread", 4, str, right=False),
+        *known("model", competitor.head, 0, visible_line, right=False, folds=True),
         Column("Rating", [f"{x:.1f}" if np.isfinite(x) else "unrated" for x in rating]),
-        Column("+/-", distances, right=False, order=1),
-        Column("", bars(rating, lower, upper), right=False, order=8, style="cyan"),
-        *extra,
-        Column("Votes", list(map(whole, votes)), order=5) if len(votes) else None,
-        Column("Tier", list(map(whole, tier)), order=6) if len(tier) else None,
-        Column("Notes", list(notes), right=False, order=9, folds=True, style="yellow") if len(notes) else None,
-    ) if column is not None]  # fmt: skip
-    return Part(title, known, rows=rows or competitor)
+        Column("+/-", [plus_minus(*interval) for interval in zip(*ends, strict=True)], right=False, order=1),
+        Column("", bars(*ends), right=False, order=8, style="cyan"),
+        *further_columns(table[[*kept]], 2, competitor),
+        *further_columns(table[others], 10, competitor),  # they go first, notes and bars next
+        *known("vote_count", "Votes", 5),
+        *known("tier", "Tier", 6),
+        *known("notes", "Notes", 9, str, right=False, folds=True, style="yellow"),
+    ]
+    return Part(title, columns, rows=rows or competitor)
 
 
 def whole(value: object) -> str:
@@ -311,24 +306,8 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: 
     """A board whose columns are made when a screen shows it: of many models they take seconds."""
 
     def columns() -> Sequence[Column]:
-        rows = block.to_dict("records")
-        extra = []
-        if "expected_score_rating" in block:
-            extra = [Column("By expected score", [_by_score(row) for row in rows], order=7)]
-        extra += further_columns(block[more_columns(block)], 10, competitor)  # they go first, notes and bars next
-        part = board_part(
-            None,
-            list(block["model"]),
-            *(block[name].to_numpy(float) for name in ("rating", "lower", "upper")),
-            rank=list(block["rank"]),
-            spread=[rank_spread(row) for row in rows],
-            votes=list(block["vote_count"]),
-            tier=list(block["tier"]) if "tier" in block else (),
-            notes=[row_notes(row) for row in rows],
-            extra=extra,
-            competitor=competitor,
-        )
-        return columns_of(part)
+        board = for_people(block).drop(columns="category", errors="ignore")
+        return columns_of(board_part(None, board, competitor=competitor))
 
     shown = None if title is None else visible_line(title)
     return Part(shown, columns, rows=competitor, top=None if top is None else min(top, len(block)))
@@ -350,12 +329,3 @@ def _judges(table: pd.DataFrame) -> Part:
         rows="judge",
         kept=("judge", "discrimination"),
     )
-
-
-def _by_score(row: dict[Any, Any]) -> str:
-    """The rating on the scale of expected scores, with its interval."""
-    if not np.isfinite(row["expected_score_rating"]):
-        return "unrated"
-    ends = row["expected_score_lower"], row["expected_score_upper"]
-    interval = "" if pd.isna(ends[0]) else f" [{ends[0]:.0f}, {ends[1]:.0f}]"
-    return f"{row['expected_score_rating']:.1f}{interval}"

@@ -87,9 +87,13 @@ def with_kinds(table: Frame, **columns: str) -> Frame:
 
 def kinds_of(frame: pd.DataFrame) -> list[CellKind]:
     """Return the kind of each column's quantity: as the table says, or by what its name usually means."""
-    declared = frame.attrs.get("kinds")
-    known = {**_USUAL, **(declared if isinstance(declared, Mapping) else {})}
+    known = {**_USUAL, **_declared(frame)}
     return [KINDS.get(_kind_of(str(name), known), NUMBER) for name in frame.columns]
+
+
+def _declared(frame: pd.DataFrame) -> Mapping[str, str]:
+    declared = frame.attrs.get("kinds")
+    return declared if isinstance(declared, Mapping) else {}
 
 
 def _kind_of(name: str, known: Mapping[str, str]) -> str:
@@ -103,7 +107,8 @@ def _kind_of(name: str, known: Mapping[str, str]) -> str:
     return next(of_end, next(of_begin, "number"))
 
 
-#: Quantities that columns ``lower`` and ``upper`` follow: basic intervals need not hold their estimate.
+#: Quantities that columns ``lower`` and ``upper`` follow, as those of a declared kind: basic intervals need not hold
+#: their estimate.
 _WITH_ENDS = {"rating", "score", "estimate", "difference", "horizon", "index", "quality", "ability"}
 
 
@@ -176,7 +181,7 @@ def _estimate_of(frame: Any, names: list[str], stem: str, low: int, high: int) -
     ends = as_numbers(column_at(frame, low)), as_numbers(column_at(frame, high))
     if stem and stem in names:
         return names.index(stem)
-    if low and names[low - 1] in _WITH_ENDS:
+    if low and (names[low - 1] in _WITH_ENDS or names[low - 1] in _declared(frame)):
         return low - 1
     for k in range(low - 1, -1, -1):
         if column_at(frame, k).dtype.kind == "f" and not names[k].endswith(("error", "_lower", "_upper")):
@@ -288,7 +293,13 @@ def number_text(value: float, decimals: int) -> str:
 
 
 #: Headings that differ from the words of the column's name.
-_HEADINGS = {"mae": "MAE", "mae_lower": "MAE lower", "mae_upper": "MAE upper", "vote_count": "Votes"}
+_HEADINGS = {
+    "mae": "MAE",
+    "mae_lower": "MAE lower",
+    "mae_upper": "MAE upper",
+    "vote_count": "Votes",
+    "expected_score_rating": "By expected score",
+}
 #: Columns that hold competitors, or their number, whatever these are called.
 _OF_COMPETITORS = {
     "model": "{one}",

@@ -29,7 +29,6 @@ from jaxeval.execution.precision import versions
 from jaxeval.ratings.bootstrap import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.boards import board_part
-from jaxeval.show.screens import further_columns
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.softelo.calibrated_methods import (
@@ -393,14 +392,11 @@ def prediction_answer(table: pd.DataFrame) -> Answer:
     """What a table of `SoftEloCalibration.predict` says: ratings of new models, under the leaderboard's headings."""
     settings = table.attrs["settings"]
     shown = table.sort_values("rating", ascending=False, kind="stable")
-    part = board_part(
-        f"Ratings on the human scale with {settings['level']:g} intervals (Elo)",
-        list(shown["model"]),
-        *(shown[name].to_numpy(float) for name in ("rating", "lower", "upper")),
-        rank=range(1, len(shown) + 1) if len(shown) > 1 else (),
-        extra=further_columns(shown[["n_battles"]], 5),
-        notes=shown["flags"].astype(str).tolist(),
-    )
+    board = shown[["model", "rating", "lower", "upper", "n_battles"]].assign(notes=shown["flags"].astype(str))
+    if len(shown) > 1:
+        board["rank"] = range(1, len(shown) + 1)
+    title = f"Ratings on the human scale with {settings['level']:g} intervals (Elo)"
+    part = board_part(title, board, kept=["n_battles"])
     first = shown.iloc[0]
     answer = (
         f"{visible_line(first['model'])} rates {first['rating']:.1f} [{first['lower']:.1f}, {first['upper']:.1f}] on "
@@ -417,5 +413,4 @@ def prediction_answer(table: pd.DataFrame) -> Answer:
     ]
     sentence = answer if len(shown) == 1 else f"{answer}, the highest of {counted(len(shown), 'new model')}"
     warnings, tables = table.attrs["warnings"], {"predictions": table}
-    title = part.title or ""
     return Answer(title, table, settings, warnings, sentences=[sentence], notes=notes, parts=[part], tables=tables)

@@ -353,9 +353,10 @@ def test_a_board_rests_on_one_line_of_method(width):
 
 
 def test_notes_push_out_neither_votes_nor_bars():
-    rows = {"rank": [1, 2], "spread": ["1-1", "2-2"], "votes": [900, 800], "tier": [1, 2]}
-    ratings = [1010.0, 990.0], [1000.0, 980.0], [1020.0, 1000.0]
-    part = board_part(None, ["a", "b"], *map(np.array, ratings), **rows, notes=["", "no rating in 40.0% of resamples"])
+    rows = {"rank": [1, 2], "spread": ["1-1", "2-2"], "vote_count": [900, 800], "tier": [1, 2]}
+    ratings = {"rating": [1010.0, 990.0], "lower": [1000.0, 980.0], "upper": [1020.0, 1000.0]}
+    notes = ["", "no rating in 40.0% of resamples"]
+    part = board_part(None, pd.DataFrame({"model": ["a", "b"], **ratings, **rows, "notes": notes}))
     text = shown(Answer("", parts=[part]), 80)
     assert "●" in text
     assert {"Rank", "Spread", "Model", "Rating", "+/-", "Votes", "Tier"} <= set(text.split())

@@ -9,7 +9,7 @@ import pytest
 from results import HOSTILE, OBEYED, RESULTS
 
 import jaxeval
-from jaxeval.show.cells import find_intervals
+from jaxeval.show.cells import find_intervals, with_kinds
 from jaxeval.show.html import text_width
 from jaxeval.show.shown import Answer, Html, Result, Shown, settings_line
 from jaxeval.show.table import Table
@@ -91,6 +91,8 @@ def test_intervals_need_not_hold_their_estimate(columns, estimate):
     frame = pd.DataFrame({name: [cells.get(name, 9.0)] for name in columns})
     found = [columns[one.estimate] for one in find_intervals(frame) if columns[one.lower] == "lower"]
     assert found == [estimate] * (estimate is not None)
+    if columns[-3] != "variance":
+        assert find_intervals(with_kinds(frame, share=columns[-3]))[-1].estimate == len(columns) - 3
 
 
 def test_slices_count_their_own_battles():
