@@ -331,5 +331,5 @@ def _board(table: pd.DataFrame, title: str) -> Part:
         for role in ROLE_WORDS
         if role in shown and role not in differing_roles(shown)
     ]
-    part = board_part(title, board, kept=[x for x in (*roles, "n", "probability") if x in board], rows="rating")
+    part = board_part(title, board, kept=[x for x in (*roles, "probability", "n") if x in board], rows="rating")
     return part._replace(meaning=", ".join(text for text in alike if "(one " not in text))

@@ -11,7 +11,7 @@ import numpy as np
 from jaxeval.arrays import Float
 from jaxeval.lazy_names import pd
 from jaxeval.show.cells import with_kinds
-from jaxeval.show.screens import columns_of, further_columns
+from jaxeval.show.screens import columns_of
 from jaxeval.show.shown import Answer, Column, Part
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, slice_title, visible_line
 
@@ -205,7 +205,8 @@ def board_part(
     def known(name: str, head: str, order: int, text: Callable[[Any], str] = whole, **looks: Any) -> list[Column]:
         return [Column(head, list(map(text, table[name])), order=order, **looks)] if name in table else []
 
-    others = [name for name in table if name not in _PEOPLE and name not in kept]
+    others = table[["model", *(name for name in table if name not in _PEOPLE)]]
+    further = columns_of(Part(None, others, kept=kept, competitor=competitor))[1:]
     columns = [
         *known("rank", "Rank", 3),
         *known("spread", "Spread", 4, str, right=False),
@@ -213,8 +214,8 @@ def board_part(
         Column("Rating", [f"{x:.1f}" if np.isfinite(x) else "unrated" for x in rating]),
         Column("+/-", [plus_minus(*interval) for interval in zip(*ends, strict=True)], right=False, order=1),
         Column("", bars(*ends), right=False, order=8, style="cyan"),
-        *further_columns(table[[*kept]], 2, competitor),
-        *further_columns(table[others], 10, competitor),  # they go first, notes and bars next
+        # Those that are not kept go first, notes and bars next.
+        *(column._replace(order=10 if column.order else 2) for column in further),
         *known("vote_count", "Votes", 5),
         *known("tier", "Tier", 6),
         *known("notes", "Notes", 9, str, right=False, folds=True, style="yellow"),
