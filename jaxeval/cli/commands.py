@@ -178,9 +178,9 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that ``args`` name; for those that begin with a file or a folder, `jaxeval.cli.look`."""
-        from jaxeval.cli.look import is_file, look, no_such_file
-
         if args and self.get_command(ctx, args[0]) is None and (args[0] == "-" or not args[0].startswith("-")):
+            from jaxeval.cli.look import is_file, look, no_such_file
+
             if is_file(args[0]):
                 return shlex.quote(visible_line(args[0])), look, args
             near = "" if args[0] == "-" else did_you_mean(args[0], self.list_commands(ctx))

@@ -101,7 +101,7 @@ class BradleyTerryFit(Result):
     settings: FitSettings
     report: DataReport
     _likelihood: Board | FittedBoard = field(repr=False)
-    _scale: RatingScale = field(repr=False)
+    scale: RatingScale = field(repr=False)  # how log-strengths become ratings
     _drawn: VoteGroups = field(repr=False)
     _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
 
@@ -152,17 +152,12 @@ class BradleyTerryFit(Result):
     @property
     def logits(self) -> pd.Series:
         """The ratings in logits, with mean 0: ``strengths``, or 1.702 times these with the probit link."""
-        return (self.strengths * (self._scale.unit / ELO_PER_LOGIT)).rename("logit")
+        return (self.strengths * (self.scale.unit / ELO_PER_LOGIT)).rename("logit")
 
     @property
     def theta(self) -> Float:
         """(M,) ``strengths``, 0 where there is no rating."""
         return self._board.theta
-
-    @property
-    def scale(self) -> RatingScale:
-        """How log-strengths become ratings."""
-        return self._scale
 
     @cached_property
     def standard_errors(self) -> pd.Series:
@@ -187,14 +182,14 @@ class BradleyTerryFit(Result):
     @cached_property
     def covariance(self) -> pd.DataFrame:
         """(M, M) sandwich covariance of the ratings, Elo^2."""
-        return self._frame(self._scale.covariance(self._sandwich))
+        return self._frame(self.scale.covariance(self._sandwich))
 
     @cached_property
     def difference_standard_errors(self) -> pd.DataFrame:
         """(M, M) sandwich standard errors of rating differences, Elo; they do not depend on the gauge."""
         c = self._sandwich
         variance = np.diag(c)[:, None] + np.diag(c) - 2 * c
-        return self._frame(self._scale.unit * np.sqrt(np.maximum(variance, 0)))
+        return self._frame(self.scale.unit * np.sqrt(np.maximum(variance, 0)))
 
     def interval(self, level: float = 0.95, kind: BoardInterval | None = None) -> pd.DataFrame:
         """Wald confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``; NaN without a finite rating.
@@ -480,7 +475,7 @@ class BradleyTerryFit(Result):
     def _influence(self) -> Float:
         """(C, M) what one judgment of each cell adds to the ratings, logits."""
         moves = self._inverse[:, : len(self._board.theta)]
-        return np.asarray(self._likelihood.scores() @ (moves - (moves @ self._scale.weights)[:, None]))
+        return np.asarray(self._likelihood.scores() @ (moves - (moves @ self.scale.weights)[:, None]))
 
     @cached_property
     def acceleration(self) -> Float:
@@ -525,7 +520,7 @@ class BradleyTerryFit(Result):
         return covariance
 
     def _errors(self, covariance: Float) -> pd.Series:
-        errors = np.sqrt(np.maximum(np.diag(self._scale.covariance(covariance)), 0))
+        errors = np.sqrt(np.maximum(np.diag(self.scale.covariance(covariance)), 0))
         errors = np.where(self._board.active, errors, np.nan)
         return pd.Series(errors, self.ratings.index, name="standard_error")
 
@@ -623,6 +618,6 @@ def fit_result(
         settings=FitSettings.of(vars(options) | made),
         report=report,
         _likelihood=likelihood,
-        _scale=scale,
+        scale=scale,
         _drawn=drawn,
     )
