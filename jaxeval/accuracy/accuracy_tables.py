@@ -102,7 +102,7 @@ class AccuracyTables(Result):
         return self.slices[""].test.judges
 
     def of(self, label: str) -> Self:
-        """The accuracies of the slice ``label`` alone; "all" is that of all items.
+        """Return the accuracies of the slice ``label`` alone; "all" is that of all items.
 
         Raises:
             ValueError: there is no such slice.
@@ -145,7 +145,7 @@ def reject_facets(random: Sequence[str], what: str) -> None:
 
 
 def joined(tables: Mapping[str, pd.DataFrame], by: str | None) -> pd.DataFrame:
-    """Tables of slices as one, with the slice in the first column where there are several."""
+    """Return tables of slices as one, with the slice in the first column where there are several."""
     if by is None:
         return tables[""]
     named = {label or "all": table for label, table in tables.items()}
@@ -153,7 +153,7 @@ def joined(tables: Mapping[str, pd.DataFrame], by: str | None) -> pd.DataFrame:
 
 
 def of_slice(table: pd.DataFrame, label: str) -> pd.DataFrame:
-    """The rows of the slice ``label``; "all" is that of all items.
+    """Return the rows of the slice ``label``; "all" is that of all items.
 
     Raises:
         ValueError: there is no such slice.

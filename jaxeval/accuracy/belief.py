@@ -83,7 +83,7 @@ def checked_sampling(
 
 
 def shift_z(total: Sums, data: Arrays | None = None) -> Float:
-    """(M, J) by how many standard errors the judge's mean judgment differs between calibration and test.
+    """Return (M, J) by how many standard errors the judge's mean judgment differs between calibration and test.
 
     This is Hausman's test of PPI++ against Rogan-Gladen with the model's own labels: the two differ by this shift times
     a constant. All estimates but Rogan-Gladen assume that both are random items of one population. Strata are compared
@@ -107,18 +107,18 @@ def shift_z(total: Sums, data: Arrays | None = None) -> Float:
 
 
 def shift_p(total: Sums, data: Arrays | None = None) -> Float:
-    """(M, J) p-value of `shift_z`; NaN without labels of the model, or without test items."""
+    """Return (M, J) p-value of `shift_z`; NaN without labels of the model, or without test items."""
     known = ((total.own.n > 0) & (total.test.n > 0)).any(0)
     return np.where(known, 2 * scipy.special.ndtr(-np.abs(shift_z(total, data))), np.nan)
 
 
 def shifted(total: Sums, data: Arrays | None = None) -> Bool:
-    """(M, J) whether the judge's mean judgment differs between calibration and test at the 99.9 % level."""
+    """Return (M, J) whether the judge's mean judgment differs between calibration and test at the 99.9 % level."""
     return np.abs(shift_z(total, data)) > SURE_Z
 
 
 def believed(status: Mapping[str, Words], shift: Bool, sampling: CalibrationSampling | None) -> Words:
-    """(M, J) name of the estimate to believe, "" for none, by statuses (M, J) and `shifted` (M, J).
+    """Return (M, J) name of the estimate to believe, "" for none, by statuses (M, J) and `shifted` (M, J).
 
     Unless the calibration is declared "random", it is "rogan_gladen" with the model's own labels, if its status is "ok"
     or "clipped"; else none. Of a "random" one, the first of these that applies:
@@ -154,7 +154,7 @@ def believed_of_pair(a: Words, b: Words, both_corrected: Bool) -> Words:
 
 
 def usual_estimator(sampling: CalibrationSampling | None, binary: Bool) -> str:
-    """The estimator of a board of judged scores: the one that can be believed of most of its scores."""
+    """Return the estimator of a board of judged scores: the one that can be believed of most of its scores."""
     return "ppi_plus_plus" if sampling == "random" or not binary.all() else "rogan_gladen"
 
 
@@ -180,7 +180,7 @@ def why_none(status: Mapping[str, str], sampling: CalibrationSampling | None) ->
 
 
 def sensitivities(part: Slice, binary: Bool) -> dict[str, Float]:
-    """(M, J) by how much estimates move, if the calibration differs from the test by 1, by estimator.
+    """Return (M, J) by how much estimates move, if the calibration differs from the test by 1, by estimator.
 
     What differs is the share of right answers: labels alone move with it, and an estimate with the weight lambda by
     1 - lambda J. For Rogan-Gladen it is the judge's rates, both in the direction that does most harm: the error
@@ -196,13 +196,13 @@ def sensitivities(part: Slice, binary: Bool) -> dict[str, Float]:
 
 
 def sensitivity_to_rates(labelled: LabelledSums, total: Sums) -> Float:
-    """(M, J) by how much Rogan-Gladen with the rates of ``labelled`` moves with them: see `sensitivities`."""
+    """Return (M, J) by how much Rogan-Gladen with the rates of ``labelled`` moves with them: see `sensitivities`."""
     with np.errstate(divide="ignore"):
         return _by_test_shares(total, 1 / _skill(labelled))
 
 
 def tolerance_of(name: str) -> str:
-    """What must differ for an estimate to move: "prevalence", "error rates", or "" where it has no tolerance."""
+    """Return what must differ for an estimate to move: "prevalence", "error rates", or "" where it has no tolerance."""
     return "" if name in ("naive", "ppi_plus_plus_half") else "error rates" if name in BY_RATES else "prevalence"
 
 
@@ -213,7 +213,7 @@ def tolerance(distance: Float, sensitivity: Float) -> Float:
 
 
 def _skill(labelled: LabelledSums) -> Float:
-    """Mean judgment of right answers less that of wrong ones: Youden's J, of verdicts."""
+    """Return mean judgment of right answers less that of wrong ones: Youden's J, of verdicts."""
     with np.errstate(invalid="ignore", divide="ignore"):
         wrong = (labelled.judgment - labelled.product) / (labelled.n - labelled.label)
         return np.asarray(labelled.product / labelled.label - wrong)

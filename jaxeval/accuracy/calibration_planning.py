@@ -95,7 +95,7 @@ def allocate_calibration(
 
 
 def _labelled_right(m: Float, p: Float, q0: Float, q1: Float, known0: Float, known1: Float) -> Float:
-    """How many of ``m`` labels Algorithm 1 gives to right answers.
+    """Return how many of ``m`` labels Algorithm 1 gives to right answers.
 
     The rates come from ``known0`` and ``known1`` labels, with one success and one failure more in each class.
     """
@@ -105,7 +105,7 @@ def _labelled_right(m: Float, p: Float, q0: Float, q1: Float, known0: Float, kno
 
 
 def minimum_calibration_size(q: ArrayLike) -> Numbers:
-    """Number of labels from which on Rogan-Gladen has less bias than the judge's raw share at any accuracy.
+    """Return number of labels from which on Rogan-Gladen has less bias than the judge's raw share at any accuracy.
 
     Half of the labels are of each class. The number is 2 q / (2 q - 1)^2 for a judge with q0 = q1 = ``q`` (Proposition
     5.1), and infinite at 1/2.

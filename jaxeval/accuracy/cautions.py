@@ -62,7 +62,7 @@ class Subject(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[Hashable, Any]) -> Subject:
-        """The subject of a row of a table."""
+        """Return the subject of a row of a table."""
         models = (row["model"],) if "model" in row else (row["model_a"], row["model_b"])
         return cls(row.get("slice", "all"), row["judge"], models)
 
@@ -74,7 +74,7 @@ class Subject(NamedTuple):
         return f"{part}{self.judge}{on}: "
 
     def caution(self, kind: str, text: str) -> Caution:
-        """A caution about this subject."""
+        """Return a caution about this subject."""
         return Caution(kind=kind, **self._asdict(), text=self.about + text)
 
 
@@ -179,7 +179,7 @@ def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
 
 
 def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
-    """What the design of the calibration leaves open, and where the labels look like another design."""
+    """Yield what the design of the calibration leaves open, and where the labels look like another design."""
     sampling, rates = accuracy.settings.sampling, accuracy.rates
     every = Subject("all", None, ())
 
@@ -226,7 +226,7 @@ def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
 
 
 def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
-    """Where the raw share lies outside of the interval of the estimate to believe."""
+    """Yield a caution where the raw share lies outside of the interval of the estimate to believe."""
     keys = [name for name in ("slice", "model", "judge") if name in table]
     raws = table[table["estimator"] == "naive"]
     both = raws.merge(table[table["believe"]], on=keys, suffixes=("", "_best"))
@@ -241,7 +241,7 @@ def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
 
 
 def _other_shares(label: str, part: Slice) -> Iterator[Caution]:
-    """Where the judge says "right" of another share of the calibration than of the test: it is no random part."""
+    """Yield where the judge says "right" of another share of the calibration than of the test: it is no random part."""
     total = part.judged.total
     known, judged = (np.asarray(x.judgment.sum(0) / np.maximum(x.n.sum(0), 1)) for x in (total.own, total.test))
     for m, j in np.argwhere(shifted(total)):
@@ -317,5 +317,5 @@ def _claim_cautions(rows: Mapping[str, Mapping[Hashable, Any]]) -> Iterator[Caut
 
 
 def numbers(row: Mapping[Hashable, Any]) -> str:
-    """A difference with its interval."""
+    """Return a difference with its interval."""
     return f"{row['difference']:+.3f} [{row['lower']:+.3f}, {row['upper']:+.3f}]"

@@ -73,7 +73,7 @@ class DifferenceTables(Result):
         return [what_to_believe(self.accuracy.table, self.accuracy.settings.sampling)]
 
     def by_pair(self) -> list[pd.DataFrame]:
-        """The rows of ``table`` of each slice, judge and pair."""
+        """Return the rows of ``table`` of each slice, judge and pair."""
         keys = [c for c in ("slice", "judge", "model_a", "model_b") if c in self.table]
         return [rows for _, rows in self.table.groupby(keys, sort=False)]
 
@@ -145,12 +145,12 @@ def difference_tables(
 
 
 def _blocks(which: Int) -> list[Int]:
-    """Pairs whose resamples are in memory together."""
+    """Return pairs whose resamples are in memory together."""
     return np.split(which, np.arange(_PAIRS_AT_A_TIME, len(which), _PAIRS_AT_A_TIME))
 
 
 def _labelled(pairs: Sequence[Pair], part: Slice, columns: Columns) -> pd.DataFrame:
-    """A row per pair, judge (and estimator) of ``columns`` (P, J) or (P, J, E)."""
+    """Return a row per pair, judge (and estimator) of ``columns`` (P, J) or (P, J, E)."""
     j = len(part.test.judges)
     n = next(iter(columns.values())).size // (len(pairs) * j)
     first, second = (np.array([pair[k] for pair in pairs], dtype=object) for k in (0, 1))
@@ -221,7 +221,7 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
 
 
 def _differences(by_model: _Estimates, a: Int, b: Int, level: float) -> Columns:
-    """Columns (P, J) of the differences between models ``a`` and ``b`` (P,) by one estimator."""
+    """Return columns (P, J) of the differences between models ``a`` and ``b`` (P,) by one estimator."""
     median, boot_lower, boot_upper, failed = bounds_with_failures(
         by_model.draws[:, a] - by_model.draws[:, b], level, -1.0, 1.0
     )
@@ -263,7 +263,7 @@ def _differences(by_model: _Estimates, a: Int, b: Int, level: float) -> Columns:
 
 
 def _worse(one: Words, other: Words) -> Words:
-    """The worse of two statuses: no number, then no bounds, then no resamples, then any but "ok"."""
+    """Return the worse of two statuses: no number, then no bounds, then no resamples, then any but "ok"."""
 
     def rank(x: Words) -> NDArray[np.int64]:
         order = [x == EstimateStatus.OK, np.isin(x, BOUNDED), x == EstimateStatus.ONE_CLASS, np.isin(x, UNBOUNDED)]
@@ -273,7 +273,7 @@ def _worse(one: Words, other: Words) -> Words:
 
 
 def _stability(a: Int, b: Int, part: Slice, theta: Float, shared: Sequence[_Shared], level: float) -> Columns:
-    """Columns (P, J): how the judges' rates differ between the models, and the bias of a shared calibration."""
+    """Return columns (P, J): how the judges' rates differ between the models, and the bias of a shared calibration."""
     judged = part.judged
     point, draws = rates_of(judged.total.own), rates_of(judged.draws.own)
     used = Rates(*(np.concatenate(x) for x in zip(*(s.rates for s in shared), strict=True)))

@@ -62,7 +62,7 @@ class Slice(NamedTuple):
     every: Evidence  # missing judgments filled; the same object where none is missing
 
     def of(self, name: str) -> Evidence:
-        """What the estimator ``name`` rests on."""
+        """Return what the estimator ``name`` rests on."""
         return self.every if name in OF_ALL_ANSWERS else self.judged
 
     def labels(self, name: str) -> tuple[LabelledSums, Float | None]:
@@ -86,7 +86,7 @@ class Slice(NamedTuple):
 
 
 def _by_estimator(kernel: Callable[..., Accuracies], judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
-    """Values of a kernel by estimator, each from the sums that it rests on."""
+    """Return values of a kernel by estimator, each from the sums that it rests on."""
     values: dict[str, Float] = evaluate(kernel, judged.own, judged.test, binary)._asdict()
     if every is not judged:
         of_all = evaluate(kernel, every.own, every.test, binary)._asdict()
@@ -95,7 +95,7 @@ def _by_estimator(kernel: Callable[..., Accuracies], judged: Sums, every: Sums, 
 
 
 def estimates(judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
-    """(..., M, J) of every estimator but "ppi_plus_plus_half", not clipped; NaN where it is not defined."""
+    """Return (..., M, J) of every estimator but "ppi_plus_plus_half", not clipped; NaN where it is not defined."""
     each = _by_estimator(judge_error.by_stratum, judged, every, binary)
     each["rogan_gladen_shared"] = evaluate(judge_error.with_rates_of, judged.shared, judged.test, binary)
     of_judged, of_all = (judge_error.strata_shares(sums.test) for sums in (judged, every))
@@ -105,13 +105,13 @@ def estimates(judged: Sums, every: Sums, binary: Bool) -> dict[str, Float]:
 
 
 def shared_estimates(shared: LabelledSums, test: JudgedSums, binary: Bool) -> Float:
-    """(..., M, J) Rogan-Gladen with one calibration (..., T, 1, J) for all models, not clipped."""
+    """Return (..., M, J) Rogan-Gladen with one calibration (..., T, 1, J) for all models, not clipped."""
     each = evaluate(judge_error.with_rates_of, shared, test, binary)
     return np.asarray(judge_error.add_strata(each, judge_error.strata_shares(test)))
 
 
 def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
-    """(B, M, J) of every estimator; clipped where that is how its bootstrap is defined."""
+    """Return (B, M, J) of every estimator; clipped where that is how its bootstrap is defined."""
     judged, every = part.judged.draws, part.every.draws
     draws = estimates(judged, every, binary)
     half = evaluate(judge_error.ppi_plus_plus, part.every.half_draws, every.test, binary)
@@ -138,7 +138,7 @@ def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
 
 
 def excess_variances(part: Slice, binary: Bool) -> dict[str, Float]:
-    """(M, J) by how much variances grow when they allow for few items, see `judge_error.small_sample_excess`."""
+    """Return (M, J) by how much variances grow when they allow for few items, see `judge_error.small_sample_excess`."""
     judged = part.judged.total
     excess = _by_estimator(judge_error.small_sample_excess, judged, part.every.total, binary)
     excess["rogan_gladen_shared"] = evaluate(judge_error.rates_excess, judged.shared, judged.test)
@@ -148,7 +148,7 @@ def excess_variances(part: Slice, binary: Bool) -> dict[str, Float]:
 
 
 def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
-    """(M, J) where intervals are centred, less the estimate; 0 with several strata, whose shifts would add up."""
+    """Give (M, J) where intervals are centred, less the estimate; 0 with several strata, whose shifts would add up."""
     judged = part.judged.total
     zero = dict.fromkeys(ESTIMATORS, np.zeros(judged.test.n.shape[1:]))
     if part.judged.data.n_strata > 1:
@@ -165,19 +165,19 @@ def degrees(part: Slice, binary: Bool, items: Contributions | None = None) -> Fl
 
 
 def critical_values(freedom: Float, level: float) -> Float:
-    """Quantiles of Student's t; normal where the degrees of freedom are infinite."""
+    """Return quantiles of Student's t; normal where the degrees of freedom are infinite."""
     finite = np.where(np.isinf(freedom), 1.0, freedom)
     return np.where(np.isinf(freedom), normal_quantile(level), scipy.special.stdtrit(finite, (1 + level) / 2))
 
 
 def design_effects(part: Slice, items: Contributions) -> Float:
-    """(M, J) by how much variances are larger than if all items were independent."""
+    """Return (M, J) by how much variances are larger than if all items were independent."""
     units = part.judged.data.units
     return influence.effect(items.variance(), influence.together(items, units).variance(), units)
 
 
 def effect_on_rates(part: Slice) -> Float:
-    """(M, J) the design effect of clusters of labelled items on Youden's J, at least 1."""
+    """Return (M, J) the design effect of clusters of labelled items on Youden's J, at least 1."""
     data, total, *_ = part.judged
     if data.units is None or not data.units.clustered:
         return np.ones(total.own.n.shape[1:])
@@ -185,7 +185,7 @@ def effect_on_rates(part: Slice) -> Float:
 
 
 def standard_errors(part: Slice, binary: Bool) -> dict[str, Float]:
-    """(M, J) standard errors in closed form, of the estimators that have one; resamples play no part in them."""
+    """Return (M, J) standard errors in closed form, of the estimators that have one; resamples play no part in them."""
     excess = excess_variances(part, binary)
     return {
         name: np.sqrt((items.variance() + excess[name]) * design_effects(part, items))
@@ -228,7 +228,7 @@ def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: f
 def intervals_of_proportions(
     labelled: LabelledSums, test: JudgedSums, every: LabelledSums, level: float
 ) -> dict[str, tuple[Float, ...]]:
-    """Ends (..., M, J) of the intervals of verdicts that have a formula; ``every`` are sums of all labels."""
+    """Return ends (..., M, J) of the intervals of verdicts that have a formula; ``every`` are sums of all labels."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
             "naive": wilson(test.judgment / test.n, test.n, level),
@@ -283,7 +283,7 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
 
 
 def rates_of(labelled: LabelledSums) -> Rates:
-    """(..., M, J) rates, strata together."""
+    """Return (..., M, J) rates, strata together."""
     total = LabelledSums(*(x.sum(-3) for x in labelled))
     with np.errstate(invalid="ignore", divide="ignore"):
         return Rates(*(np.asarray(x) for x in judge_error.rates(total)))

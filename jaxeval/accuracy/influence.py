@@ -37,13 +37,13 @@ class Contributions(NamedTuple):
         return np.asarray(test.sum(0) + calibration.sum(0))
 
     def difference_variance(self, a: Int | int, b: Int | int) -> Float:
-        """Variances (..., J) of the accuracies of models ``a`` minus those of ``b`` (...)."""
+        """Return variances (..., J) of the accuracies of models ``a`` minus those of ``b`` (...)."""
         test, calibration = ((x[:, a] - x[:, b]) ** 2 for x in self)
         return np.asarray(test.sum(0) + calibration.sum(0))
 
 
 def together(items: Contributions, units: DrawnItems | None) -> Contributions:
-    """The contributions of units, which are independent: one array of sums over calibration and test together.
+    """Return the contributions of units, which are independent: one array of sums over calibration and test together.
 
     Sums of clusters take the factors of `cluster_factors`, as a mean follows its largest clusters.
     """
@@ -90,7 +90,7 @@ def freedom(items: Contributions, units: DrawnItems | None) -> Float:
 def longer_draws(
     ends: tuple[Float, Float], centre: Float, freedom: Float, level: float, least: float, most: float
 ) -> tuple[Float, Float]:
-    """Ends of intervals of resamples, of few clusters as much longer as Student's are than normal ones.
+    """Return ends of intervals of resamples, of few clusters as much longer as Student's are than normal ones.
 
     Resamples of K clusters also vary by K - 1 over K too little. Without clusters, ``freedom`` is infinite and nothing
     changes. Of 20 clusters quantiles alone held .88 to .91 of the truths at the level .95.
@@ -157,12 +157,12 @@ def _share(total: Sums) -> Float:
 
 
 def _over_strata(x: Float) -> Float:
-    """(n, M, J) sums over strata; one without test items, where nothing is defined, counts for nothing."""
+    """Return (n, M, J) sums over strata; one without test items, where nothing is defined, counts for nothing."""
     return np.nan_to_num(x, posinf=0.0, neginf=0.0).sum(1)
 
 
 def _of_test(data: Arrays, total: Sums, each: Float, slope: Float) -> Float:
-    """(N, M, J): the judgment's deviation times d theta / d p, and the deviation of the item's stratum."""
+    """Return (N, M, J): the judgment's deviation times d theta / d p, and the deviation of the item's stratum."""
     judged, f = data.test.by_stratum(data.n_strata)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(total.test.n > 0, _share(total) * each, 0.0).sum(0)
@@ -171,7 +171,7 @@ def _of_test(data: Arrays, total: Sums, each: Float, slope: Float) -> Float:
 
 
 def _of_rates(answers: LabelledAnswers, labelled: LabelledSums, n_strata: int) -> tuple[Float, Float]:
-    """(n, T, K, J) contributions to specificity and to sensitivity."""
+    """Return (n, T, K, J) contributions to specificity and to sensitivity."""
     u, y, f = answers.by_stratum(n_strata)
     with np.errstate(invalid="ignore", divide="ignore"):
         q0, q1, m0, m1 = (np.asarray(x) for x in judge_error.rates(labelled))

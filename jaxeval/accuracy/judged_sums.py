@@ -33,12 +33,12 @@ class LabelledAnswers(NamedTuple):
     stratum: Int  # (n, K)
 
     def of_model(self, k: int) -> LabelledAnswers:
-        """The answers of model number ``k`` alone."""
+        """Return the answers of model number ``k`` alone."""
         one = slice(k, k + 1)
         return LabelledAnswers(self.label[:, one], self.judgment[:, one], self.used[:, one], self.stratum[:, one])
 
     def by_stratum(self, n_strata: int) -> tuple[Float, Float, Float]:
-        """What is used, labels and judgments, (n, T, K, J) each, in the place of their stratum."""
+        """Return what is used, labels and judgments, (n, T, K, J) each, in the place of their stratum."""
         return tuple(place(x, self.stratum, n_strata) for x in (self.used, self.label, self.judgment))  # type: ignore[return-value]
 
 
@@ -50,7 +50,7 @@ class RatedAnswers(NamedTuple):
     stratum: Int  # (N, M)
 
     def by_stratum(self, n_strata: int) -> tuple[Float, Float]:
-        """What is judged, and judgments, (N, T, M, J) each, in the place of their stratum."""
+        """Return what is judged, and judgments, (N, T, M, J) each, in the place of their stratum."""
         return place(self.judged, self.stratum, n_strata), place(self.judgment, self.stratum, n_strata)
 
 
@@ -75,12 +75,12 @@ class DrawnItems(NamedTuple):
         return int(max(self.calibration.max(initial=-1), self.test.max(initial=-1))) + 1
 
     def sizes(self) -> tuple[Int, Int]:
-        """Numbers of items of each unit of the calibration, and of the test."""
+        """Return numbers of items of each unit of the calibration, and of the test."""
         return tuple(size[size > 0] for size in map(np.bincount, (self.calibration, self.test)))  # type: ignore[return-value]
 
 
 def sums_of_units(x: Float, unit: Int, n_units: int) -> Float:
-    """(U, ...) sums of (N, ...) ``x`` over the items of each unit."""
+    """Return (U, ...) sums of (N, ...) ``x`` over the items of each unit."""
     totals = np.zeros((n_units, *x.shape[1:]))
     np.add.at(totals, unit, x)
     return totals
@@ -191,12 +191,12 @@ def with_missing_filled(data: Arrays) -> Arrays:
 
 
 def sums(data: Arrays) -> Sums:
-    """Sums of all items."""
+    """Return sums of all items."""
     return weighted_sums(data, np.ones(len(data.own.label)), np.ones(len(data.test.judgment)))
 
 
 def weighted_sums(data: Arrays, calibration: Float, test: Float) -> Sums:
-    """Sums under weights (..., n) of the calibration items and (..., N) of the test items."""
+    """Return sums under weights (..., n) of the calibration items and (..., N) of the test items."""
     of_test, labelled, shared = _columns(data)
     return Sums(
         _judged(test @ of_test, data), _labelled(calibration @ labelled, data), _labelled(calibration @ shared, data, 1)
@@ -206,7 +206,7 @@ def weighted_sums(data: Arrays, calibration: Float, test: Float) -> Sums:
 def resampled(
     sets: Sequence[Arrays], label: str, n_resamples: int, n_halves: int, seed: int, run: LaneRun
 ) -> list[tuple[Sums, LabelledSums]]:
-    """Sums of resamples of each of ``sets``, and those of resampled random halves of the calibration items.
+    """Return sums of resamples of each of ``sets``, and those of resampled random halves of the calibration items.
 
     The sets are of the same items, which are drawn once for all of them. Test and calibration items are drawn apart,
     from streams named by the slice's ``label``.
@@ -250,7 +250,7 @@ def _of_sets(
 
 
 def item_strata(answers: JudgedAnswers, strata: str | None) -> Int | None:
-    """(N,) the stratum of each item, which all of its answers share; None without strata, and where there is one.
+    """Give (N,) the stratum of each item, which all of its answers share; None without strata, and where there is one.
 
     Raises:
         DataError: no such column was kept, or an item lies in several strata.
@@ -285,7 +285,7 @@ def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | Non
 
 
 def values_of_items(answers: JudgedAnswers, column: str, word: str) -> NDArray[np.object_]:
-    """(N,) the value of each item, as text; ``word`` says what one is.
+    """Return (N,) the value of each item, as text; ``word`` says what one is.
 
     Raises:
         DataError: no such column was kept, or an item has several values or none.
@@ -304,7 +304,7 @@ def values_of_items(answers: JudgedAnswers, column: str, word: str) -> NDArray[n
 
 
 def few_clusters(data: Arrays) -> list[str]:
-    """Sentences on clusters that are too few."""
+    """Return sentences on clusters that are too few."""
     if data.units is None or not data.units.clustered:
         return []
     return [
@@ -316,7 +316,7 @@ def few_clusters(data: Arrays) -> list[str]:
 
 
 def lone_items(data: Arrays) -> list[str]:
-    """Sentences on strata of one item."""
+    """Return sentences on strata of one item."""
     roles = zip(("calibration item", "test item"), data.drawn_within, strict=True)
     return [
         text
@@ -326,7 +326,7 @@ def lone_items(data: Arrays) -> list[str]:
 
 
 def _columns(data: Arrays) -> tuple[Float, Float, Float]:
-    """(N, 3 T M J) of the test, (n, 5 T M J) of the models' own calibrations, (n, 5 T J) of the shared one."""
+    """Return (N, 3 T M J) of the test, (n, 5 T M J) of the models' own calibrations, (n, 5 T J) of the shared one."""
     one, f = data.test.by_stratum(data.n_strata)
     labelled, shared = (_products(x, data.n_strata) for x in (data.own, data.shared))
     each = np.stack([one, f, f * f], axis=1), labelled, shared.sum(3)
@@ -334,13 +334,13 @@ def _columns(data: Arrays) -> tuple[Float, Float, Float]:
 
 
 def _products(answers: LabelledAnswers, n_strata: int) -> Float:
-    """(n, 5, T, K, J)."""
+    """Return (n, 5, T, K, J)."""
     one, y, f = answers.by_stratum(n_strata)
     return np.stack([one, y, f, y * f, f * f], axis=1)
 
 
 def place(values: Float | Bool, stratum: Int, n_strata: int) -> Float:
-    """(n, T, M, J) of (n, M, J) ``values``: each in the place of its stratum."""
+    """Return (n, T, M, J) of (n, M, J) ``values``: each in the place of its stratum."""
     there = stratum[:, None, :, None] == np.arange(n_strata)[:, None, None]
     return np.where(there, values[:, None].astype(float), 0.0)
 
@@ -357,7 +357,7 @@ def _labelled(flat: Float, data: Arrays, n_models: int | None = None) -> Labelle
 
 
 def _strata(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None) -> tuple[int, Int, Int]:
-    """Number of strata, and the stratum of every answer of calibration and test, -1 where there is none."""
+    """Return number of strata, and the stratum of every answer of calibration and test, -1 where there is none."""
     if stratify is None:
         return 1, np.zeros(calibration.label.shape, np.int64), np.zeros(test.label.shape, np.int64)
     known, wanted = calibration.covariate(stratify), test.covariate(stratify)

@@ -138,7 +138,7 @@ def compare_models(
 
 
 def compare(accuracy: JudgeAccuracy, pairs: Sequence[Pair], labels_of_b: bool = True) -> ModelComparison:
-    """The comparison of ``pairs`` from accuracies already computed.
+    """Return the comparison of ``pairs`` from accuracies already computed.
 
     Args:
         labels_of_b: the shared calibration is that of B where B has labels; else the one of ``accuracy``.
@@ -153,7 +153,7 @@ def compare(accuracy: JudgeAccuracy, pairs: Sequence[Pair], labels_of_b: bool = 
 
 
 def _believed(accuracy: JudgeAccuracy, label: str) -> Words:
-    """(M, J) name of the estimate to believe in a slice, "" for none."""
+    """Return (M, J) name of the estimate to believe in a slice, "" for none."""
     chosen = (
         of_slice(accuracy.table, label or "all")["believe"]
         .to_numpy()

@@ -66,7 +66,7 @@ def ppi_plus_plus(
     *,
     pooled_variance: bool = False,
 ) -> PredictionPowered:
-    """Mean label of the test items: mean(Y) + lambda (mean of test judgments - mean of calibration judgments).
+    """Return mean label of the test items: mean(Y) + lambda (mean of test judgments - mean of calibration judgments).
 
     lambda = Cov(Y, F) / (Var_cal(F) + (n / N) Var_test(F)) minimises the variance. It is clipped to [0, 1] where all
     judgments are 0 or 1, and at 0 for scores. A lambda that is given is used as it is: 0 is the mean label, 1 is PPI,
@@ -158,7 +158,7 @@ def _sums(y: Float, f: Float, g: Float) -> tuple[LabelledSums, JudgedSums]:
 
 
 def _pooled_weight(labelled: LabelledSums, test: JudgedSums) -> Float:
-    """The weight lambda as the package ppi-python computes it; sums are centred on the calibration."""
+    """Return the weight lambda as the package ppi-python computes it; sums are centred on the calibration."""
     n, n_test = labelled.n, test.n
     mean = (labelled.judgment + test.judgment) / (n + n_test)
     square = labelled.judgment_square + test.judgment_square

@@ -72,7 +72,7 @@ class JudgeReport(Result):
         return [*self.accuracy.about_facets(), what_to_believe(accuracy, settings.sampling), *self.claims()]
 
     def _in_full(self, view: Answer) -> Answer:
-        """The estimates to believe first, of pairs before those of models."""
+        """Return the estimates to believe first, of pairs before those of models."""
         settings, comparison = self.accuracy.settings, self.comparison
         parts = [_believed(self.involved(self.accuracy.table), settings)]
         tables = {"accuracy": self.accuracy.table, "rates": self.accuracy.rates}
@@ -176,7 +176,7 @@ class JudgeReport(Result):
         return [*sections, Part("Cautions", below=texts or [none])]
 
     def claims(self) -> Iterator[str]:
-        """A sentence per slice, judge and pair: what the difference to believe says, weakened by the cautions."""
+        """Yield a sentence per slice, judge and pair: what the difference to believe says, weakened by the cautions."""
         if self.comparison is None:
             return
         for rows in self.comparison.by_pair():
@@ -210,18 +210,18 @@ class JudgeReport(Result):
         return "\n".join(lines)
 
     def __call__(self) -> JudgeReport:
-        """The report itself: ``report`` was a method of results before it became a property."""
+        """Return the report itself: ``report`` was a method of results before it became a property."""
         return self
 
     def __str__(self) -> str:
         return "\n".join([*self.answer.sentences, "", self.text])
 
     def to_markdown(self) -> str:
-        """The report as Markdown."""
+        """Return the report as Markdown."""
         return markdown_page(None, *self._sections())
 
     def _next_labels(self) -> pd.DataFrame:
-        """How to split further labels by class (Algorithm 1), from the rates known so far, all items together."""
+        """Give how to split further labels by class (Algorithm 1), from the rates known so far, all items together."""
         naive = self.accuracy.table[self.accuracy.table["estimator"] == "naive"]
         rates, shares = (of_slice(self.involved(table), "all") for table in (self.accuracy.rates, naive))
         known = rates.merge(shares[["model", "judge", "estimate"]], on=["model", "judge"])
@@ -248,7 +248,7 @@ class JudgeReport(Result):
         return lines + [f"No estimate is marked: {why}." for why in reasons] + _statuses(table)
 
     def involved(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The rows of models that are compared."""
+        """Return the rows of models that are compared."""
         if self.comparison is None:
             return table
         return table[table["model"].isin({model for pair in self.comparison.pairs for model in pair})]
@@ -270,7 +270,7 @@ def judge_report(accuracy: AccuracyTables, comparison: DifferenceTables | None =
 
 
 def _believed(table: pd.DataFrame, settings: AccuracySettings) -> Part:
-    """A row for each model, or pair, and judge: the estimate to believe, and the raw share beside it."""
+    """Return a row for each model, or pair, and judge: the estimate to believe, and the raw share beside it."""
     of_pairs = "difference" in table
     models, value, form = (["model_a", "model_b"], "difference", "+.3f") if of_pairs else (["model"], "estimate", ".3f")
     groups = [name for name in ("slice", *models, "judge") if name in table]
@@ -342,7 +342,7 @@ def _ends(row: pd.Series, form: str) -> str:
 
 
 def _rows(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
-    """The rows of ``estimators`` that can be estimated from what the judge gives."""
+    """Return the rows of ``estimators`` that can be estimated from what the judge gives."""
     return table[
         table["estimator"].isin(estimators)
         & ~table["status"].isin([EstimateStatus.NOT_BINARY, EstimateStatus.NOT_SHARES])
@@ -357,7 +357,7 @@ def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
 
 
 def _statuses(table: pd.DataFrame) -> list[str]:
-    """What the statuses of a table mean, but "ok"."""
+    """Return what the statuses of a table mean, but "ok"."""
     return [
         f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != EstimateStatus.OK
     ]

@@ -58,7 +58,7 @@ def class_shares(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> ClassShares:
-    """Shares of the classes among the test items: the inverse confusion matrix times the judged shares.
+    """Return shares of the classes among the test items: the inverse confusion matrix times the judged shares.
 
     This is the multi-class form of `rogan_gladen` (arXiv:2511.21140, estimator (v) of Table 2 and section 9). It is
     valid while P(judgment | label) is that of the calibration, whatever the shares of the labels there. Errors are by
@@ -235,7 +235,7 @@ def _result(counts: Float, judged: Float, index: pd.Index, level: float, n_resam
 
 
 def _nearest_shares(values: Float) -> Float:
-    """The nearest point of the simplex (Held, Wolfe and Crowder 1974, DOI 10.1007/BF01580223)."""
+    """Return the nearest point of the simplex (Held, Wolfe and Crowder 1974, DOI 10.1007/BF01580223)."""
     ordered = np.sort(values)[::-1]
     surplus = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     return np.maximum(values - surplus[np.flatnonzero(ordered > surplus)[-1]], 0.0)

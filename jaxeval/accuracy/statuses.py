@@ -16,7 +16,7 @@ class EstimateStatus(StrEnum):
     sentence: str
 
     def __new__(cls, word: str, sentence: str) -> EstimateStatus:
-        """The member that equals ``word``."""
+        """Return the member that equals ``word``."""
         status = str.__new__(cls, word)
         status._value_, status.sentence = word, sentence
         return status
@@ -75,5 +75,5 @@ WITHOUT_RESAMPLES = (EstimateStatus.ONE_CLASS, EstimateStatus.TOO_FEW_LABELS, Es
 
 
 def statuses_of(doubts: NDArray[np.int8]) -> NDArray[np.str_]:
-    """The status of each `Doubt`, which has the same name."""
+    """Return the status of each `Doubt`, which has the same name."""
     return np.array([EstimateStatus[doubt.name] for doubt in Doubt])[doubts]

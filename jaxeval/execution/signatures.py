@@ -92,7 +92,7 @@ def _options_of(function: F, rest: str, kinds: tuple[type[Options], ...]) -> Ite
 
 
 def _described(doc: str, names: list[str], kinds: tuple[type[Options], ...]) -> str:
-    """The docstring, with what is declared of options that it does not describe."""
+    """Return the docstring, with what is declared of options that it does not describe."""
     start = re.search(r"^Args:\n", doc, re.MULTILINE)
     if start is None:
         return doc

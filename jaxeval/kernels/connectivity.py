@@ -32,7 +32,7 @@ Grow = Callable[[Models], Models]
 
 
 def reachable(grow: Grow, start: Bool[Array, "M *lanes"]) -> Bool[Array, "M *lanes"]:
-    """The models reached from the models ``start``."""
+    """Return the models reached from the models ``start``."""
 
     def advance(state: tuple[Array, Array]) -> tuple[Array, Array]:
         reached, _ = state
@@ -44,7 +44,7 @@ def reachable(grow: Grow, start: Bool[Array, "M *lanes"]) -> Bool[Array, "M *lan
 
 
 def along(edge: Shaped[Array, "M M"]) -> Grow:
-    """A step along a table of edges, nonzero from row to column."""
+    """Return a step along a table of edges, nonzero from row to column."""
     return lambda reached: reached | _product(reached, edge > 0)
 
 

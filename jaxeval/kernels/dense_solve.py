@@ -99,7 +99,7 @@ def newton_cg(
 
 
 def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"], Table]:
-    """Both as they are, for one step of a loop.
+    """Return both as they are, for one step of a loop.
 
     XLA would otherwise move the conversion of the counts to floats out of the loop, and read twice the bytes in it.
     """

@@ -52,7 +52,7 @@ _CURVES = {"logistic": _logistic, "probit": _probit, "asymmetric": _asymmetric, 
 
 
 def crossing(curve: str, level: float) -> float:
-    """The eta at which a ``curve`` crosses a ``level``."""
+    """Return the eta at which a ``curve`` crosses a ``level``."""
     if curve == "probit":
         return float(ndtri(level))
     if curve == "asymmetric":
@@ -104,7 +104,7 @@ def line(
 def _of_steps(
     weight: Float[Array, "N A"], share: Float[Array, "N A"], x: Float[Array, "N"], levels: Sequence[float]
 ) -> Float[Array, "A L"]:
-    """Where the best falling curve goes below each level: between the two tasks about it.
+    """Return where the best falling curve goes below each level: between the two tasks about it.
 
     The rows at which the best falling curve is at least q are the first k, for the k that maximises the sum of
     weight (share - q) over them.

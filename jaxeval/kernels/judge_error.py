@@ -101,7 +101,7 @@ def youden_j(rates: Rates) -> tuple[Values, Values]:
 
 
 def doubt(rates: Rates) -> Doubts:
-    """Whether `rogan_gladen_interval` can be trusted: `Doubt` as int8 (OK, NEAR_0, FEW_OF_CLASS or NO_SKILL).
+    """Return whether `rogan_gladen_interval` can be trusted: `Doubt` as int8 (OK, NEAR_0, FEW_OF_CLASS or NO_SKILL).
 
     J is near 0 where its 99.9 % interval includes 0. This limit was chosen by simulations of 2,000 test items, with 2
     to 500 labels of a class and judges of J = 0 to 0.96. A 95 % interval that is OK missed the truth in at most 11 of
@@ -161,7 +161,7 @@ def _spread(square: Values, mean: Values) -> Values:
 
 
 def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Values) -> Values:
-    """The variance-minimising lambda of PPI++, clipped to [0, ``most``]; 0 where no judgment varies."""
+    """Return the variance-minimising lambda of PPI++, clipped to [0, ``most``]; 0 where no judgment varies."""
     xp = test.n.__array_namespace__()
     covariance, labelled_variance, test_variance = slopes(labelled, test)
     spread = labelled_variance + labelled.n / test.n * test_variance
@@ -169,12 +169,12 @@ def ppi_weight(labelled: LabelledSums, test: JudgedSums, most: Values) -> Values
 
 
 def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
-    """The lambda at which PPI++ is the estimator by the efficient influence function (binary judgments)."""
+    """Return the lambda at which PPI++ is the estimator by the efficient influence function (binary judgments)."""
     return conditional_weight(labelled, test) / (1 + labelled.n / test.n)
 
 
 def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
-    """The lambda at which PPI++ is the conditional calibration estimator (binary); 0 where no judgment varies."""
+    """Give the lambda at which PPI++ is the conditional calibration estimator (binary); 0 where no judgment varies."""
     xp = test.n.__array_namespace__()
     # The variance of single verdicts, because `by_verdict` takes every run of an averaged judgment by itself.
     p = labelled.judgment / labelled.n
@@ -193,7 +193,7 @@ class Weights(NamedTuple):
 
 
 def weights(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Weights:
-    """The lambda at which PPI++ is each of the estimators; ``binary`` (J,) judges' verdicts are 0 or 1."""
+    """Return the lambda at which PPI++ is each of the estimators; ``binary`` (J,) judges' verdicts are 0 or 1."""
     xp = test.n.__array_namespace__()
     estimated = _clipped_weight(labelled, test, binary)
     return Weights(
@@ -206,7 +206,7 @@ def weights(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Weights:
 
 
 def ppi(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Values:
-    """Mean label corrected by ``weight`` (lambda) times the judge's shift: 1 is the difference estimator (PPI)."""
+    """Give mean label corrected by ``weight`` (lambda) times the judge's shift: 1 is the difference estimator (PPI)."""
     return labelled.label / labelled.n + weight * (test.judgment / test.n - labelled.judgment / labelled.n)
 
 
@@ -228,7 +228,7 @@ def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Va
 
 
 def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Values) -> tuple[Values, Values]:
-    """Variances of lambda F among the test items and of Y - lambda F among the labelled, divided by n."""
+    """Return variances of lambda F among the test items and of Y - lambda F among the labelled, divided by n."""
     xp = test.n.__array_namespace__()
     covariance, labelled_variance, test_variance = slopes(labelled, test)
     spread = _spread(labelled.label_square / labelled.n, labelled.label / labelled.n)
@@ -253,7 +253,7 @@ def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Value
 
 
 def careful_ppi(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
-    """The centre of the interval: for verdicts `ppi` with the same items added, as in Eq. 6; for scores `ppi`."""
+    """Give the centre of the interval: for verdicts `ppi` with the same items added, as in Eq. 6; for scores `ppi`."""
     xp = test.n.__array_namespace__()
     return xp.where(binary, ppi(*_with_more(labelled, test), weight), ppi(labelled, test, weight))
 
@@ -273,7 +273,7 @@ def careful_variances(labelled: LabelledSums, test: JudgedSums, binary: Flags) -
 def careful_mean_label(
     centred: tuple[LabelledSums, JudgedSums], raw: tuple[LabelledSums, JudgedSums], weight: Values, verdicts: Flags
 ) -> tuple[Values, Values]:
-    """How far the centre of the interval for few items is from `ppi`, and the variance of that interval.
+    """Return how far the centre of the interval for few items is from `ppi`, and the variance of that interval.
 
     Sums are ``centred``: sums of squares of scores far from 0 would lose digits. Where all values are ``verdicts`` of 0
     and 1, the interval adds items to the ``raw`` sums.
@@ -300,7 +300,7 @@ def by_verdict(labelled: LabelledSums, share: Values) -> Values:
 
 
 def pooled_share(labelled: LabelledSums, test: JudgedSums) -> Values:
-    """Mean judgment of test and labelled items together."""
+    """Return mean judgment of test and labelled items together."""
     return (labelled.judgment + test.judgment) / (labelled.n + test.n)
 
 
@@ -415,7 +415,7 @@ def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Va
 
 
 def strata_shares(test: JudgedSums) -> Real[Array, "*batch T M J"]:
-    """Shares of the strata in the test items, from sums (..., T, M, J); 0 without any."""
+    """Return shares of the strata in the test items, from sums (..., T, M, J); 0 without any."""
     xp = test.n.__array_namespace__()
     total = test.n.sum(-3, keepdims=True)
     return test.n / xp.where(total > 0, total, 1.0)

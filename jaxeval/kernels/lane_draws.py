@@ -24,7 +24,7 @@ def draw(
     stream: Integer[Array, ""],
     numbers: Integer[Array, "R"],
 ) -> Num[Array, "K*Q R"]:
-    """Draws of all units, row-major, in the resamples ``numbers``.
+    """Return draws of all units, row-major, in the resamples ``numbers``.
 
     Args:
         units: what is drawn.
@@ -51,7 +51,7 @@ class DrawnSums(NamedTuple):
     shares: tuple[Float[Array, "rows columns"], ...]  # what a draw of an entry adds to each of several sums
 
     def of(self, draws: Num[Array, "units R"], size: int) -> list[Float[Array, "{size} R"]]:
-        """Sums of the ``draws`` of all units, an array for each of the shares; ``size`` things are summed for."""
+        """Give sums of the ``draws`` of all units, an array for each of the shares; ``size`` things are summed for."""
         drawn = draws if self.unit is None else draws.at[self.unit.reshape(-1)].get(mode="promise_in_bounds")
         drawn = drawn.reshape(*self.shares[0].shape, draws.shape[-1])
 
@@ -73,7 +73,7 @@ def _poisson(units: Units, dtype: type, key: UInt64[Array, "R S"]) -> Num[Array,
 
 
 def _strata(units: Units) -> Int32[Array, "K*Q"] | None:
-    """The stratum of every unit."""
+    """Return the stratum of every unit."""
     column = units.strata.column
     return None if column is None else jnp.tile(column, len(units.size))
 

@@ -29,7 +29,7 @@ def probability(link: Link, z: Values) -> Values:
 
 
 def log_probability(link: Link, z: Values) -> Values:
-    """Log of F(z), also where F(z) itself would underflow to 0."""
+    """Return log of F(z), also where F(z) itself would underflow to 0."""
     return nn.log_sigmoid(z) if link == Link.LOGIT else special.log_ndtr(z)
 
 

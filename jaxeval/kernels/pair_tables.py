@@ -99,7 +99,7 @@ def oriented(
 def pair_table(
     layout: Layout, dense: tuple[Num[Array, "M M"], ...], packing: Packing, dtype: type, keep_wins: bool
 ) -> PairTable:
-    """The table from gathered statistics, scores in ``dtype``."""
+    """Return the table from gathered statistics, scores in ``dtype``."""
     n, wins = oriented(layout, dense, packing, dtype)
     return PairTable(n, row_sums(wins).astype(dtype), wins if keep_wins else None)
 
@@ -124,7 +124,7 @@ def expected_score(theta: Float[Array, "M"], n: Num[Array, "M M"]) -> Float[Arra
 def quotient_sums(
     n_columns: int, terms: Callable[[slice], tuple[Float[Array, "M columns"], Float[Array, "M columns"]]]
 ) -> Float[Array, "M"]:
-    """Row sums of a quotient, whose dividend and divisor ``terms`` gives for a block of columns.
+    """Return row sums of a quotient, whose dividend and divisor ``terms`` gives for a block of columns.
 
     Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits such a pass.
     """
@@ -135,7 +135,7 @@ def quotient_sums(
 
 
 def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M"]:
-    """Gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
+    """Return gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
     if link == Link.LOGIT:
         return table.score - expected_score(theta, table.n) - 2 * ridge * theta
     wins = jnp.asarray(table.wins)  # tables for this link have them

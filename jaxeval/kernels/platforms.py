@@ -59,7 +59,7 @@ def traced_for(platform: str) -> Iterator[None]:
 
 
 def by_platform(*arguments: Any, default: Callable[..., T], **branches: Callable[..., T]) -> T:
-    """The branch for ``cpu``, ``gpu`` or ``tpu`` of the ``arguments``, or else the ``default``.
+    """Return the branch for ``cpu``, ``gpu`` or ``tpu`` of the ``arguments``, or else the ``default``.
 
     Outside of `traced_for`, all branches are traced, by `jax.lax.platform_dependent`, and the compiler takes one.
     """

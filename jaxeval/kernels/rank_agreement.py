@@ -127,13 +127,13 @@ def tau_b(sums: RankedPairs) -> Float[Any, "..."]:
 
 
 def misordered(sums: RankedPairs) -> Float[Array, "..."]:
-    """Share of the pairs in the wrong order, a tie counting half; NaN without pairs."""
+    """Return share of the pairs in the wrong order, a tie counting half; NaN without pairs."""
     known = sums.pairs > 0
     return jnp.where(known, 0.5 - 0.5 * sums.concordance / jnp.where(known, sums.pairs, 1.0), jnp.nan)
 
 
 def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> RankedPairs:
-    """Sums (R, K) over pairs in resamples ``counts`` of models with fixed scores.
+    """Return sums (R, K) over pairs in resamples ``counts`` of models with fixed scores.
 
     The weights of pairs are formed once and multiplied by their signs for every evaluator and gap in one product: all
     are whole numbers, exact in single precision under 2**24. How many pairs lie under a gap needs no product: the
@@ -167,7 +167,7 @@ def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> RankedP
 def delta_sums(
     scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], deltas: Float[Array, "D"]
 ) -> RankedPairs:
-    """The sums (E, D) of one resample that has ``scores`` of its own."""
+    """Return the sums (E, D) of one resample that has ``scores`` of its own."""
     gold_gap = gold[:, None] - gold
 
     def of_evaluator(x: Array) -> RankedPairs:
@@ -190,12 +190,12 @@ def delta_sums(
 
 
 def _total(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, "M"]) -> Float[Array, "M"]:
-    """The ``matrix`` times the ``weight`` of the models."""
+    """Return the ``matrix`` times the ``weight`` of the models."""
     return jnp.matmul(matrix.astype(weight.dtype), weight, precision="highest")
 
 
 def _form(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, "M"]) -> Float[Array, ""]:
-    """The quadratic form of the ``matrix`` in the ``weight`` of the models: its sum over all ordered pairs."""
+    """Return the quadratic form of the ``matrix`` in the ``weight`` of the models: its sum over all ordered pairs."""
     return jnp.vdot(weight, _total(matrix, weight), precision="highest")
 
 
@@ -293,7 +293,7 @@ def separation(
 def gap_regression(
     scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], question: GapQuestion
 ) -> GapRegression:
-    """Whether gold orders a pair as the evaluator does, by how far its scores differ: Newton's method.
+    """Return whether gold orders a pair as the evaluator does, by how far its scores differ: Newton's method.
 
     Pairs that the evaluator ties say nothing; those tied in gold count half. The penalty is ridge / 2 times the squares
     of the intercept and of the slope per scale.
@@ -358,7 +358,7 @@ def _signs(
 
 
 def _word(sign: Float[Array, "M L"], gold_sign: Float[Array, "M 1"]) -> Float[Array, "M L"]:
-    """A pair as a number that adds up: signed agreement, one pair, and whether gold ties it, 17 bits apart.
+    """Return a pair as a number that adds up: signed agreement, one pair, and whether gold ties it, 17 bits apart.
 
     Numbers as wide as those that are compared vectorise best.
     """
@@ -366,7 +366,7 @@ def _word(sign: Float[Array, "M L"], gold_sign: Float[Array, "M 1"]) -> Float[Ar
 
 
 def _sums(words: Float[Array, "... M L"], tied: Float[Array, "... M L"]) -> RankedPairs:
-    """The `RankedPairs` from sums of words (`_word`), and sums of ties of the scores."""
+    """Return the `RankedPairs` from sums of words (`_word`), and sums of ties of the scores."""
     gold_tied = jnp.round(words / _FIELD**2)
     rest = words - _FIELD**2 * gold_tied
     pairs = jnp.round(rest / _FIELD)
@@ -375,7 +375,7 @@ def _sums(words: Float[Array, "... M L"], tied: Float[Array, "... M L"]) -> Rank
 
 
 def agreement(scores: Float[Array, "M L"], gold: Float[Array, "M"], deltas: Float[Array, "D"]) -> RankedPairs:
-    """Sums (D, L) of the pairs whose ``scores`` differ by less than each of ``deltas`` > 0.
+    """Return sums (D, L) of the pairs whose ``scores`` differ by less than each of ``deltas`` > 0.
 
     A model is left out of a ranking where its score is NaN. ``gold`` are log-strengths; infinite ones of the same sign
     do not compare with each other, and NaN compares with nothing.
@@ -386,7 +386,7 @@ def agreement(scores: Float[Array, "M L"], gold: Float[Array, "M"], deltas: Floa
     first_half = jnp.arange(m) < m // 2
 
     def shifted(s: Array, state: tuple[tuple[Array, ...], Array]) -> tuple[tuple[Array, ...], Array]:
-        """All pairs of a model and the s-th one after it, in a circle: s up to M / 2 takes each pair once."""
+        """Return all pairs of a model and the s-th one after it, in a circle: s up to M / 2 takes each pair once."""
         words, tied = state
         once = jnp.where((2 * s < m) | first_half, gold, jnp.nan)
         gold_gap = once - lax.dynamic_slice_in_dim(gold_twice, s, m)

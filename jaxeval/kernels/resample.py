@@ -139,7 +139,7 @@ class Packing(NamedTuple):
         return np.iinfo(self.word).bits // (2 + self.keeps_ties) if self.word else 0
 
     def pack(self, rows: list[Num[Array, "*shape"]]) -> Num[Array, "R K Q"] | UInt[Array, "*shape"]:
-        """The draws of all units, given row by row."""
+        """Return the draws of all units, given row by row."""
         if self.word is None:
             return namespace(*rows).stack(rows, axis=1)
         losses, ties, wins = (row.astype(self.word) for row in rows)
@@ -147,13 +147,13 @@ class Packing(NamedTuple):
         return reduce(lambda word, field: (word << self.bits) | field, fields)
 
     def fields(self, words: UInt[Array, "*shape"]) -> tuple[UInt[Array, "*shape"], ...]:
-        """Number of battles, twice the score, and the ties if they are kept."""
+        """Return number of battles, twice the score, and the ties if they are kept."""
         low = words.dtype.type((1 << self.bits) - 1)
         ties = ((words >> self.bits) & low,) if self.keeps_ties else ()
         return self.battles(words), words & low, *ties
 
     def battles(self, draws: Num[Array, "R K Q"] | UInt[Array, "R Q"]) -> Num[Array, "R Q"]:
-        """Battles (or clusters) drawn, by column."""
+        """Return battles (or clusters) drawn, by column."""
         return draws >> (1 + self.keeps_ties) * self.bits if self.word else namespace(draws).sum(draws, axis=1)
 
     def add(
@@ -172,7 +172,7 @@ class Packing(NamedTuple):
 
 
 def index_dtype(size: int) -> type:
-    """The integers that hold every index below ``size``, and ``size`` itself."""
+    """Return the integers that hold every index below ``size``, and ``size`` itself."""
     return np.int32 if size <= _MOST_INT32 else np.int64
 
 
@@ -213,7 +213,7 @@ def of_strata(
 
 
 def by_stratum(strata: Strata, columns: Num[Array, "R Q"]) -> Num[Array, "R S"]:
-    """Sums of ``columns`` within the strata."""
+    """Return sums of ``columns`` within the strata."""
     if strata.column is None:
         return namespace(columns).sum(columns, axis=1, keepdims=True, dtype=columns.dtype)
     if jnp.issubdtype(columns.dtype, jnp.floating):
@@ -230,7 +230,7 @@ def split_number(units: Units, number: Int32[Array, "*shape"]) -> tuple[Int32[Ar
 
 
 def counters(units: Units) -> UInt64[Array, "K Q"]:
-    """The counter of each unit: with the key of a resample it gives the unit's random word."""
+    """Return the counter of each unit: with the key of a resample it gives the unit's random word."""
     column, row = (lax.broadcasted_iota(jnp.uint64, units.size.shape, axis) for axis in (1, 0))
     return column + row * _ROW_STRIDE
 
@@ -411,7 +411,7 @@ def _of_places(strata: Strata, values: Shaped[Array, "*shape"], axis: int) -> Sh
 
 
 def _singly(strata: Strata, category: UInt64[Array, "G"] | None, key: UInt64[Array, "R S"]) -> Int32[Array, "R places"]:
-    """Numbers of units drawn in proportion to their sizes."""
+    """Return numbers of units drawn in proportion to their sizes."""
     xp = namespace(key)
     counter = _SINGLE_DRAWS + xp.arange(len(strata.place), dtype=np.uint64)
     word = squares.words64(counter, _of_places(strata, key, 1))
@@ -448,14 +448,14 @@ def multinomial(
 def _product(
     word: UInt64[Array, "*#shape"], n: UInt64[Array, "*#shape"]
 ) -> tuple[UInt64[Array, "*#shape"], UInt64[Array, "*#shape"]]:
-    """The 128-bit product ``word`` * ``n`` (n < 2**32): its upper 64 bits, and bits 32 to 63."""
+    """Return the 128-bit product ``word`` * ``n`` (n < 2**32): its upper 64 bits, and bits 32 to 63."""
     return ((word >> 32) * n + (((word & _LOW32) * n) >> 32)) >> 32, (word * n) >> 32
 
 
 def singles(
     battles: Singles, size: int, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> UInt8[Array, "R {size}"]:
-    """How often each of N battles is in the resamples ``numbers``; 0 in the slots from N to ``size``.
+    """Return how often each of N battles is in the resamples ``numbers``; 0 in the slots from N to ``size``.
 
     A resample holds exactly as many of each stratum as the data. A word is compared with every threshold, which
     vectorises and takes a third of the time of an alias table's gather.
@@ -531,7 +531,7 @@ class Stages(NamedTuple):
 def nested(
     stages: Stages, size: int, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Int32[Array, "R {size}"]:
-    """How often each unit is in the resamples ``numbers``: in slots from 0 to ``size``.
+    """Return how often each unit is in the resamples ``numbers``: in slots from 0 to ``size``.
 
     Of each group that is drawn, as many children are drawn with replacement as it has. A group that is drawn twice
     draws its children twice, independently.

@@ -239,7 +239,7 @@ def preconditioner(
     ridge: Real[Array, ""],
     n_models: int,
 ) -> Callable[[Array], Array]:
-    """The function that takes (P, ...) gradients to steps: D^-1/2 (D0^1/2 inverse D0^1/2) D^-1/2.
+    """Return the function that takes (P, ...) gradients to steps: D^-1/2 (D0^1/2 inverse D0^1/2) D^-1/2.
 
     How parameters depend on each other comes from the full data's ``inverse``; D0 = ``full_diagonal`` is the diagonal
     of the information that it inverts. How much is known of each parameter comes from the lane's own ``diagonal`` D
@@ -268,7 +268,7 @@ def preconditioner(
 def regular(
     matrix: Float[Array, "*lanes P P"], moves: Bool[Array, "*lanes P"], n_models: int, ridge: Real[Array, ""]
 ) -> tuple[Float[Array, "*lanes P P"], Float[Array, "*lanes"]]:
-    """The information of what ``moves``, regular in all other directions too.
+    """Return the information of what ``moves``, regular in all other directions too.
 
     What stays gets a unit diagonal. The likelihood does not see a common shift of the models that move. Along its unit
     vector the matrix gets the mean curvature of the models, in place of the curvature of the ``ridge``; this curvature
@@ -345,5 +345,5 @@ def pseudo_inverse(
 
 
 def _both(kept: Bool[Array, "*lanes P"]) -> Bool[Array, "*lanes P P"]:
-    """Whether row and column are ``kept``."""
+    """Return whether row and column are ``kept``."""
     return kept[..., :, None] & kept[..., None, :]

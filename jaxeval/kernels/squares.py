@@ -79,7 +79,7 @@ def uniform(words: UInt64[Array, "*shape"]) -> Float64[Array, "*shape"]:
 
 
 def log_mass(k: Float64[Array, "*#shape"], rate: Float64[Array, "*#shape"]) -> Float64[Array, "*#shape"]:
-    """Log of the Poisson mass at whole numbers k >= 0, by Loader's saddle-point form (2000).
+    """Return log of the Poisson mass at whole numbers k >= 0, by Loader's saddle-point form (2000).
 
     k log(rate / k) + k - rate is formed from the difference of k and rate, which is exact: near the mode of a large
     rate all digits of k log rate - rate - log k! would cancel.
@@ -104,7 +104,7 @@ def _uniform(counter: Array, key: Array, *parts: Array | int) -> Array:
 
 
 def _by_inversion(rate: Array, counter: Array, key: Array) -> Array:
-    """The first k whose cumulative mass reaches a uniform number; 0 where the rate is large."""
+    """Return the first k whose cumulative mass reaches a uniform number; 0 where the rate is large."""
     uniform = _uniform(counter, key, 0)
 
     def more(state: tuple[Array, Array, Array]) -> Array:

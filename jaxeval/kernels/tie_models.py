@@ -130,7 +130,7 @@ class TieTable(NamedTuple):
 def tie_table(
     model: TieModel, layout: Layout, dense: tuple[Num[Array, "M M"], ...], packing: Packing, dtype: type
 ) -> TieTable:
-    """The table from gathered statistics, ties among them; sums in ``dtype``."""
+    """Return the table from gathered statistics, ties among them; sums in ``dtype``."""
     n, points, ties = oriented(layout, dense, packing, dtype)
     n_ties = jnp.sum(row_sums(ties.astype(dtype))) / 2
     if model == TieModel.DAVIDSON:
@@ -141,7 +141,7 @@ def tie_table(
 def table_gradient(
     model: TieModel, phi: Float[Array, "P"], table: TieTable, ridge: Real[Array, "P"]
 ) -> Float[Array, "P"]:
-    """Gradient of the penalised log-likelihood; M must be a multiple of 4."""
+    """Return gradient of the penalised log-likelihood; M must be a multiple of 4."""
     of_models, of_t = (_davidson if model == TieModel.DAVIDSON else _rao_kupper)(phi[:-1], phi[-1], table)
     return jnp.append(of_models, of_t) - 2 * ridge * phi
 

@@ -40,7 +40,7 @@ class BoardPairing(NamedTuple):
     made_before: bool = False  # the boards came with draws, which are taken as they are
 
     def sentence(self, names: tuple[str, str]) -> str:
-        """What the boards share, and how their resamples were drawn, in words."""
+        """Return what the boards share, and how their resamples were drawn, in words."""
         votes = f"{counted(self.n_a, 'vote')} on {names[0]} and {self.n_b:,} on {names[1]}"
         if self.made_before:
             drawn = "both have the same draws" if self.together else "each keeps its own draws, taken as independent"
@@ -115,7 +115,7 @@ class BoardComparison(Result):
         return {"comparison": ("plot_comparison", self)}
 
     def _columns(self) -> list[Column]:
-        """Who moved, as a screen shows it."""
+        """Return who moved, as a screen shows it."""
         table, rows = self.table, _records(self.table)
         value, lower, upper = (table[x].to_numpy(float) for x in ("difference", "at_once_lower", "at_once_upper"))
         columns = [
@@ -239,7 +239,7 @@ class BoardComparison(Result):
         return Table.of(table, "Agreement of the boards")
 
     def _sentences(self) -> list[str]:
-        """Who moved, and how far the boards agree."""
+        """Return who moved, and how far the boards agree."""
         table, movers, noun = self.table, self.movers, self.competitor
         n, level = len(table), f"{100 * self.level:g}% level"
         if self.identical:
@@ -287,17 +287,17 @@ def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
 
 
 def _with_ends(row: Mapping[Any, Any]) -> str:
-    """A difference with the interval that decides whether it is one."""
+    """Return a difference with the interval that decides whether it is one."""
     return f"{row['difference']:+.1f}{_ends(row, ' ({:+.1f} to {:+.1f})')}"
 
 
 def _ends(row: Mapping[Any, Any], form: str) -> str:
-    """The interval that decides, or nothing."""
+    """Return the interval that decides, or nothing."""
     return "" if pd.isna(row["at_once_lower"]) else form.format(row["at_once_lower"], row["at_once_upper"])
 
 
 def _rank_change(row: Mapping[Any, Any]) -> str:
-    """The change of a rank with its interval, +2 for two places down."""
+    """Return the change of a rank with its interval, +2 for two places down."""
     if pd.isna(row["rank_change"]):
         return ""
     ends = row["rank_change_lower"], row["rank_change_upper"]
@@ -305,6 +305,6 @@ def _rank_change(row: Mapping[Any, Any]) -> str:
 
 
 def _ranks(values: Float) -> Float:
-    """(B, M) ranks from the top, equals sharing the mean of theirs."""
+    """Return (B, M) ranks from the top, equals sharing the mean of theirs."""
     best, worst = places(values)
     return (best + worst) / 2

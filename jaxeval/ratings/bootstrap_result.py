@@ -256,7 +256,7 @@ class Bootstrap(Result):
         return 0 if self._by_errors or self.settings.interval != "auto" else int(self._moved.sum())
 
     def _not_below(self, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
-        """Which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
+        """Return which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
         by_fit = self._by_fit(np.array([first]), level)
         lower = np.full(len(others), np.nan) if by_fit is None else by_fit[0][0, others]
         by_draws = np.isin(others, self.contrasts.not_below(first, others[np.isnan(lower)], level))
@@ -335,7 +335,7 @@ class Bootstrap(Result):
         return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), self.models)
 
     def _independent(self, errors: Independent, level: float) -> pd.DataFrame:
-        """The intervals of ratings that are known `nearby`, in the gauge of the fit."""
+        """Return the intervals of ratings that are known `nearby`, in the gauge of the fit."""
         rated = np.isfinite(self.fit.ratings.to_numpy()) & ~self._loose
         shift = float(np.mean(self.fit.ratings.to_numpy()[rated] - errors.ratings[rated]))
         half = normal_quantile(level) * np.sqrt(errors.variance)
@@ -348,7 +348,7 @@ class Bootstrap(Result):
         return self.contrasts.beat_share
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """(M, M) lower and upper bounds of the rating of row minus column, Elo, whatever the gauge.
+        """Return (M, M) lower and upper bounds of the rating of row minus column, Elo, whatever the gauge.
 
         They are percentiles of the draws. With the interval "auto" those of models with fewer than 200 battles come
         from the penalised fit, see `BradleyTerryFit.interval`.
@@ -361,7 +361,7 @@ class Bootstrap(Result):
         return lower, upper
 
     def too_few(self, min_battles: int | None = None) -> pd.Series:
-        """Whether each model has too few battles for a rank: fewer than ``min_battles``.
+        """Return whether each model has too few battles for a rank: fewer than ``min_battles``.
 
         By default the data decide, by the penalised fit. A rated model has too few if the standard error of its rating
         is above 100 Elo and no better known model is further away than 1.96 standard errors of the difference. One
@@ -397,7 +397,7 @@ class Bootstrap(Result):
         return too_few
 
     def ranked(self, min_battles: int | None = None) -> pd.Series:
-        """Whether each model takes a rank: it has a finite rating, and not `too_few` battles.
+        """Return whether each model takes a rank: it has a finite rating, and not `too_few` battles.
 
         Raises:
             TypeError: ``min_battles`` is no integer.
@@ -408,7 +408,7 @@ class Bootstrap(Result):
     def first_sentence(
         self, level: float = 0.95, *, kind: BoardInterval | None = None, min_battles: int | None = None
     ) -> str:
-        """Who is first, in a sentence, and from whom the data do not tell it apart.
+        """Return who is first, in a sentence, and from whom the data do not tell it apart.
 
         It names the models `ranked` whose difference from the first one has an interval that holds 0: that of
         `difference_interval`, of each pair by itself. A first model that leads must be ahead of every other one, so
@@ -464,7 +464,7 @@ class Bootstrap(Result):
         return rest[~(difference[0, rest] > normal_quantile(level) * error[0, rest])]
 
     def _undefeated_leader(self, level: float) -> int | None:
-        """The undefeated model that the penalised fit shows to be ahead of all others, if there is one."""
+        """Return the undefeated model that the penalised fit shows to be ahead of all others, if there is one."""
         above = np.flatnonzero((self.fit.standing == "undefeated") & np.isinf(self.fit.ratings))
         if len(above) == 0 or not self.fit.has_penalised:
             return None
@@ -497,7 +497,7 @@ class Bootstrap(Result):
     def rank_sets(
         self, level: float = 0.95, *, simultaneous: bool = False, min_battles: int | None = None
     ) -> pd.DataFrame:
-        """The ranks that the data leave open to each model: columns ``rank_best`` and ``rank_worst``.
+        """Return the ranks that the data leave open to each model: columns ``rank_best`` and ``rank_worst``.
 
         The differences of a model to all others are compared at once (max-t over the draws, two-sided), by the
         step-down method of Mogstad, Romano, Shaikh and Wilhelm (2023, DOI 10.1093/restud/rdad006). Its ``rank_best`` is
@@ -579,7 +579,7 @@ def bootstrap_result(
     kind: type[B], fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions,
     context: ContextDraws | None = None,
 ) -> B:  # fmt: skip
-    """The draws of one slice, of a class of bootstraps."""
+    """Return the draws of one slice, of a class of bootstraps."""
     board = fit._board
     m = len(board.theta)
     theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]  # written over: nothing else reads them

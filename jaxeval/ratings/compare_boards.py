@@ -65,7 +65,7 @@ class Posed:
 
     @classmethod
     def of(cls, battles: Battles, options: BootstrapOptions) -> Posed:
-        """The board of all ``battles``, with the errors of `jaxeval.bootstrap`."""
+        """Return the board of all ``battles``, with the errors of `jaxeval.bootstrap`."""
         checked = options.checked(battles)
         covariates = design(battles, checked.features, checked.normalize)
         return cls(
@@ -78,7 +78,7 @@ class Posed:
         return digest_of(self.slices.boards), digest_of(self.options.identity(self.slices.covariates.names)[0])
 
     def resampled(self, units: UnitMembers, how: RunOptions) -> Bootstrap:
-        """The board refitted to draws of ``units``."""
+        """Return the board refitted to draws of ``units``."""
         drawn = [groups._replace(shared=units) for groups in self.slices.drawn]
         with together(self.battles.n_processes):
             slices = self.slices._replace(drawn=drawn)
@@ -87,7 +87,7 @@ class Posed:
 
 
 def shared_units(one: Posed, other: Posed, votes: SharedVotes) -> tuple[UnitMembers, UnitMembers]:
-    """The units of one draw of the union, with the battles that each board has of them.
+    """Return the units of one draw of the union, with the battles that each board has of them.
 
     They do not depend on which board is named first, nor on the order of rows. ``votes`` are those on both boards, of
     rows ``a`` of ``one`` and ``b`` of ``other``.
@@ -117,7 +117,7 @@ def shared_units(one: Posed, other: Posed, votes: SharedVotes) -> tuple[UnitMemb
 
 
 def _union(a: Battles, b: Battles, votes: SharedVotes) -> Int:
-    """(3, U) row of each board, -1 for none, and number of equal battles: all that either board has."""
+    """Return (3, U) row of each board, -1 for none, and number of equal battles: all that either board has."""
     left = [np.ones(x.n_rows, np.int64) if x.count is None else x.count.copy() for x in (a, b)]
     for times, shared in zip(left, (votes.a, votes.b), strict=True):
         times -= count_by(shared, votes.times, len(times))
@@ -133,7 +133,7 @@ def _union(a: Battles, b: Battles, votes: SharedVotes) -> Int:
 
 
 def _of_union(one: Posed, other: Posed, rows: Int, name: str) -> tuple[NDArray[np.intp], pd.Index]:
-    """(U,) the group of every vote of the union by a column, and the sorted groups."""
+    """Return (U,) the group of every vote of the union by a column, and the sorted groups."""
     columns = [x.battles.column(name) for x in (one, other)]
     with _comparing(one.battles, other.battles, name):
         codes, values = factorize_sorted(pd.concat(columns, ignore_index=True), name)
@@ -151,7 +151,7 @@ def _of_union(one: Posed, other: Posed, rows: Int, name: str) -> tuple[NDArray[n
 
 
 def common_groups(a: Battles, b: Battles, name: str) -> int:
-    """How many groups by a column are on both boards."""
+    """Return how many groups by a column are on both boards."""
     with _comparing(a, b, name):
         return len(np.intersect1d(*(x.codes(name)[1].to_numpy() for x in (a, b))))
 
@@ -191,7 +191,7 @@ def compare_boards(
     top: int = 5,
     **options: Unpack[CompareBoardsArguments],
 ) -> BoardComparison:
-    """Two boards on one scale: this week and last, people and a judge, two slices, with and without style control.
+    """Give two boards on one scale: this week and last, people and a judge, two slices, with and without style control.
 
     Where both boards share votes, each resample draws the votes of their union once, and both boards are refitted to
     what it drew. The interval of a difference thus takes into account what the boards have in common. Otherwise the
@@ -299,7 +299,7 @@ def _checked_names(names: tuple[str, str]) -> tuple[str, str]:
 
 
 def _columns(options: Mapping[str, Any]) -> list[str]:
-    """Columns that options name. Those that a computed covariate reads are not known here."""
+    """Return columns that options name. Those that a computed covariate reads are not known here."""
     names = [options[name] for name in ("cluster", "strata") if options.get(name) is not None]
     for feature in options.get("features", ()):
         names += [feature] if isinstance(feature, str) else [] if isinstance(feature, Feature) else feature
@@ -307,12 +307,12 @@ def _columns(options: Mapping[str, Any]) -> list[str]:
 
 
 def _is_file(board: BoardLike) -> TypeGuard[str | Path | list[str | Path]]:
-    """Whether a board is named by a file, or by a list of them."""
+    """Return whether a board is named by a file, or by a list of them."""
     return isinstance(board, str | Path) or (isinstance(board, list) and all(isinstance(x, str | Path) for x in board))
 
 
 def _side(board: BoardLike, columns: Sequence[str]) -> Battles | Bootstrap:
-    """The battles of a board, or its draws; of a file the ``columns`` are read, too."""
+    """Return the battles of a board, or its draws; of a file the ``columns`` are read, too."""
     if isinstance(board, Bootstrap):
         return board
     if _is_file(board):
@@ -329,7 +329,7 @@ def _side(board: BoardLike, columns: Sequence[str]) -> Battles | Bootstrap:
 def _resampled(
     a: Battles, b: Battles, options: tuple[dict[str, Any], dict[str, Any]], votes: SharedVotes, apart: bool
 ) -> _Resampled:
-    """Both boards refitted to one draw of the union, if they share votes or clusters; else to independent draws.
+    """Return both boards refitted to one draw of the union, if they share votes or clusters; else to independent draws.
 
     ``apart``: clusters of the same name on both boards are different clusters, too.
     """
@@ -406,7 +406,7 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, refu
 
 
 def _looking_alike(a: Battles, b: Battles, ids: Sequence[str]) -> list[str]:
-    """A warning if boards without shared votes look as if they had some."""
+    """Return a warning if boards without shared votes look as if they had some."""
     if ids:
         kinds = [" and ".join(str(x.column(name).dtype) for x in (a, b)) for name in ids]
         return [f"the boards share no vote: no value of {named(ids)} is on both (types of columns: {'; '.join(kinds)})"]
@@ -422,7 +422,7 @@ def _looking_alike(a: Battles, b: Battles, ids: Sequence[str]) -> list[str]:
 
 
 def _compared(resampled: _Resampled, question: _Asked) -> BoardComparison:
-    """The models that both boards rate, on one scale."""
+    """Return the models that both boards rate, on one scale."""
     boards, names, messages = resampled.boards, question.names, list(resampled.told)
     if boards[0].settings.ties != boards[1].settings.ties:
         boards = tuple(x.expected_score if isinstance(x, ContextualBootstrap) else x for x in boards)  # type: ignore[assignment]
@@ -491,7 +491,7 @@ def _compared(resampled: _Resampled, question: _Asked) -> BoardComparison:
 
 
 def _on_scale(board: Bootstrap, models: pd.Index, question: _Asked, draws: Int) -> Draws:
-    """The ratings of ``models`` alone, in a gauge that they hold, with the ``draws`` in the given order."""
+    """Return the ratings of ``models`` alone, in a gauge that they hold, with the ``draws`` in the given order."""
     at, fit = board.models.get_indexer(models), board.fit
     rated, unit = np.ones(len(at), bool), fit.scale.unit
     scale = make_scale(

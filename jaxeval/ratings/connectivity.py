@@ -55,14 +55,14 @@ def analyse_pairs(
 
 
 def per_model(first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], values: Float, n_models: int) -> Float:
-    """(M,) sums of the ``values`` (P,) of every model's pairs."""
+    """Return (M,) sums of the ``values`` (P,) of every model's pairs."""
     return np.asarray(np.bincount(first, values, n_models) + np.bincount(second, values, n_models), np.float64)
 
 
 def with_components(
     first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], battles: Float, standing: NDArray[np.int8]
 ) -> Connectivity:
-    """The components that P pairs make of M models with ``battles`` (M,) and a known ``standing`` (M,)."""
+    """Return the components that P pairs make of M models with ``battles`` (M,) and a known ``standing`` (M,)."""
     graph = _graph(first, second, len(battles))
     n_components, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
     holds_main_group = np.bincount(label, standing == Standing.IDENTIFIED) > 0
@@ -106,7 +106,7 @@ def _reachable(edge: Bool, start: int) -> Bool:
 
 
 def is_secure(units: Float) -> bool:
-    """Whether practically every resample leaves all models comparable.
+    """Return whether practically every resample leaves all models comparable.
 
     ``units[i, j]`` counts the independently drawn units in which i takes points off j. Starting from the model with
     most of them, a model joins the secure set when it took points off the set in at least 40 units, and lost points

@@ -87,23 +87,23 @@ class ContextualBoard(FittedBoard):
         return scipy.sparse.hstack([of_models, scipy.sparse.csr_array(self.cells.feature)], format="csr")
 
     def estimates(self) -> Float:
-        """(D + 1,) coefficients for one unit of each covariate, infinite or NaN if the data give none; and t."""
+        """Return (D + 1,) coefficients for one unit of each covariate, infinite or NaN if the data give none; and t."""
         of_context = self.phi[len(self.phi) - 1 - self.n_features :]
         return np.append(unit_coefficients(of_context[None, :-1], self)[0], tie_parameters(of_context[-1:], self))
 
     def inverse_information(self) -> Float:
-        """(P, P) pseudo-inverse of the information."""
+        """Return (P, P) pseudo-inverse of the information."""
         return self.inverse
 
     def scores(self) -> scipy.sparse.csr_array:
-        """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
+        """Return (C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
         weight = battle_weights(self.board, self.cells)
         of_z, of_t = (weight * x for x in evaluate_compiled(tie_models.score, self.response, *self.predictors()))
         of_others = self.slopes * of_z[:, None]
         return scipy.sparse.hstack([of_others, scipy.sparse.csr_array(of_t[:, None])], format="csr")
 
     def score_variance(self) -> Float:
-        """(P, P) variance of the sum of all scores if the model is right and battles are independent."""
+        """Return (P, P) variance of the sum of all scores if the model is right and battles are independent."""
         square = self.cells.count * battle_weights(self.board, self.cells) ** 2
         zz, zt, tt = (square * x for x in evaluate_compiled(tie_models.information, self.response, *self.predictors()))
         slopes = self.slopes
@@ -120,7 +120,7 @@ class ContextualBoard(FittedBoard):
         return float(np.sum(np.where(weight > 0, weight * each, 0.0)))
 
     def outcomes(self, z: Float, t: ArrayLike) -> tuple[Float, Float, Float]:
-        """Probabilities of win, tie and loss by predictors ``z`` and the tie parameter, which broadcast."""
+        """Return probabilities of win, tie and loss by predictors ``z`` and the tie parameter, which broadcast."""
         win, tie, loss = evaluate_compiled(tie_models.probabilities, self.response, z, np.asarray(t, float))
         return win, tie, loss
 
@@ -138,7 +138,7 @@ class ContextualBoard(FittedBoard):
 
 
 def unit_coefficients(coefficients: Float, fitted: ContextualBoard) -> Float:
-    """(B, D) coefficients for one unit of the covariates, from those for their values in the rows.
+    """Return (B, D) coefficients for one unit of the covariates, from those for their values in the rows.
 
     Infinite where they ran away, NaN where the battles do not determine them.
     """
@@ -154,7 +154,7 @@ def unit_coefficients(coefficients: Float, fitted: ContextualBoard) -> Float:
 
 
 def tie_parameters(logarithms: Float, fitted: ContextualBoard) -> Float:
-    """(B,) tie parameters; in resamples without ties, their limit."""
+    """Return (B,) tie parameters; in resamples without ties, their limit."""
     return np.where(logarithms == NO_TIES[fitted.response.ties], fitted.tie_limit, logarithms)
 
 
@@ -252,7 +252,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
 
 
 def _first_tie_parameter(share: float, ties: Ties) -> float:
-    """The tie parameter with which models of equal strength have that ``share`` of ties."""
+    """Return the tie parameter with which models of equal strength have that ``share`` of ties."""
     return float(np.log(2 * share / (1 - share)) if ties == "davidson" else 2 * np.arctanh(share))
 
 
@@ -291,7 +291,7 @@ _BYTES_PER_ENTRY = 20
 
 
 def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> BoardRefits:
-    """The refits of a slice called ``label``: battles are drawn, or the clusters of its rows.
+    """Return the refits of a slice called ``label``: battles are drawn, or the clusters of its rows.
 
     Plain chord steps take only boards that practically no resample separates. Without covariates they take the same
     draws as sums by pair, in a hundredth of the time of rows.
@@ -313,7 +313,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     n_rows, n_drawn, square = rows.unit.size, problem.units.size.size + rows.unit.size, len(fitted.ridge) ** 2
 
     def words(solver: Solver) -> int:
-        """Draws of units and of rows; but for plain chord steps also weights and tables of models."""
+        """Return draws of units and of rows; but for plain chord steps also weights and tables of models."""
         tables = n_rows + (8 if solver == Solver.NEWTON else 2) * square
         return drawn_words(n_drawn, form.count_dtype) + (0 if solver == Solver.CHORD else tables)
 
@@ -332,7 +332,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
         )
 
     def on_board(refitted: Refitted) -> Refitted:
-        """A lane whose coefficient runs away counts as converged: its other parameters are at a limit."""
+        """Count a lane whose coefficient runs away as converged: its other parameters are at a limit."""
         coefficients = refitted.parameters[:, len(fitted.phi) - 1 - fitted.n_features : -1]
         ran = np.isinf(unit_coefficients(coefficients, fitted)).any(1)
         at_limit = (refitted.status == Status.STEP_LIMIT) & ran

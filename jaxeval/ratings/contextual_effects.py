@@ -132,7 +132,7 @@ def compare_tie_models(
     n_folds: int = 5,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The three treatments of ties on the same battles.
+    """Return the three treatments of ties on the same battles.
 
     The likelihoods of wins, ties and losses of Davidson's and of Rao and Kupper's model compare directly. Ties as half
     a win have none; all three are compared by what they predict of battles that were held out: ``held_out_error``, the
@@ -228,7 +228,7 @@ def _folds(count: Int, n_folds: int, rng: np.random.Generator) -> Int:
 
 
 def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dict[str, Float]:
-    """(F, C) log-likelihood, squared error and score of a battle of each cell, by the fit to the other folds.
+    """Return (F, C) log-likelihood, squared error and score of a battle of each cell, by the fit to the other folds.
 
     NaN where the others leave one of its models without a rating.
     """

@@ -95,7 +95,7 @@ class ContextualFit(BradleyTerryFit):
         return float(np.sqrt(variance)) if self._likelihood.free[-1] else float("nan")
 
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
-        """A row per covariate, with sandwich errors and intervals; with a tie model t is the last row.
+        """Return a row per covariate, with sandwich errors and intervals; with a tie model t is the last row.
 
         Columns are ``coefficient`` (logits for one unit, or probits), ``standard_error``, ``lower`` and ``upper``;
         ``odds_ratio`` with its ends, of logits only; ``elo``; and ``unit``, what one unit is on the covariate's own
@@ -197,7 +197,7 @@ def outcome_probabilities(
 
 
 def board_fit(likelihood: Likelihood, drawn: VoteGroups, report: DataReport, options: FitOptions) -> BradleyTerryFit:
-    """The result for a fitted board: a `ContextualFit` if it has covariates or a tie model."""
+    """Return the result for a fitted board: a `ContextualFit` if it has covariates or a tie model."""
     kind = ContextualFit if options.contextual else BradleyTerryFit
     return fit_result(kind, likelihood, drawn, report, options)
 
@@ -242,7 +242,7 @@ class ContextualBootstrap(Bootstrap):
         return self if half is None else half
 
     def beside_expected_score(self, half: Bootstrap) -> ContextualBootstrap:
-        """The same with ``half``, the resamples refitted with ties as half a win."""
+        """Return the same with ``half``, the resamples refitted with ties as half a win."""
         fit = replace(self.fit, _ties_as_half=half.fit)
         return replace(self, fit=fit, _context=self._draws_of_context._replace(ties_as_half=half))
 
@@ -263,11 +263,11 @@ class ContextualBootstrap(Bootstrap):
         return messages
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
-        """The `coefficients`, as records."""
+        """Return the `coefficients`, as records."""
         return {"coefficients": self.coefficients(level).reset_index().to_dict("records")}
 
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
-        """A row per covariate: the full-data estimate, errors and percentile intervals of the draws.
+        """Return a row per covariate: the full-data estimate, errors and percentile intervals of the draws.
 
         With a tie model its parameter t is the last row, "tie parameter".
         """
@@ -312,7 +312,7 @@ class ContextualBootstrap(Bootstrap):
 
 
 def contextual_bootstrap(fit: ContextualFit, refitted: Refitted, options: BootstrapOptions) -> ContextualBootstrap:
-    """The draws of one slice."""
+    """Return the draws of one slice."""
     fitted = fit._likelihood
     kept = np.where(refitted.converged[:, None], refitted.parameters, np.nan)
     coefficients = unit_coefficients(kept[:, kept.shape[1] - 1 - fitted.n_features : -1], fitted)

@@ -43,7 +43,7 @@ class Entries(NamedTuple):
     stratum: Int | None  # (C,) stratum of the first C columns of units; the others are empty. None for one stratum
 
     def on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
-        """(K, Q) ``values`` (E,) of the entries, 0 elsewhere."""
+        """Return (K, Q) ``values`` (E,) of the entries, 0 elsewhere."""
         grid = np.zeros((self.n_rows, len(self.pair)), values.dtype)
         grid[self.row, self.column] = values
         return grid
@@ -56,7 +56,7 @@ class Entries(NamedTuple):
         return self.unit % UNIT_ROWS * self.units.shape[1] + self.unit // UNIT_ROWS
 
     def sums(self, shares: Iterable[NDArray[Any]]) -> DrawnSums:
-        """What draws add to by pair: ``shares``, (cells,) each, of one battle of each cell; NumPy arrays."""
+        """Return what draws add to by pair: ``shares``, (cells,) each, of one battle of each cell; NumPy arrays."""
         times = 1.0 if self.times is None else self.times
         return DrawnSums(
             unit=None if self.unit is None else as_leaf(self.on_grid(self.place), np.int32),
@@ -75,13 +75,13 @@ class DrawnEntries(NamedTuple):
     keep_ties: bool  # whether ties are kept apart
 
     def packing(self, heaviest: float) -> Packing:
-        """How draws are kept if no model has more than ``heaviest`` battles."""
+        """Return how draws are kept if no model has more than ``heaviest`` battles."""
         if not self.packed:
             return Packing(None, self.keep_ties)
         return Packing(np.uint64 if self.keep_ties else packed_word(self.cells, heaviest), self.keep_ties)
 
     def draw(self, s: int, scheme: DrawScheme, label: str, packing: Packing) -> UnitDraw:
-        """What is drawn for slice ``s``, called ``label``.
+        """Return what is drawn for slice ``s``, called ``label``.
 
         The tables of a whole board are kept as long as its cells: they are the same for every seed and every number of
         resamples.
@@ -96,7 +96,7 @@ class DrawnEntries(NamedTuple):
         return kept[key]._replace(packing=packing)
 
     def layout(self, s: int, position: Int, pair_weight: NDArray[np.float64] | None) -> Layout:
-        """How the kernels turn the draws of slice ``s`` into sums by pair; NumPy arrays."""
+        """Return how the kernels turn the draws of slice ``s`` into sums by pair; NumPy arrays."""
         entries, cells = self.of_slice[s], self.cells[s]
         weight = target = unit = None
         if not self.packed:
@@ -118,7 +118,7 @@ class DrawnEntries(NamedTuple):
 def drawn_entries(
     cells: Sequence[Cells], scheme: DrawScheme, groups: Sequence[VoteGroups], n_pairs: int, keep_ties: bool = False
 ) -> DrawnEntries:
-    """What the draws add to; arguments as in `dense_refits`, and ``n_pairs`` is P with padding."""
+    """Return what the draws add to; arguments as in `dense_refits`, and ``n_pairs`` is P with padding."""
     clustered, stratified = any(g.together for g in groups), any(g.strata for g in groups)
     most = max(of_slice.battles.max() for of_slice in cells)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(of_slice.hard for of_slice in cells)
@@ -162,7 +162,7 @@ def vote_draws(
     label: str = "",
     n_pairs: int | None = None,
 ) -> VoteDraws:
-    """How the votes of ``cells``, or their clusters, are drawn; arguments as for a slice of `dense_refits`.
+    """Return how the votes of ``cells``, or their clusters, are drawn; arguments as for a slice of `dense_refits`.
 
     ``n_pairs`` is the number of pairs with padding.
     """
@@ -190,7 +190,7 @@ def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
 
 
 def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entries:
-    """Battles drawn one by one: every cell is a unit and an entry, in each stratum, which has columns of its own.
+    """Give battles drawn one by one: every cell is a unit and an entry, in each stratum, which has columns of its own.
 
     Columns are by pair. Hard outcomes have one column a pair, whose row 0, 1, 2 are its losses, ties and wins.
     """
@@ -221,7 +221,7 @@ def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entr
 
 
 def unit_members(cells: Cells, groups: VoteGroups) -> UnitMembers:
-    """The units of votes and clusters, and their members.
+    """Return the units of votes and clusters, and their members.
 
     Clusters of one vote are exchangeable within their cell. Every other cluster is a unit of its own. In every stratum
     single votes come first, placed as votes drawn one by one; clusters follow in further columns. Units that several
@@ -291,7 +291,7 @@ def _member_entries(cells: Cells, members: UnitMembers) -> Entries:
 
 
 def _padded(entries: Sequence[Entries], n_pairs: int, n_columns: int | None = None) -> list[Entries]:
-    """All slices' entries on grids of one shape. Padding has no entries, and units of size 0.
+    """Return all slices' entries on grids of one shape. Padding has no entries, and units of size 0.
 
     The grids have ``n_columns``. None: as many as pairs if that is enough.
     """

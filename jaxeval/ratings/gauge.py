@@ -69,7 +69,7 @@ class RatingScale(NamedTuple):
             np.copyto(ratings, draws, where=np.isinf(draws))
 
     def covariance(self, covariance: Float) -> Float:
-        """(M, M) covariance of the ratings, Elo^2, from that of theta in any gauge."""
+        """Return (M, M) covariance of the ratings, Elo^2, from that of theta in any gauge."""
         shift = covariance @ self.weights
         variance = self.weights @ shift
         return self.unit**2 * (covariance - shift[:, None] - shift + variance)
@@ -84,7 +84,7 @@ def make_scale(
     unit: float = ELO_PER_LOGIT,
     noun: Noun = MODEL,
 ) -> RatingScale:
-    """The scale of a board.
+    """Return the scale of a board.
 
     Args:
         gauge: "mean" (mean rating = ``base``), "votes" (mean weighted by battles = ``base``), or (model, rating).

@@ -191,7 +191,7 @@ def leaderboard(
 
 
 def too_few_draws(n: int, level: float) -> list[str]:
-    """A sentence where ``n`` draws do not have one in each tail of an interval."""
+    """Return a sentence where ``n`` draws do not have one in each tail of an interval."""
     enough = ceil(2 / (1 - Fraction(str(level))))
     if n >= enough:
         return []
@@ -202,7 +202,7 @@ def too_few_draws(n: int, level: float) -> list[str]:
 
 
 def _resampled_before(battles: Any) -> Mapping[Hashable, Bootstrap] | None:
-    """The boards by slice, if ``battles`` is a result of `bootstrap`; the whole board is the slice None."""
+    """Return the boards by slice, if ``battles`` is a result of `bootstrap`; the whole board is the slice None."""
     if isinstance(battles, Bootstrap):
         return {None: battles}
     if isinstance(battles, Mapping) and all(isinstance(board, Bootstrap) for board in battles.values()):
@@ -223,7 +223,7 @@ def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
 
 
 def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
-    """Sentences about models that take no rank, and about those that cannot be told apart."""
+    """Return sentences about models that take no rank, and about those that cannot be told apart."""
     messages, differences, noun = [], board.differences(min_battles), board.competitor
     few = board.models[board.too_few(min_battles)]
     if len(few) and min_battles is not None:
@@ -311,7 +311,7 @@ def _table(
 
 
 def shared_warnings(names: Sequence[Any], warnings: Sequence[Sequence[str]], boards: Sequence[Bootstrap]) -> list[str]:
-    """The warnings of all slices, each with the slice's name.
+    """Return the warnings of all slices, each with the slice's name.
 
     If more than three slices have warnings that differ only in models and numbers, the first of them stands in full and
     names the other slices. What all slices say in the same words stands once, without their names.

@@ -66,7 +66,7 @@ class FitOptions(VoteFitOptions, ScaleOptions):
         return Response(TieModel[self.ties.upper()], Link[self.link.upper()])
 
     def checked(self, battles: Battles) -> Self:
-        """The same options, with plain Python numbers and lists.
+        """Return the same options, with plain Python numbers and lists.
 
         Raises:
             TypeError: an option has the wrong type.
@@ -134,7 +134,7 @@ class BootstrapOptions(FitOptions, SliceOptions):
         return checked
 
     def identity(self, features: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The options that decide the draws, covariates by name, and those that do not."""
+        """Return the options that decide the draws, covariates by name, and those that do not."""
         deciding: dict[str, Any] = {}
         shown: dict[str, Any] = {}
         for name, _, _, declared in declared_in(type(self)):
@@ -144,7 +144,7 @@ class BootstrapOptions(FitOptions, SliceOptions):
 
 
 def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> tuple[Scheme, str | None]:
-    """The scheme, which a cluster implies, and the cluster, which the battles may name."""
+    """Return the scheme, which a cluster implies, and the cluster, which the battles may name."""
     if cluster is None and scheme == "cluster":
         cluster = battles.cluster
     if cluster is None:
@@ -171,7 +171,7 @@ def _checked_by(by: str | Sequence[str]) -> list[str]:
 
 
 def _check_ties(battles: Battles, ties: str) -> None:
-    """An error for a tie model that soft targets do not allow."""
+    """Raise an error for a tie model that soft targets do not allow."""
     if ties == "half":
         return
     soft = ~np.isin(battles.target, (0.0, 0.5, 1.0))

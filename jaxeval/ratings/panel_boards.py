@@ -53,7 +53,7 @@ class Panel(NamedTuple):
     b: Float  # (K,) side biases, logits
 
     def scaled(self, scale: float) -> Panel:
-        """The same model, with strengths ``scale`` times as large."""
+        """Return the same model, with strengths ``scale`` times as large."""
         return Panel(self.theta * scale, self.g / scale, self.b)
 
 
@@ -115,7 +115,7 @@ class PanelBoard(FittedBoard):
         return self.fitted.scaled(mean if mean > 0 else 1.0), self.judged.astype(float)
 
     def inverse_information(self) -> Float:
-        """(P, P) inverse of the information; the mean strength and the typical discrimination are fixed.
+        """Return (P, P) inverse of the information; the mean strength and the typical discrimination are fixed.
 
         The information is the observed one, so that sandwich errors hold if the model is wrong.
         """
@@ -141,14 +141,14 @@ class PanelBoard(FittedBoard):
         return inverse_within(information, self.moves, _gauge(m, weights))
 
     def scores(self) -> scipy.sparse.csr_array:
-        """(C, P) derivatives of the log-likelihood of one verdict of each cell."""
+        """Return (C, P) derivatives of the log-likelihood of one verdict of each cell."""
         pair = self.cells.pair
         p = scipy.special.expit(_predictor(self.cells, self.fitted))[pair]
         residual = np.where(self.used[pair], self.cells.weight * (self.cells.target - p), 0.0)
         return scipy.sparse.csr_array(_slopes(self.cells, self.fitted)[pair].multiply(residual[:, None] * self.moves))
 
     def score_variance(self) -> Float:
-        """(P, P) variance of the sum of all scores if the model is right and verdicts are independent."""
+        """Return (P, P) variance of the sum of all scores if the model is right and verdicts are independent."""
         pair, cells = self.cells.pair, self.cells
         p = scipy.special.expit(_predictor(self.cells, self.fitted))[pair]
         weight = np.where(self.used[pair], cells.count * cells.weight**2 * p * (1 - p), 0.0)
@@ -168,27 +168,27 @@ def padded_model(n_models: int, n_judges: int) -> PanelModel:
 
 
 def padded_panel(values: Any, model: PanelModel, n_models: int) -> Any:
-    """(..., P') ``values`` (..., P) of strengths, discriminations and side biases, with zeros for padding."""
+    """Return (..., P') ``values`` (..., P) of strengths, discriminations and side biases, with zeros for padding."""
     parts = np.split(values, [n_models, (values.shape[-1] + n_models) // 2], axis=-1)
     sizes = model.models, model.judges, model.judges
     return np.concatenate([pad(x, (*x.shape[:-1], n)) for x, n in zip(parts, sizes, strict=True)], axis=-1)
 
 
 def padded_contests(cells: PanelCells) -> Contests:
-    """The contests with padding, which has no verdicts."""
+    """Return the contests with padding, which has no verdicts."""
     size = (padded_columns(len(cells.first) + 1),)
     return Contests(*(as_leaf(pad(x, size), np.int32) for x in (cells.first, cells.second, cells.judge)))
 
 
 def _gauge(m: int, weights: Float) -> Float:
-    """(2, P) what stays: the sum of ``m`` strengths, and that of discriminations by ``weights`` (K,)."""
+    """Return (2, P) what stays: the sum of ``m`` strengths, and that of discriminations by ``weights`` (K,)."""
     gauge = np.zeros((2, m + 2 * len(weights)))
     gauge[0, :m], gauge[1, m : m + len(weights)] = 1.0, weights
     return gauge
 
 
 def _ridge(ridge: float, model: PanelModel) -> Float:
-    """(P',) the ridge, which is that of the strengths."""
+    """Return (P',) the ridge, which is that of the strengths."""
     return np.repeat([ridge, 0.0], [model.models, 2 * model.judges])
 
 
@@ -316,7 +316,7 @@ def _predictor(cells: PanelCells, at: Panel) -> Float:
 def _confounded(
     models: pd.Index, judges: pd.Index, cells: PanelCells, used: Bool, connectivity: Connectivity, side_bias: bool
 ) -> list[str]:
-    """A sentence if the design leaves more open than the gauge does, whatever the verdicts say.
+    """Return a sentence if the design leaves more open than the gauge does, whatever the verdicts say.
 
     The rank of the design is taken at random parameters.
     """
@@ -343,7 +343,7 @@ def _confounded(
 
 
 def _n_unseen(slopes: scipy.sparse.csr_array) -> int:
-    """How many directions of those parameters that have entries the rows say nothing about."""
+    """Return how many directions of those parameters that have entries the rows say nothing about."""
     gram = (slopes.T @ slopes).toarray()
     there = np.flatnonzero(np.diag(gram))
     root = np.sqrt(np.diag(gram)[there])
@@ -353,7 +353,7 @@ def _n_unseen(slopes: scipy.sparse.csr_array) -> int:
 def _fitted(
     cells: PanelCells, n: Float, points: Float, moves: Bool, m: int, options: FitOptions
 ) -> tuple[Solution, Panel]:
-    """The maximum of the likelihood for ``m`` models, on any scale, with a positive sum of discriminations."""
+    """Return the maximum of the likelihood for ``m`` models, on any scale, with a positive sum of discriminations."""
     k = (len(moves) - m) // 2
     model, contests = padded_model(m, k), padded_contests(cells)
     theta = _first_strengths(cells, n, points, m)
@@ -403,7 +403,7 @@ def _separated(cells: PanelCells, used: Bool, n: Float, points: Float, panel: Pa
 
 
 def messages_of(fit: PanelBoard) -> list[str]:
-    """Sentences on judges without figures."""
+    """Return sentences on judges without figures."""
     by_why: dict[str, list[Any]] = {}
     for name, why in zip(fit.judges, fit.status, strict=True):
         if why and not (why == NOT_TOLD and fit.confounded):
@@ -418,7 +418,7 @@ _PER_ENTRY, _PER_CONTEST = 2, 10
 
 
 def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> BoardRefits:
-    """The refits of a slice called ``label``: verdicts are drawn, or clusters of them."""
+    """Return the refits of a slice called ``label``: verdicts are drawn, or clusters of them."""
     cells, board = fitted.cells, fitted.board
     m, k = len(board.theta), len(fitted.judges)
     model, contests = padded_model(m, k), padded_contests(cells)

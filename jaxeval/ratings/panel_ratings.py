@@ -187,7 +187,7 @@ class JudgePanel(Bootstrap):
         )
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
-        """The `judges`, as records."""
+        """Return the `judges`, as records."""
         return {"judges": self.judges(level).reset_index().to_dict("records")}
 
     def judges(self, level: float = 0.95) -> pd.DataFrame:
@@ -378,7 +378,7 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
 def _clusters(
     rows: PanelRows, cluster: str | Literal[False] | None, scheme: str
 ) -> tuple[PanelRows, str | None, list[str]]:
-    """The column by which verdicts are drawn, and what the warnings say about it."""
+    """Return the column by which verdicts are drawn, and what the warnings say about it."""
     if cluster is False or (cluster is None and scheme in ("poisson", "bayesian")):
         return rows, None, [BY_ROW]
     if cluster is not None:

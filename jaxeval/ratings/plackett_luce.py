@@ -60,19 +60,19 @@ class RankingBoard(FittedBoard):
     main_weight: Float  # (M,) meetings of the items of the main group, 0 for the others
 
     def inverse_information(self) -> Float:
-        """(M, M) pseudo-inverse of the information."""
+        """Return (M, M) pseudo-inverse of the information."""
         m = len(self.board.theta)
         return np.asarray(self.base.inverse)[:m, :m]
 
     def scores(self) -> scipy.sparse.csr_array:
-        """(C, M) derivatives of one ranking's log-likelihood in each cell, its weight included."""
+        """Return (C, M) derivatives of one ranking's log-likelihood in each cell, its weight included."""
         chosen = _table(self.choices.of_items, len(self.cells.count), len(self.base.theta))
         times, shares, _ = self._sets()
         rated = pad(self.board.active, (len(self.base.theta),)).astype(float)
         return scipy.sparse.csr_array(chosen.multiply(rated) - times @ shares)[:, : len(self.board.theta)]
 
     def score_variance(self) -> Float:
-        """(M, M) variance of the sum of all scores if the model is right and rankings are independent."""
+        """Return (M, M) variance of the sum of all scores if the model is right and rankings are independent."""
         times, shares, _ = self._sets()
         expected = times.T @ (self.cells.count * self.cells.weight)
         matrix = np.diag(shares.T @ expected) - (shares.T @ shares.multiply(expected[:, None])).toarray()
@@ -111,7 +111,7 @@ class RankingBoard(FittedBoard):
 
 
 def _table(use: ChoiceUse, n_cells: int, n: int) -> scipy.sparse.csr_array:
-    """(C, n) how often the cells use each of ``n`` things."""
+    """Return (C, n) how often the cells use each of ``n`` things."""
     number, cell, factor = map(np.asarray, use)
     return scipy.sparse.csr_array((factor, (cell, number)), (n_cells, n))
 
@@ -142,7 +142,7 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
 
 
 def _connectivity(cells: RankingCells, n_items: int) -> tuple[Connectivity, Float]:
-    """What the rankings identify, and (M,) meetings of each item with its neighbours.
+    """Return what the rankings identify, and (M,) meetings of each item with its neighbours.
 
     An item takes a point off the next one in a ranking, or half of it if they tie. Chains of such points connect the
     same items as the points of all pairs.
@@ -175,7 +175,7 @@ def neighbours(places: Places) -> tuple[NDArray[np.int32], NDArray[np.intp], Boo
 
 
 def make_choices(cells: RankingCells, size: int) -> Choices:
-    """The sets that rankings choose from, with ``size`` items, the last of which is padding; NumPy arrays.
+    """Return the sets that rankings choose from, with ``size`` items, the last of which is padding; NumPy arrays.
 
     Let t items tie above the items of a set R. At each of their t choices, k of them are left, and all subsets of k are
     equally probable. So a ranking chooses 1 / (t over k) times from each such subset together with R. Of the rest
@@ -240,7 +240,7 @@ def _chosen_from(places: Places) -> Iterator[tuple[NDArray[np.intp], Int, list[i
 
 
 def padded_use(number: NDArray[Any], cell: NDArray[Any], factor: Float) -> ChoiceUse:
-    """A `ChoiceUse` for the kernels, with padding."""
+    """Return a `ChoiceUse` for the kernels, with padding."""
     shape = (padded_cells(len(number)),)
     return ChoiceUse(
         number=as_leaf(pad(number, shape), np.int32),
@@ -256,7 +256,7 @@ _PER_SET, _PER_CELL, _PER_PAIR = 8, 4, 4
 
 
 def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> BoardRefits:
-    """The refits of a slice called ``label``: rankings are drawn, or clusters of them.
+    """Return the refits of a slice called ``label``: rankings are drawn, or clusters of them.
 
     Chord steps leave resamples that do not rate the same items as the full data.
     """
@@ -391,7 +391,7 @@ def fit_plackett_luce(
 
 
 def ranking_fit(fitted: RankingBoard, drawn: VoteGroups, report: DataReport, options: FitOptions) -> PlackettLuceFit:
-    """The result for a fitted board of rankings."""
+    """Return the result for a fitted board of rankings."""
     count = fitted.cells.per_item(len(fitted.board.theta))
     return fit_result(PlackettLuceFit, fitted, drawn, report, options, count)
 
@@ -403,7 +403,7 @@ class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
     report: DataReport
 
     def fit(self, s: int) -> PlackettLuceFit:
-        """The fit of the choices that rankings are made of."""
+        """Return the fit of the choices that rankings are made of."""
         models, cells = self.slices.boards[s]
         assert isinstance(cells, RankingCells)
         board = fit_ranking_board(models, cells, self.options)
@@ -414,13 +414,13 @@ class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
         return ranking_refits(fit._likelihood, self.slices.labels[s], self.slices.drawn[s], self.options)
 
     def result(self, fit: PlackettLuceFit, refitted: Refitted | None) -> Bootstrap:
-        """The draws of one slice."""
+        """Return the draws of one slice."""
         assert refitted is not None
         return bootstrap_result(Bootstrap, fit, refitted, self.options)
 
 
 def check_for_rankings(options: FitOptions) -> None:
-    """An error for options that are about battles.
+    """Raise an error for options that are about battles.
 
     Raises:
         ValueError: it names the option.

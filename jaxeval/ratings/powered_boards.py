@@ -61,7 +61,7 @@ class PoweredBoard(FittedBoard):
     flags: tuple[str, ...] = ()  # what the verdicts cannot say
 
     def inverse_information(self) -> Float:
-        """(M, M) pseudo-inverse of the information."""
+        """Return (M, M) pseudo-inverse of the information."""
         m = len(self.board.theta)
         return self.inverse[:m, :m]
 
@@ -84,19 +84,19 @@ class PoweredBoard(FittedBoard):
         return scipy.sparse.csr_array(slopes * np.where(both[cells.pair] & cells.used, residual, 0.0)[:, None])
 
     def score_variance(self) -> Float:
-        """(M, M) variance of the sum of all scores if battles are independent; no model of the judge is needed."""
+        """Give (M, M) variance of the sum of all scores if battles are independent; no model of the judge is needed."""
         scores = self.scores()
         return np.asarray((scores.T @ scores.multiply(self.cells.count[:, None])).toarray())
 
 
 def _moments(cells: VerdictCells) -> list[Float]:
-    """(cells,) each: what one battle of each cell adds to the sums of `PairSums.of`."""
+    """Return (cells,) each: what one battle of each cell adds to the sums of `PairSums.of`."""
     y, f = np.where(cells.labelled, cells.target, 0.0), cells.verdict
     return [cells.used * x for x in (np.ones(len(y)), y, f, y**2, y * f, f**2)]
 
 
 def verdict_sums(cells: VerdictCells, n_pairs: int) -> PairSums:
-    """(P', 1) sums of the full data by pair."""
+    """Return (P', 1) sums of the full data by pair."""
     pair = cells.by_sample(n_pairs).pair
     return PairSums.of([np.bincount(pair, cells.count * x, 2 * n_pairs)[:, None] for x in _moments(cells)])
 
@@ -174,7 +174,7 @@ def fit_powered_board(
 
 
 def _judge_mean(cells: VerdictCells, sums: PairSums, first: NDArray[Any], second: NDArray[Any], size: int) -> Float:
-    """(P',) the mean outcome that the judge gives to each pair, by strengths fitted to the judge's verdicts.
+    """Return (P',) the mean outcome that the judge gives to each pair, by strengths fitted to the judge's verdicts.
 
     If a pair has few verdicts, their own mean lies too near to them: they would seem to vary less than they do, and lam
     and worth would come out too large.
@@ -199,7 +199,7 @@ def _tuned(sums: PairSums, form: Form, tuning: Tuning, lam: float) -> Powered:
 def _fitted(
     models: pd.Index, cells: VerdictCells, powered: Powered, size: int, options: FitOptions
 ) -> tuple[Board, Float, Float]:
-    """The board, and its (M', M') pseudo-inverse and (M',) diagonal of the information."""
+    """Return the board, and its (M', M') pseudo-inverse and (M',) diagonal of the information."""
     m, n_real = len(models), len(cells.first)
     n, points = (np.asarray(x)[:n_real, 0] for x in (powered.n, powered.points))
     tables = np.zeros((2, size, size))
@@ -221,7 +221,7 @@ def _fitted(
 
 
 def _flags(board: Board) -> tuple[str, ...]:
-    """A warning about points that no battles could give."""
+    """Return a warning about points that no battles could give."""
     cells = board.cells
     outside = (board.wins < -1e-9) | (board.wins > board.n + 1e-9)
     if not outside.any():
@@ -242,7 +242,7 @@ _PER_ENTRY, _PER_PAIR, _TABLES = 2, 24, 4
 def powered_refits(
     fitted: PoweredBoard, label: str, drawn: VoteGroups, options: BootstrapOptions, lam: float | None
 ) -> BoardRefits:
-    """The refits of a slice called ``label``; ``lam`` is None where every resample takes its best one.
+    """Return the refits of a slice called ``label``; ``lam`` is None where every resample takes its best one.
 
     Chord steps take only boards on which no resample leaves a model without a strength.
     """
@@ -277,7 +277,7 @@ def powered_refits(
 
 
 def _is_secure(fitted: PoweredBoard, drawn: VoteGroups) -> bool:
-    """Whether hardly any resample leaves a model without a finite strength, by the human outcomes alone.
+    """Return whether hardly any resample leaves a model without a finite strength, by the human outcomes alone.
 
     A board with clusters never counts as secure, as clusters also hold the judge's verdicts.
     """

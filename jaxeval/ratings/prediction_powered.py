@@ -195,7 +195,7 @@ class PredictionPoweredBoard(Bootstrap):
         return min(lower, self.worth**2 / upper), max(upper, reflected)
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
-        """What the verdicts are worth, see `judge`."""
+        """Return what the verdicts are worth, see `judge`."""
         return {"judge": [dict(self.judge(level))]}
 
     def judge(self, level: float = 0.95) -> dict[str, float]:
@@ -349,7 +349,7 @@ def _checked_models(best_for: Any, rows: VerdictRows) -> tuple[Any, Any]:
 
 
 def _places(pair: tuple[Any, Any] | None, models: pd.Index) -> tuple[int, int] | None:
-    """Where the pair is among the models of a slice; a slice without one of them takes all its models."""
+    """Return where the pair is among the models of a slice; a slice without one of them takes all its models."""
     if pair is None or not all(name in models for name in pair):
         return None
     first, second = models.get_indexer(pd.Index(pair))

@@ -159,7 +159,7 @@ def lane_problem(
 
 
 def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver: Solver) -> RefitForm:
-    """The static choices of refits to sums by pair."""
+    """Return the static choices of refits to sums by pair."""
     return RefitForm(
         scheme=options.drawn,
         packing=packing,
@@ -172,7 +172,7 @@ def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver
 
 
 def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[int]) -> list[Refitted]:
-    """The refits of every slice of a ``problem``.
+    """Return the refits of every slice of a ``problem``.
 
     Args:
         problem: of S slices.
@@ -213,15 +213,15 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
 
     @abstractmethod
     def fit(self, s: int) -> Fit:
-        """The full-data fit of slice ``s``."""
+        """Return the full-data fit of slice ``s``."""
 
     @abstractmethod
     def refits(self, s: int, fit: Fit) -> BoardRefits | None:
-        """The refits of slice ``s``; None where nothing can be fitted."""
+        """Return the refits of slice ``s``; None where nothing can be fitted."""
 
     @abstractmethod
     def result(self, fit: Fit, refitted: Refitted | None) -> Resampled:
-        """What is returned for a slice."""
+        """Return the result of a slice."""
 
     @property
     def deciding(self) -> Mapping[str, Any]:
@@ -248,7 +248,7 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
         return [[s] for s in range(len(self.slices.boards))]
 
     def fits(self, block: Sequence[int]) -> dict[int, Fit]:
-        """The full-data fits of the slices of a ``block``."""
+        """Return the full-data fits of the slices of a ``block``."""
         fitted = {}
         for s in block:
             with self.slices.naming(s):
@@ -256,7 +256,7 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
         return fitted
 
     def problems(self, fits: dict[int, Fit]) -> Iterator[tuple[str, list[int], BoardRefits | None]]:
-        """The refits of a block: name in a checkpoint, and slices, of each `Problem`."""
+        """Yield the refits of a block: name in a checkpoint, and slices, of each `Problem`."""
         for s, fit in fits.items():
             with self.slices.naming(s):
                 refits = self.refits(s, fit)
@@ -275,12 +275,12 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
             return self.resampled_in(run)
 
     def by_group(self, how: RunOptions) -> Resampled | dict[Hashable, Resampled]:
-        """The board of all judgments; with groups a dict by group."""
+        """Return the board of all judgments; with groups a dict by group."""
         results = self.resampled(how)
         return results[0] if self.slices.groups is None else dict(zip(self.slices.groups, results, strict=True))
 
     def _identity(self) -> Identity:
-        """What decides the draws; and, apart from it, what decides how many there are and how they are written."""
+        """Give what decides the draws; and, apart from it, what decides how many there are and how they are written."""
         slices = self.slices
         deciding, shown = self.options.identity(slices.covariates.names)
         data = (slices.labels, slices.boards, slices.drawn, slices.covariates.matrix, *self.data)
@@ -308,11 +308,11 @@ class BoardModel(Protocol):
     """A model that somebody brings, which `jaxeval.bootstrap` resamples."""
 
     def rows(self, judgments: Any) -> Battles:
-        """The judgments, with what the model reads of them."""
+        """Return the judgments, with what the model reads of them."""
         ...
 
     def boards(self, rows: Any, options: BootstrapOptions) -> SliceBoards[Any, Draws]:
-        """The model's boards of all slices."""
+        """Return the model's boards of all slices."""
         ...
 
 
@@ -332,7 +332,7 @@ _WEAKLY_JOINED = 1e4
 
 
 def table_words(problems: PairProblem, solver: Solver) -> int:
-    """Numbers that a lane works on."""
+    """Return numbers that a lane works on."""
     units, layout = problems.units, problems.layout
     tables = _of_slice(layout.position) * _TABLES[solver]
     drawn = _of_slice(units.size) * (1 if units.tables is not None else _WITHOUT_TABLES)
@@ -340,14 +340,14 @@ def table_words(problems: PairProblem, solver: Solver) -> int:
 
 
 def _of_slice(stacked: Array) -> int:
-    """How many numbers one slice has. The shape says it: to index the array would be a call of its own."""
+    """Return how many numbers one slice has. The shape says it: to index the array would be a call of its own."""
     return held_numbers(stacked.shape[1:])
 
 
 def dense_refits(
     boards: Sequence[Board], labels: Sequence[str], drawn: Sequence[VoteGroups], options: BootstrapOptions
 ) -> BoardRefits:
-    """The refits of fitted ``boards``, one a slice.
+    """Return the refits of fitted ``boards``, one a slice.
 
     By chord steps where practically no resample separates models, by Newton-CG where groups are not weakly joined, and
     of what those leave by dense Newton.
@@ -383,7 +383,7 @@ def pair_problems(
     options: BootstrapOptions,
     full: tuple[Float, Float, Float],
 ) -> tuple[PairProblem, RefitForm]:
-    """What is drawn, and how chord steps refit it; arguments as in `dense_refits`.
+    """Return what is drawn, and how chord steps refit it; arguments as in `dense_refits`.
 
     ``full`` holds the parameters (S, P) of the full data, the pseudo-inverse of their information, and its diagonal.
     """
@@ -424,7 +424,7 @@ _SLOT_COPIES = 3  # of the weights by slot, with what a step makes of them
 
 
 def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: BootstrapOptions) -> BoardRefits:
-    """The refits of a board called ``label``, whose draws are those of `dense_refits`."""
+    """Return the refits of a board called ``label``, whose draws are those of `dense_refits`."""
     if board.graph is None:
         raise ValueError("the board was fitted by the dense method")
     wide, n_pairs = board.graph, len(board.graph.graph.first)
@@ -445,7 +445,7 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
     slot_bytes = 3 * wide.graph.adjacency.owner.size * SLOTS * np.dtype(form.dtype).itemsize
 
     def on_board(refitted: Refitted) -> Refitted:
-        """(B, M) refits with models as on the board, from those of the graph."""
+        """Return (B, M) refits with models as on the board, from those of the graph."""
         theta = recentred(refitted.theta[:, wide.number], board.connectivity, options.ridge)
         return refitted._replace(parameters=theta, standing=refitted.standing[:, wide.number])
 

@@ -62,7 +62,7 @@ def read_ratings(path: str | Path) -> pd.Series:
 
 
 def _is_rating(value: Any) -> bool:
-    """Whether it is a number that a double holds, or one of those that JSON lacks."""
+    """Return whether it is a number that a double holds, or one of those that JSON lacks."""
     if isinstance(value, str):
         return value in ("inf", "-inf", "nan")
     return isinstance(value, float) or (type(value) is int and abs(value) < _MOST)

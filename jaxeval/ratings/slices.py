@@ -41,7 +41,7 @@ class ContextualCells(Cells):
 def compress(
     battles: Battles, rows: slice | NDArray[np.intp], feature: Float
 ) -> tuple[ContextualCells, NDArray[np.intp]]:
-    """Cells of some rows by pair, target, weight and ``feature`` (R, D), and the cell of each row.
+    """Return cells of some rows by pair, target, weight and ``feature`` (R, D), and the cell of each row.
 
     The order of the cells, and with it the draws, does not depend on the order of the rows or on which side is A.
     """
@@ -75,12 +75,12 @@ def _with_feature(cells: Cells, feature: Float) -> ContextualCells:
 
 
 def unit_columns(members: UnitMembers) -> int:
-    """Columns of the grid of units, padded so that similar slices share one compilation."""
+    """Return columns of the grid of units, padded so that similar slices share one compilation."""
     return padded_units(members.units.shape[1])
 
 
 def make_rows(cells: ContextualCells, members: UnitMembers, pair_weight: Float | None) -> contextual.ContextualRows:
-    """The ``members`` of units as rows; NumPy arrays until the call."""
+    """Return the ``members`` of units as rows; NumPy arrays until the call."""
     pair = cells.pair[members.cell]
     shape = battle_blocks(np.bincount(pair))
     order = np.argsort(pair, kind="stable")
@@ -119,7 +119,7 @@ def make_rows(cells: ContextualCells, members: UnitMembers, pair_weight: Float |
 
 
 def counts_by_row(rows: contextual.ContextualRows, members: UnitMembers, count: Int) -> Float:
-    """(T, E, G) battles of every row, from those of the cells (C,), where each cell is a unit; 0 for padding."""
+    """Return (T, E, G) battles of every row, from those of the cells (C,), where each cell is a unit; 0 for padding."""
     of_unit = np.zeros((UNIT_ROWS, unit_columns(members)))
     column, row = np.divmod(members.unit, UNIT_ROWS)
     of_unit[row, column] = count[members.cell]
@@ -170,7 +170,7 @@ class Slices(NamedTuple):
 
 
 def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions) -> Slices:
-    """The whole board, or one for each group of the columns ``by``, compressed to cells.
+    """Return the whole board, or one for each group of the columns ``by``, compressed to cells.
 
     Raises:
         DataError: there is no such column, values are missing, there are too many slices, or none has enough battles.
@@ -217,7 +217,7 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
 
 
 def whole_board(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Cells, VoteGroups]:
-    """The cells of all battles, and which of them are drawn together, and within which strata."""
+    """Return the cells of all battles, and which of them are drawn together, and within which strata."""
     if options.cluster is None and options.strata is None and not options.contextual:
         return battles.cells, VoteGroups()
     compressed, groups_of = _compressed(battles, covariates, options)
@@ -226,12 +226,12 @@ def whole_board(battles: Battles, covariates: Design, options: FitOptions) -> tu
 
 
 def whole_board_rows(battles: Battles, covariates: Design, options: FitOptions) -> NDArray[np.intp]:
-    """(R,) the cell of `whole_board` that each row belongs to."""
+    """Return (R,) the cell of `whole_board` that each row belongs to."""
     return _compressed(battles, covariates, options)[0](slice(None))[1]
 
 
 def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Compress, GroupsOf]:
-    """Two functions: one turns rows into cells, the other says which rows, in which cells, belong together."""
+    """Return two functions: one turns rows into cells, the other says which rows, in which cells, belong together."""
     compressed: Compress = battles.compress
     if options.contextual:
         compressed = partial(compress, battles, feature=covariates.matrix)
@@ -239,7 +239,7 @@ def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tu
 
 
 def _check_number(n_slices: int, sizes: Int, by: Sequence[str], options: BootstrapOptions) -> None:
-    """An error for more slices than anybody wants, or none."""
+    """Raise an error for more slices than anybody wants, or none."""
     column = " / ".join(by)
     if n_slices == 0:
         raise DataError(

@@ -96,7 +96,7 @@ class BorrowedBoard(FittedBoard):
     flags: tuple[str, ...] = ()  # what the battles cannot say, here what is borrowed
 
     def inverse_information(self) -> Float:
-        """(M, M) covariance of the log-strengths, given what is borrowed, too."""
+        """Return (M, M) covariance of the log-strengths, given what is borrowed, too."""
         return self.covariance
 
     @property
@@ -108,7 +108,7 @@ class BorrowedBoard(FittedBoard):
 def borrowed_boards(
     whole: Board, whole_drawn: VoteGroups, slices: Slices, prior: Prior, n_resamples: int, seed: int
 ) -> Iterator[BorrowedBoard]:
-    """The boards of all slices, which borrow from the ``whole`` board less their own battles.
+    """Yield the boards of all slices, which borrow from the ``whole`` board less their own battles.
 
     Args:
         whole: the fitted board of all battles.
@@ -144,7 +144,7 @@ def borrowed_boards(
 
 
 def _on_all_models(models: pd.Index, listed: pd.Index, cells: Cells) -> Cells:
-    """The cells of a slice whose models are ``listed``, numbered as all ``models``."""
+    """Return the cells of a slice whose models are ``listed``, numbered as all ``models``."""
     place = models.get_indexer(listed).astype(np.int32)
     return replace(cells, first=place[cells.first], second=place[cells.second])
 
@@ -164,7 +164,7 @@ def _squares(whole: Board, cells: Cells, drawn: VoteGroups) -> tuple[float, floa
 
 
 def _factor(category: tuple[float, float, float], whole: tuple[float, float, float]) -> float:
-    """The variance factor of some battles, with `_BATTLES_ON_AVERAGE` average battles of the whole board added."""
+    """Give the variance factor of some battles, with `_BATTLES_ON_AVERAGE` average battles of the whole board added."""
     share = _BATTLES_ON_AVERAGE / max(whole[2], 1.0)
     own_squares, own_expected = (0.0, 0.0) if np.isnan(category[0]) else category[:2]  # all in one cluster
     squares, expected = own_squares + share * whole[0], own_expected + share * whole[1]
@@ -173,7 +173,7 @@ def _factor(category: tuple[float, float, float], whole: tuple[float, float, flo
 
 
 def _split(whole: Board, all_wins: Float, cells: Cells, factor: float, common: float, size: int) -> Split:
-    """The battles of a category and the others, as the kernels take them; NumPy arrays."""
+    """Return the battles of a category and the others, as the kernels take them; NumPy arrays."""
     wins = cells.tables(len(whole.theta))[1] * (whole.active[:, None] & whole.active)
     others = np.maximum(all_wins - wins, 0.0)
     return Split(
@@ -184,7 +184,7 @@ def _split(whole: Board, all_wins: Float, cells: Cells, factor: float, common: f
 
 
 def _beliefs(splits: list[Split], spreads: Float, start: Float) -> list[Belief]:
-    """The beliefs of each category at each spread; NumPy arrays."""
+    """Return the beliefs of each category at each spread; NumPy arrays."""
     n = padded_few(len(splits))
     all_splits = Split(*(stacked(list(x), n) for x in zip(*splits, strict=True)))
     terms = fit_terms(0.0)
@@ -194,7 +194,7 @@ def _beliefs(splits: list[Split], spreads: Float, start: Float) -> list[Belief]:
 
 
 def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Belief, normal: Float) -> BorrowedBoard:
-    """The board of a category: a mixture over the spreads, each as probable as the battles make it."""
+    """Return the board of a category: a mixture over the spreads, each as probable as the battles make it."""
     m = len(whole.theta)
     weight, for_draws = prior.weights(np.asarray(belief.evidence))
     mean, covariance = np.asarray(belief.mean)[:, :m], np.asarray(belief.covariance)[:, :m, :m]
@@ -237,7 +237,7 @@ def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Beli
 
 
 def _draws(mean: Float, covariance: Float, drawn: Int, active: Int, normal: Float) -> Float:
-    """(B, M) strengths of the ``active`` models at the spreads ``drawn`` (B,), from (B, M) ``normal`` numbers."""
+    """Give (B, M) strengths of the ``active`` models at the spreads ``drawn`` (B,), from (B, M) ``normal`` numbers."""
     draws = np.zeros((len(normal), mean.shape[1]))
     for k in np.unique(drawn) if len(active) else ():
         of_active = covariance[k][np.ix_(active, active)]
@@ -334,11 +334,11 @@ class CategoryBoard(Bootstrap):
         return ELO_PER_LOGIT * self.fit._likelihood.spread_draws
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
-        """What the category borrows, see `category`."""
+        """Return what the category borrows, see `category`."""
         return {"categories": [dict(self.category(level))]}
 
     def category(self, level: float = 0.95) -> dict[str, float]:
-        """What the category borrows, as a record.
+        """Return what the category borrows, as a record.
 
         ``n_battles``; ``borrowed``, the share; ``spread`` and its interval, Elo; ``variance_factor``, the variance of
         outcomes divided by that of wins and losses: ties make it smaller, clusters larger.
@@ -398,7 +398,7 @@ def small_categories(
     progress: bool | None = None,
     **options: Unpack[SmallCategoriesArguments],
 ) -> CategoryBoards:
-    """A board of each category, which borrows from all other battles as much as its own battles ask for.
+    """Return a board of each category, which borrows from all other battles as much as its own battles ask for.
 
     A board of a few hundred battles is noise, and the board of all battles is of something else. Here the strengths of
     a category are those of the other battles plus differences, theta_c = theta + d_c. The differences are normal about
@@ -484,7 +484,7 @@ def small_categories(
 def _board(
     borrowed: BorrowedBoard, drawn: VoteGroups, report: DataReport, options: BootstrapOptions, prior_spread: float
 ) -> CategoryBoard:
-    """The result for one category."""
+    """Return the result for one category."""
     b, m = borrowed.draws.shape
     fit = fit_result(CategoryFit, borrowed, drawn, report, options)
     refitted = Refitted(

@@ -41,7 +41,7 @@ class WideGraph(NamedTuple):
     number: NDArray[np.intp]
 
     def numbered(self, values: NDArray[Any]) -> NDArray[Any]:
-        """(..., M') values of the models as the graph numbers them, and 0 for padding, from (..., M)."""
+        """Return (..., M') values of the models as the graph numbers them, and 0 for padding, from (..., M)."""
         placed = np.zeros((*values.shape[:-1], self.graph.adjacency.n_models), values.dtype)
         placed[..., self.number] = values
         return placed
@@ -59,7 +59,7 @@ class SparseFit(NamedTuple):
 
 
 def resolved(method: FitMethod, n_models: int) -> Literal["dense", "sparse"]:
-    """The method for a board of M models."""
+    """Return the method for a board of M models."""
     if method == "auto":
         return "sparse" if n_models >= SPARSE_MODELS else "dense"
     check_choice("method", method, FitMethod)
@@ -67,13 +67,13 @@ def resolved(method: FitMethod, n_models: int) -> Literal["dense", "sparse"]:
 
 
 def check_dense(method: FitMethod) -> None:
-    """An error if the sparse method is asked for where there is none."""
+    """Raise an error if the sparse method is asked for where there is none."""
     if resolved(method, 0) == "sparse":
         raise ValueError("method='sparse' takes no features and no tie model: leave it out")
 
 
 def make_graph(cells: Cells, n_models: int) -> WideGraph:
-    """The graph of the pairs of ``cells``, padded."""
+    """Return the graph of the pairs of ``cells``, padded."""
     adjacency, number, n_pairs = make_adjacency(cells.first, cells.second, n_models)
     size = adjacency.n_models
     place = np.full(size, size)
@@ -83,7 +83,7 @@ def make_graph(cells: Cells, n_models: int) -> WideGraph:
 
 
 def _padded(index: Index, size: int, nothing: int) -> Any:
-    """(size,) ``index``, and ``nothing`` behind it."""
+    """Return (size,) ``index``, and ``nothing`` behind it."""
     return as_leaf(np.pad(index, (0, size - len(index)), constant_values=nothing), np.int32)
 
 
@@ -113,7 +113,7 @@ def fit_sparse(
 
 
 def recentred(theta: Float, connectivity: Connectivity, ridge: float) -> Float:
-    """(..., M) log-strengths with mean 0 in every component, as they have at the maximum with a ridge.
+    """Return (..., M) log-strengths with mean 0 in every component, as they have at the maximum with a ridge.
 
     A small ridge tells the solver too little about the level of a component, which nothing else decides.
     """

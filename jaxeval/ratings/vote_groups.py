@@ -32,7 +32,7 @@ class ClusterRows(NamedTuple):
 
 
 def cluster_rows(cluster: NDArray[np.intp], cell_of_row: NDArray[np.intp], count: Int | None) -> ClusterRows:
-    """The battles of rows by cluster and cell; rows stand for ``count`` battles each, None for one."""
+    """Return the battles of rows by cluster and cell; rows stand for ``count`` battles each, None for one."""
     names, number = np.unique(cluster, return_inverse=True)
     n_cells = int(cell_of_row.max()) + 1
     keys, row = np.unique(number * n_cells + cell_of_row, return_inverse=True)
@@ -62,7 +62,7 @@ class UnitMembers(NamedTuple):
     cluster: Int | None  # (K,) unit numbers of the clusters of several battles, -1 of the others
 
     def of_cells(self, number: Int) -> UnitMembers:
-        """The same units with the battles of another table of cells: ``number`` (C,) of each cell, -1 for none."""
+        """Give the same units with the battles of another table of cells: ``number`` (C,) of each cell, -1 for none."""
         cell = number[self.cell]
         order = np.argsort(cell, kind="stable")
         there = order[cell[order] >= 0]
@@ -98,7 +98,7 @@ class GroupCodes(NamedTuple):
     strata: str = ""  # the column of strata
 
     def groups(self, rows: slice | NDArray[np.intp], cell: NDArray[np.intp], count: Int | None) -> VoteGroups:
-        """The groups of some ``rows``, from the cell of each and how many votes it stands for (None: one).
+        """Return the groups of some ``rows``, from the cell of each and how many votes it stands for (None: one).
 
         Raises:
             DataError: a cluster lies in several strata.
@@ -122,7 +122,7 @@ GroupsOf = Callable[[slice | NDArray[np.intp], NDArray[np.intp]], VoteGroups]
 
 
 def vote_groups(battles: Battles, cluster: str | None, strata: str | None) -> GroupsOf:
-    """A function that gives the clusters and strata of any rows of ``battles``, by the columns of those names.
+    """Return a function that gives the clusters and strata of any rows of ``battles``, by the columns of those names.
 
     Raises:
         DataError: there is no such column, values are missing, or a cluster lies in several strata.
@@ -137,7 +137,7 @@ def vote_groups(battles: Battles, cluster: str | None, strata: str | None) -> Gr
 
 
 def _stratum_rows(stratum: Int, cell_of_row: NDArray[np.intp], times: Int | None) -> StratumRows:
-    """The strata of rows whose votes, ``times`` each (None: one), are drawn one by one."""
+    """Return the strata of rows whose votes, ``times`` each (None: one), are drawn one by one."""
     n_cells = int(cell_of_row.max()) + 1
     keys, row = np.unique(stratum * n_cells + cell_of_row, return_inverse=True)
     of_row, cell = np.divmod(keys, n_cells)
@@ -146,7 +146,7 @@ def _stratum_rows(stratum: Int, cell_of_row: NDArray[np.intp], times: Int | None
 
 
 def score_squares(scores: scipy.sparse.csr_array, count: Int, drawn: VoteGroups) -> Float:
-    """(P, P) sum of the outer products of independent scores: of battles, or of whole clusters if there are any.
+    """Return (P, P) sum of the outer products of independent scores: of battles, or of whole clusters if there are any.
 
     Sums of clusters have the factors of `cluster_factors`, as the estimate follows the largest ones.
 

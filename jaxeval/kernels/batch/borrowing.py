@@ -55,7 +55,7 @@ def beliefs(split: Split, spreads: Float[Array, "K"], start: Float[Array, "M"], 
 def _belief(
     split: Split, spread: Real[Array, ""], start: Float[Array, "P"], terms: Terms
 ) -> tuple[Float[Array, "P"], Belief]:
-    """The mode, of P = 2 M parameters (theta, then e), and the belief about the category."""
+    """Return the mode, of P = 2 M parameters (theta, then e), and the belief about the category."""
     active, m = split.active, len(split.active)
     moves = jnp.concatenate([active, active])
     pairs, others = (PairTable(wins + wins.T, row_sums(wins)) for wins in (split.own, split.others))
@@ -104,7 +104,7 @@ def _belief(
 
 
 def _centred_table(table: Float[Array, "M M"], among: Bool[Array, "M"]) -> Float[Array, "M M"]:
-    """Rows and columns of mean zero ``among`` the models, and 0 for others."""
+    """Return rows and columns of mean zero ``among`` the models, and 0 for others."""
     mean = row_sums(table) / jnp.maximum(jnp.sum(among), 1)
     of_all = jnp.sum(mean) / jnp.maximum(jnp.sum(among), 1)
     return jnp.where(among[:, None] & among, table - mean[:, None] - mean + of_all, 0.0)

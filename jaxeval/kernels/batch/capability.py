@@ -126,7 +126,7 @@ def _product(one: Array, other: Array) -> Array:
 
 
 def _moves(value: Array, gradient: Array, least: float, most: float) -> Array:
-    """Which parameters no bound holds."""
+    """Return which parameters no bound holds."""
     return ~(((value <= least) & (gradient > 0)) | ((value >= most) & (gradient < 0)))
 
 

@@ -129,7 +129,7 @@ def _surprise(observed: Float[Array, "Q"], expected: Float[Array, "Q"]) -> Float
 
 
 def misfit(measured: Measures, status: Int8[Array, ""]) -> Misfit:
-    """The sums over pairs, and the largest values of a pair and of a triad."""
+    """Return the sums over pairs, and the largest values of a pair and of a triad."""
     around = jnp.abs(measured.cycle) / jnp.sqrt(measured.cycle_variance)
     return Misfit(
         pearson=jnp.sum(measured.pearson),

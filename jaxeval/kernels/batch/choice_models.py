@@ -100,7 +100,7 @@ def newton(
 
 
 def _unit(gauge: Float[Array, "U P"], moves: Bool[Array, "P R"]) -> Float[Array, "R U P"]:
-    """The vectors of the ``gauge`` among what ``moves``, of length 1."""
+    """Return the vectors of the ``gauge`` among what ``moves``, of length 1."""
     directions = gauge[:, :, None] * moves
     return (directions / jnp.sqrt(jnp.maximum(jnp.sum(directions**2, 1, keepdims=True), 1e-300))).transpose(2, 0, 1)
 
@@ -130,7 +130,7 @@ def chord(
 def determined(
     information: Float[Array, "R P P"], moves: Bool[Array, "P"], gauge: Float[Array, "U P"], least: float
 ) -> Bool[Array, "R"]:
-    """Whether the data of a lane say something of every direction of what ``moves`` but the ``gauge``.
+    """Return whether the data of a lane say something of every direction of what ``moves`` but the ``gauge``.
 
     The smallest eigenvalue of the information, scaled to a diagonal of 1, must exceed ``least``.
     """
@@ -205,7 +205,7 @@ def choice_slopes(
 def choice_information(
     model: LaneModel, data: Any, counts: Float[Array, "K C"], phi: Float[Array, "P"], ridge: Float[Array, "P"]
 ) -> Float[Array, "P P"]:
-    """The observed information: minus the second derivatives of the log-likelihood less the ridge."""
+    """Return the observed information: minus the second derivatives of the log-likelihood less the ridge."""
     gradient = model.derivatives(data, counts[..., None], ridge).gradient
     return -jax.jacfwd(lambda phi: gradient(phi[:, None])[:, 0])(phi)
 

@@ -80,7 +80,7 @@ class RowLanes(NamedTuple):
 
 
 def predictor(block: ContextualRows, phi: Float[Array, "P R"], n_models: int) -> Float[Array, "E G R"]:
-    """The z of a block's rows."""
+    """Return the z of a block's rows."""
     pair = phi[block.first] - phi[block.second]
     z = jnp.broadcast_to(pair[:, None], (*block.target.shape, phi.shape[1]))
     for d in range(block.feature.shape[-1]):  # unrolled, it fuses with what follows; a product does not
@@ -109,7 +109,7 @@ def add_score(
 
 
 def counts_of_rows(rows: ContextualRows, drawn: Num[Array, "units R"]) -> Num[Array, "T E G R"]:
-    """Draws of every row's unit, from those of all units; 0 in blocks that are not in use."""
+    """Return draws of every row's unit, from those of all units; 0 in blocks that are not in use."""
 
     def gather(t: Array, count: Array) -> Array:
         return count.at[t].set(drawn.at[rows.unit[t]].get(mode="promise_in_bounds"))
@@ -157,7 +157,7 @@ def add_diagonal(
 
 
 def derivatives(lanes: RowLanes, phi: Float[Array, "P R"]) -> tuple[Float[Array, "P R"], Float[Array, "R P P"]]:
-    """Gradient and information of the penalised log-likelihood, l(phi) - sum ridge phi^2, by all parameters."""
+    """Return gradient and information of the penalised log-likelihood, l(phi) - sum ridge phi^2, by all parameters."""
     rows, ridge, n_models, n_lanes = lanes.rows, lanes.terms.ridge, lanes.n_models, phi.shape[1]
 
     def add(block: ContextualRows, t: Array, total: tuple[Array, _Parts]) -> tuple[Array, _Parts]:
@@ -181,7 +181,7 @@ def _no_information(rows: ContextualRows, n_models: int, n_lanes: int) -> _Parts
 
 
 def _add_information(block: ContextualRows, total: _Parts, of_rows: tie_models.Information, n_models: int) -> _Parts:
-    """The parts ``total`` of the information plus what the rows of a block (E, G, R) add."""
+    """Return the parts ``total`` of the information plus what the rows of a block (E, G, R) add."""
     pairs, cross, others = total
     zz, zt, tt = of_rows
     pairs = added(pairs, (block.first * n_models + block.second, jnp.sum(zz, 1)))
@@ -200,7 +200,7 @@ def _add_information(block: ContextualRows, total: _Parts, of_rows: tie_models.I
 
 
 def _assembled(parts: _Parts, n_models: int, n_lanes: int) -> Float[Array, "R P P"]:
-    """The information of all parameters from its parts."""
+    """Return the information of all parameters from its parts."""
     pairs, cross, others = (jnp.moveaxis(x, -1, 0) for x in parts)
     v = pairs.reshape(n_lanes, n_models, n_models)
     v = v + jnp.swapaxes(v, 1, 2)
@@ -227,7 +227,7 @@ def at_estimate(
     inverse: Float[Array, "P P"],
     diagonal: Float[Array, "P"],
 ) -> RowBase:
-    """The rows at ``phi``."""
+    """Return the rows at ``phi``."""
     z = phi[rows.first] - phi[rows.second]
     z = z[..., None] + jnp.sum(rows.feature * phi[n_models:-1], -1)
     return RowBase(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
@@ -335,7 +335,7 @@ def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R
 def _preconditioner(
     lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"], diagonal: Float[Array, "P R"]
 ) -> Callable[[Array], Array]:
-    """The preconditioner of `solve`, for the parameters that ``moves``."""
+    """Return the preconditioner of `solve`, for the parameters that ``moves``."""
     apply = preconditioner(base.inverse, base.diagonal, diagonal, lanes.terms.ridge[0], lanes.n_models)
     return lambda r: jnp.where(moves, apply(r), 0.0)
 
@@ -368,7 +368,7 @@ def _with_ridge(
     moves: Bool[Array, "P R"],
     ridge: Float[Array, "P"],
 ) -> tuple[Float[Array, "P R"], Float[Array, "P R"]]:
-    """Gradient and diagonal with those of the ridge, for the parameters that ``moves``; 0 for the others."""
+    """Return gradient and diagonal with those of the ridge, for the parameters that ``moves``; 0 for the others."""
     grad, diagonal = grad - 2 * ridge[:, None] * phi, diagonal + 2 * ridge[:, None]
     return jnp.where(moves, grad, 0.0), jnp.where(moves, diagonal, 0.0)
 
@@ -444,13 +444,13 @@ def fit_contextual(
 def count_rows(
     problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "T E G R"]:
-    """Draws of every row's unit in the resamples ``numbers``."""
+    """Return draws of every row's unit in the resamples ``numbers``."""
     drawn = lane_draws_of(problem, form, seed, numbers)
     return counts_of_rows(problem.data, drawn)
 
 
 def _at_estimate(problem: LaneProblem, form: LaneForm) -> tuple[LaneProblem, RowBase]:
-    """The problem, and its rows at the full data's estimate."""
+    """Return the problem, and its rows at the full data's estimate."""
     of_fit = problem.start, len(jnp.asarray(problem.main)), problem.inverse, jnp.asarray(problem.diagonal)
     return problem, at_estimate(form.model, problem.data, *of_fit)
 

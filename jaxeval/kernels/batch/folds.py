@@ -135,7 +135,7 @@ class HeldOut(NamedTuple):
 
 
 def anchors(full: FullFit, score: Float[Array, "M"], held_out: Integer[Array, ""], terms: Terms) -> solve.Solution:
-    """Log-strengths (M,) of all models but ``held_out``, mean zero, by chord steps; 0 for the held-out one.
+    """Return log-strengths (M,) of all models but ``held_out``, mean zero, by chord steps; 0 for the held-out one.
 
     ``full`` holds all battles, those of the held-out model too, and is shared by the folds: what that model's column
     adds to the gradient is taken off. ``score`` is without its battles. The inverse of the full data's information, cut
@@ -177,7 +177,7 @@ def rating(
 
 
 def fold(full: FullFit, scores: Scores, held_out: Integer[Array, ""], terms: Terms, newton: bool) -> HeldOut:
-    """Both parts of one fold: the anchors' log-strengths, and then that of the held-out model.
+    """Return both parts of one fold: the anchors' log-strengths, and then that of the held-out model.
 
     With ``newton`` the anchors are found by Newton's method on their own battles, for folds in which `anchors` does not
     converge.
@@ -212,7 +212,7 @@ class OwnProblem(NamedTuple):
 
 
 def own_sums(problem: OwnProblem, draws: UInt8[Array, "R Q"]) -> tuple[Float64[Array, "R M"], Float64[Array, "R K"]]:
-    """Battles by opponent, and scores by target map, from draws of units; exact but for the last digits.
+    """Return battles by opponent, and scores by target map, from draws of units; exact but for the last digits.
 
     A target is split into a multiple of ``step``, a multiple of its square, and a rest. In single precision the sums
     of the first two are exact, in any order, and the rest is too small to count.
@@ -239,7 +239,7 @@ def sums_between(draws: UInt8[Array, "R Q"], first: Int32[Array, "M"], end: Int3
         words = words * np.uint32(0x01010101)  # byte k is the sum of bytes 0 to k
 
         def begun(place: Array, words: Array = words) -> Array:
-            """The sum of those bytes of a place's word that come before the place."""
+            """Return the sum of those bytes of a place's word that come before the place."""
             of_word = words.at[:, place // 4].get(mode="clip")  # where one ends with the last word, the sum is 0
             return (((of_word << 8) >> (8 * (place % 4)).astype(jnp.uint32)) & 0xFF).astype(jnp.int32)
 
@@ -320,7 +320,7 @@ def hold_out(
 def rate(
     anchors: Float[Array, "L M"], n: Num[Array, "L M"], score: Float[Array, "L"], start: Float[Array, "L"], terms: Terms
 ) -> solve.Solution:
-    """Strengths (L,) against fixed ``anchors``, met ``n`` times."""
+    """Return strengths (L,) against fixed ``anchors``, met ``n`` times."""
     return jax.vmap(lambda a, n, y, x: rating(a, n, y, x, terms))(anchors, n, score, start)
 
 

@@ -66,7 +66,7 @@ class Posterior(NamedTuple):
 
 
 def split(theta: Float[Array, "P"], n_models: int) -> Parameters:
-    """The parameters that ``theta`` concatenates."""
+    """Return the parameters that ``theta`` concatenates."""
     n_items = (len(theta) - n_models) // 2
     return Parameters(theta[:n_models], theta[n_models : n_models + n_items], theta[n_models + n_items :])
 
@@ -176,7 +176,7 @@ def change(
 
 
 def fit(responses: Responses, curves: Curves, start: Parameters, weight: Num[Array, "I"], terms: Terms) -> Solution:
-    """The maximum, whose ``theta`` is the concatenation of `Parameters`; ``terms.ridge`` is not used."""
+    """Return the maximum, whose ``theta`` is the concatenation of `Parameters`; ``terms.ridge`` is not used."""
 
     def step(theta: Array) -> tuple[Array, Array]:
         moved, grad = change(responses, curves, split(theta, len(start.mean)), weight)
@@ -195,7 +195,7 @@ class ItemTotals(NamedTuple):
 
 
 def _item_scores(totals: ItemTotals, n_models: int, counts: Num[Array, "R Q"]) -> Float[Array, "R E {n_models}"]:
-    """Mean scores over the items drawn, NaN where a model has none."""
+    """Return mean scores over the items drawn, NaN where a model has none."""
     total, n = (jnp.matmul(counts.astype(jnp.float64), x, precision="highest") for x in totals[:2])
     mean = jnp.round(total / jnp.maximum(n, 1) / totals.step) * totals.step
     return jnp.where(n > 0, mean, jnp.nan).reshape(len(counts), -1, n_models)

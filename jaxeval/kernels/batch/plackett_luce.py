@@ -80,13 +80,13 @@ def take(values: Num[Array, "rows R"], index: Int32[Array, "_"]) -> Num[Array, "
 
 
 def used(use: ChoiceUse, count: Num[Array, "C R"], n: int) -> Float[Array, "{n} R"]:
-    """How often each of ``n`` things is used by ``count`` rankings of the cells."""
+    """Return how often each of ``n`` things is used by ``count`` rankings of the cells."""
     zero = jnp.zeros((n, count.shape[1]))
     return zero.at[use.number].add(use.factor[:, None] * take(count, use.cell), mode="promise_in_bounds")
 
 
 def counted_choices(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Counts:
-    """The sufficient statistics of ``count`` rankings of the cells."""
+    """Return the sufficient statistics of ``count`` rankings of the cells."""
     widths = [s.shape[1] for s in choices.sets]
     times = used(choices.of_sets, count, sum(widths))
     ends = [sum(widths[:k]) for k in range(1, len(widths))]
@@ -100,7 +100,7 @@ def edges(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Bool[Arra
 
 
 def rated_items(standing: Int8[Array, "M R"], is_item: Bool[Array, "M"], terms: Terms) -> Rated:
-    """Which items move: with a ridge all, else those of the main group."""
+    """Return which items move: with a ridge all, else those of the main group."""
     free = terms.ridge > 0
     active = is_item[:, None] & ((standing == Standing.IDENTIFIED) | free)
     return Rated(active, (standing == Standing.ABOVE) & ~free)
@@ -116,7 +116,7 @@ def _over_places(items: Int32[Array, "width A"], add: Callable[[Array, Array], A
 
 
 def set_sums(choices: Choices, values: Float[Array, "M R"]) -> list[Float[Array, "_ R"]]:
-    """Sums of the ``values`` of the items of every set, by width; those of the last item must be 0."""
+    """Return sums of the ``values`` of the items of every set, by width; those of the last item must be 0."""
 
     def of_width(items: Array) -> Array:
         zero = jnp.zeros((items.shape[1], values.shape[1]))
@@ -162,7 +162,7 @@ def slope(choices: Choices, counts: Counts, rated: Rated, theta: Float[Array, "M
 
 
 def product(choices: Choices, at: Slope, p: Float[Array, "M R"], ridge: Num[Array, ""]) -> Float[Array, "M R"]:
-    """The information times ``p``, for items that move."""
+    """Return the information times ``p``, for items that move."""
     along = set_sums(choices, at.mass * p)
     back = item_sums(choices, [b * x for b, x in zip(at.bend, along, strict=True)], len(p))
     return jnp.where(at.mass > 0, at.expected * p - at.mass * back + 2 * ridge * p, 0.0)
@@ -175,7 +175,7 @@ def diagonal(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array,
 
 
 def information(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "R M M"]:
-    """The whole information, computed column by column."""
+    """Return the whole information, computed column by column."""
     m, n_lanes = at.mass.shape
 
     def column(k: Array) -> Array:

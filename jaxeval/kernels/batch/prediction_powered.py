@@ -95,7 +95,7 @@ class Powered(NamedTuple):
 
 
 def powered(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) -> Powered:
-    """The sums that lanes are fitted to, with ``lam``, or where that is NaN with the lam of least variance.
+    """Return the sums that lanes are fitted to, with ``lam``, or where that is NaN with the lam of least variance.
 
     With residuals e = y - p and d = f - c (c the judge's mean by strengths of its own, or p if pooled), the variance of
     K times the scores is that of e - lam d in the labelled battles plus that of lam r d in the others. It is a parabola
@@ -144,7 +144,7 @@ def powered(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) ->
 def by_model(
     pairs: Tuning, first: Float[Array, "P R"], second: Float[Array, "P R"], n_models: int
 ) -> Float[Array, "{n_models} R"]:
-    """Sums by model of what the pairs say of their ``first`` and ``second`` models."""
+    """Return sums by model of what the pairs say of their ``first`` and ``second`` models."""
     zero = jnp.zeros((n_models, first.shape[1]), first.dtype)
     return added(zero, (pairs.first, first), (pairs.second, second))
 
@@ -152,7 +152,7 @@ def by_model(
 def without_optimum(
     n: Float[Array, "M M"], points: Float[Array, "M M"], standing: Int8[Array, "M"]
 ) -> tuple[Float[Array, "M M"], Float[Array, "M M"], Int8[Array, "M"]]:
-    """Tables of the models that may have a finite strength, and the standing of all.
+    """Return tables of the models that may have a finite strength, and the standing of all.
 
     Points outside [0, n] are possible, so the graph of wins does not decide. A model whose points sum to 0 or less goes
     to minus infinity, one that has all or more to infinity; its battles are then left out, and the search goes on.
@@ -221,7 +221,7 @@ def fit_powered(
 def _table(
     n: Float[Array, "M M"], points: Float[Array, "M M"], standing: Int8[Array, "M"], terms: Terms
 ) -> tuple[PairTable, Int8[Array, "M"]]:
-    """What is fitted, and the standing of all models: with a ridge nobody is left out."""
+    """Return what is fitted, and the standing of all models: with a ridge nobody is left out."""
     less, more, standings = without_optimum(n, points, standing)
     held = terms.ridge > 0
     return PairTable(jnp.where(held, n, less), row_sums(jnp.where(held, points, more))), standings
@@ -230,7 +230,7 @@ def _table(
 def powered_sums(
     problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> PairSums:
-    """Sums by pair of the resamples ``numbers``."""
+    """Return sums by pair of the resamples ``numbers``."""
     draws = lane_draws_of(problem, form, seed, numbers)
     return PairSums.of(problem.data.entries.of(draws, 2 * len(problem.data.tuning.first)))
 

@@ -110,7 +110,7 @@ class Program(Generic[T]):
         return result
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The results as shapes; a program that was called before is not traced again for them."""
+        """Return the results as shapes; a program that was called before is not traced again for them."""
         bound = self.signature.bind(*args, **kwargs)
         if _store is None:
             bound.apply_defaults()
@@ -129,19 +129,19 @@ class Program(Generic[T]):
         jitted.clear_cache()
 
     def _own(self, bound: BoundArguments) -> Any:
-        """The jitted function for arguments of these shapes and static values."""
+        """Return the jitted function for arguments of these shapes and static values."""
         static, others = self.split(bound)
         leaves, tree = jax.tree.flatten(others)
         key = self, None, tuple(static.values()), tree, tuple(map(jax.typeof, leaves))
         return compiled(key, lambda: self._anew(self.options))
 
     def split(self, bound: BoundArguments) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The static arguments, and the others."""
+        """Return the static arguments, and the others."""
         static = {name: bound.arguments[name] for name in self.static_argnames}
         return static, {name: value for name, value in bound.arguments.items() if name not in static}
 
     def _anew(self, options: dict[str, Any] | None = None) -> Wrapped:
-        """A jitted function with a cache of its own: JAX keeps one for every function."""
+        """Return a jitted function with a cache of its own: JAX keeps one for every function."""
         function = self.__wrapped__
 
         @wraps(function)
@@ -152,7 +152,7 @@ class Program(Generic[T]):
         return jax.jit(one, static_argnames=self.static_argnames, compiler_options=options)
 
     def of_others(self, static: Mapping[str, Any]) -> Wrapped:
-        """The jitted function of all arguments but the ``static`` ones, which are given."""
+        """Return the jitted function of all arguments but the ``static`` ones, which are given."""
         anew = self._anew()
 
         def function(others: Mapping[str, Any]) -> T:
@@ -194,7 +194,7 @@ class Store(Protocol):
     """Where programs are kept between processes."""
 
     def call(self, program: Program[T], arguments: BoundArguments) -> T:
-        """What ``program`` gives for all of its ``arguments``."""
+        """Return what ``program`` gives for all of its ``arguments``."""
         ...
 
 
@@ -207,7 +207,7 @@ _told = False
 
 
 def compiled(key: Key, make: Callable[[], Wrapped]) -> Wrapped:
-    """The jitted function of this ``key``, which `free_programs` may free; it is made if there is none.
+    """Return the jitted function of this ``key``, which `free_programs` may free; it is made if there is none.
 
     A key begins with the program and the store.
 
@@ -306,7 +306,7 @@ def kept_in(store: Store) -> Iterator[None]:
 
 
 def program(*static_argnames: str, once: bool = False) -> Callable[[Callable[..., T]], Program[T]]:
-    """A decorator that makes a function a `Program`."""
+    """Return a decorator that makes a function a `Program`."""
     return partial(Program, static_argnames=static_argnames, once=once)
 
 

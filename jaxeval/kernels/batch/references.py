@@ -60,7 +60,7 @@ def resampled(votes: ReferenceVotes, draws: Integer[Array, "rows columns"]) -> I
 def _ends(
     cumulative: Int32[Array, "G M S"], n_references: int
 ) -> tuple[Int32[Array, "{n_references} M S"], Int32[Array, "{n_references} M S"]]:
-    """Where each reference's votes start and end in the ``cumulative`` counts."""
+    """Return where each reference's votes start and end in the ``cumulative`` counts."""
     last = cumulative.shape[0] // n_references
     end = cumulative[last - 1 :: last]
     return jnp.concatenate([jnp.zeros_like(end[:1]), end[:-1]]), end
@@ -108,7 +108,7 @@ def used(
 
 
 def win_rates(pools: Pools, votes: Num[Array, "*lanes G M S"]) -> Float[Array, "*lanes M S"]:
-    """Share of the points of every model against single references, percent; NaN without ``votes``."""
+    """Return share of the points of every model against single references, percent; NaN without ``votes``."""
     return percent(jnp.sum(votes * (pools.weight * pools.target), -3), jnp.sum(votes * pools.weight, -3))
 
 
@@ -169,7 +169,7 @@ def used_items(
 
 
 def strengths(n: Float[Array, "K M"], points: Float[Array, "K M"], terms: solve.Terms) -> solve.Solution:
-    """Log-strengths (M + K,) of models and references from votes and points of the models.
+    """Return log-strengths (M + K,) of models and references from votes and points of the models.
 
     Maximises the Bradley-Terry log-likelihood less ridge * ||theta||^2 by Newton's method. The models' block of the
     Hessian is diagonal and is eliminated (a Schur complement is left). A ridge > 0 makes all strengths finite, also
@@ -195,7 +195,7 @@ def strengths(n: Float[Array, "K M"], points: Float[Array, "K M"], terms: solve.
 
 
 def expected_win_rate(theta: Float[Array, "M_plus_K"], in_set: Bool[Array, "K"]) -> Float[Array, "M_plus_K-K"]:
-    """Mean win probability of every model against the references ``in_set``, percent."""
+    """Return mean win probability of every model against the references ``in_set``, percent."""
     n_models = theta.shape[0] - in_set.shape[0]
     p = probability(Link.LOGIT, theta[:n_models, None] - theta[n_models:])
     return 100 * jnp.sum(jnp.where(in_set, p, 0.0), 1) / jnp.sum(in_set)
@@ -385,7 +385,7 @@ def reference_study(
     gold: Float[Array, "_ M"],
     chunks: Chunks,
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
-    """All references, sets, budgets and repeats in studies: number 0 is of the full data, r > 0 of resample r - 1.
+    """Give all references, sets, budgets and repeats in studies: number 0 is of the full data, r > 0 of resample r - 1.
 
     ``gold`` are the log-strengths of the full data and of all resamples.
     """

@@ -165,7 +165,7 @@ def refit_program(
     chunk: Callable[[Any, Any, Array, Terms, Array], Refits],
     ready: Callable[[Any, Any], Any] = lambda problem, _: problem,
 ) -> Program[Refits]:
-    """A program over lanes of ``chunk(problem, form, seed, terms, numbers)``, named like that function.
+    """Return a program over lanes of ``chunk(problem, form, seed, terms, numbers)``, named like that function.
 
     ``chunk`` draws and refits the resamples ``numbers`` of one slice; ``ready(problem, form)`` computes before all
     chunks what it takes as the problem. Results are those of `refit`.
@@ -188,7 +188,7 @@ def draw_one(
     drawn: Callable[[Any, Any, Array, Array], Any], problem: Any, form: Any, seed: Integer[Array, ""],
     number: Integer[Array, ""],
 ) -> Any:  # fmt: skip
-    """What ``drawn(problem, form, seed, numbers)`` gives for one resample: to reproduce or audit a refit."""
+    """Return what ``drawn(problem, form, seed, numbers)`` gives for one resample: to reproduce or audit a refit."""
     return jax.tree.map(lambda x: x[..., 0], drawn(problem, form, seed, number[None]))
 
 

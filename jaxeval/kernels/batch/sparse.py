@@ -77,14 +77,14 @@ def opponent_sums(
 def any_opponent(
     adjacency: Adjacency, slot: Callable[[Array | int], Bool[Array, "R *lanes"]]
 ) -> Bool[Array, "{adjacency.n_models} ..."]:
-    """Whether ``slot(k)`` holds in any slot of a model; empty slots must not."""
+    """Return whether ``slot(k)`` holds in any slot of a model; empty slots must not."""
     return _merged(adjacency, _over_slots(slot, jnp.logical_or), jnp.logical_or)
 
 
 def _merged(
     adjacency: Adjacency, rows: Shaped[Array, "R *lanes"], combine: Callable[[Array, Array], Array]
 ) -> Shaped[Array, "{adjacency.n_models} *lanes"]:
-    """The ``rows`` of every model, combined into one."""
+    """Return the ``rows`` of every model, combined into one."""
     levels = [rows]
     for merge in adjacency.merges:
         levels.append(_over_slots(partial(_merged_slot, levels[-1], jnp.asarray(merge)), combine))
@@ -134,7 +134,7 @@ class SlotBattles(NamedTuple):
 
 
 def slot_battles(adjacency: Adjacency, pairs: SparsePairs) -> SlotBattles:
-    """The battles of ``pairs`` by slots."""
+    """Return the battles of ``pairs`` by slots."""
     n, first = take(pairs.n, adjacency.pair), take(pairs.wins, adjacency.pair)
     wins = jnp.where(adjacency.is_first[..., None], first, n - first)
     return SlotBattles(n, wins, opponent_sums(adjacency, lambda k: wins[k]))
@@ -150,7 +150,7 @@ def log_odds(adjacency: Adjacency, pairs: SparsePairs, active: Bool[Array, "M L"
 def gradient(
     link: Link, adjacency: Adjacency, battles: SlotBattles, theta: Float[Array, "M L"], ridge: Real[Array, ""]
 ) -> tuple[Float[Array, "M L"], Float[Array, "8 R L"]]:
-    """Gradient of the penalised log-likelihood, and weights of the slots in the information."""
+    """Return gradient of the penalised log-likelihood, and weights of the slots in the information."""
     n, wins, score = battles
     if link == Link.LOGIT:
         e = jnp.exp(theta)
@@ -184,7 +184,7 @@ def newton_cg(
     start: Float[Array, "M L"],
     terms: Terms,
 ) -> Solution:
-    """The maximum from ``start``, with fields (M, L) and (L,). ``pairs`` holds no battles of inactive models.
+    """Return the maximum from ``start``, with fields (M, L) and (L,). ``pairs`` holds no battles of inactive models.
 
     The first steps are solved roughly, the last ones to the rounding of the gradient: only these move groups that few
     battles join. A lane ends with a solved step so short that the error after it, about its square, is under the
@@ -296,7 +296,7 @@ def standing(graph: Graph, pairs: SparsePairs, weight: Num[Array, "M L"]) -> Int
     lost = jnp.where(is_first, take(other, adjacency.pair), take(won, adjacency.pair))
 
     def towards(edge: Array) -> connectivity.Grow:
-        """A step to the models with an ``edge`` to an opponent that is reached."""
+        """Return a step to the models with an ``edge`` to an opponent that is reached."""
         return lambda reached: (
             reached | any_opponent(adjacency, lambda k: edge[k] & take(reached, adjacency.opponent[k]))
         )
@@ -312,7 +312,7 @@ def standing(graph: Graph, pairs: SparsePairs, weight: Num[Array, "M L"]) -> Int
 
 
 def _rated(graph: Graph, standing: Int8[Array, "M L"], ridge: Real[Array, ""]) -> Bool[Array, "M L"]:
-    """Models with a finite rating."""
+    """Return models with a finite rating."""
     return (graph.place < len(graph.place))[:, None] & rated(standing, ridge)
 
 

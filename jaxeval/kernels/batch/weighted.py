@@ -59,7 +59,7 @@ def row_weights(
 def drawn_rows(
     factor: Factor, size: int, scheme: resample.DrawScheme, seed: Array, numbers: Array
 ) -> Num[Array, "R N"]:
-    """How often each row is drawn: by NumPy where all arrays are on the host."""
+    """Return how often each row is drawn: by NumPy where all arrays are on the host."""
     units, stream = factor.units, factor.stream
     if isinstance(units, resample.Singles):
         drawn: Array = resample.singles(units, size, seed, stream, numbers)
@@ -91,7 +91,7 @@ def over_weights(
 
 
 def split(statistic: Statistic, weights: Any, data: Any) -> tuple[Callable[[Any], list[Any]], Statistic, Any]:
-    """A statistic as what depends on the data alone, such as their order, and what is left to do for each weight.
+    """Give a statistic as what depends on the data alone, such as their order, and what is left to do for each weight.
 
     Returns:
         A function of the data; a statistic of the weights and of what that function gives; and its computation.
@@ -133,7 +133,7 @@ def statistic_lanes(
     seed: Integer[Array, ""],
     chunks: Chunks,
 ) -> Any:
-    """A statistic that somebody brings, in all lanes."""
+    """Return a statistic that somebody brings, in all lanes."""
     n = len(jax.tree.leaves(data)[0])
     of_data, of_weights, _ = split(statistic, jax.ShapeDtypeStruct((n,), jnp.float64), data)
     return over_weights(of_weights, rows, form, of_data(data), mesh, seed, chunks)
@@ -141,7 +141,7 @@ def statistic_lanes(
 
 @program("statistic")
 def statistic_once(statistic: Statistic, weights: Float[Array, "N"], data: Any) -> Any:
-    """The statistic of one set of weights."""
+    """Return the statistic of one set of weights."""
     return statistic(weights, data)
 
 
@@ -164,5 +164,5 @@ def row_sums(
 def row_counts(
     rows: WeighedRows, form: RowForm, mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks
 ) -> Num[Array, "devices chunks R N"]:
-    """The weights themselves."""
+    """Return the weights themselves."""
     return over_weights(lambda weights, _: weights, rows, form, (), mesh, seed, chunks)

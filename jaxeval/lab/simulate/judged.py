@@ -34,7 +34,7 @@ def simulate_judged_battles(
     judge_name: str = "judge",
     seed: int = 0,
 ) -> JudgedBattles:
-    """Battles scored by a judge whose temperature is known: humans choose A with probability s(temperature * d).
+    """Return battles scored by a judge whose temperature is known: humans choose A with probability s(temperature * d).
 
     The score difference d of a battle is normal, with mean (theta_a - theta_b) / temperature and standard deviation
     ``noise``, rounded to the values that six integer criteria in both orders can give: steps of 1/12, within +-9.

@@ -65,7 +65,7 @@ def simulate_verdicts(
     taste: float = 0.3,
     **options: Unpack[VoteOptions],
 ) -> tuple[Battles, Battles, Battles]:
-    """A few battles judged by people and a judge, and many by the judge alone: what `prediction_powered` takes.
+    """Return a few battles judged by people and a judge, and many by the judge alone: what `prediction_powered` takes.
 
     The judge repeats the human outcome with probability ``agreement``. Otherwise it decides alone, by strengths of its
     own, which differ from people's by ``taste`` logits (standard deviation).
