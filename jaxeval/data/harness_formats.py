@@ -33,11 +33,12 @@ def _lm_eval_results(source: Source) -> PlainTable:
 
 def _lm_eval_samples(source: Source) -> pd.DataFrame:
     metric = metric_of(source.names, source.score)
-    frame = source.columns(["doc_id", metric], ["filter"], plain=True).rename(
-        columns={"doc_id": "item", metric: "score"}
-    )
+    frame = source.columns(["doc_id", metric], ["filter", "doc_hash"], plain=True)
+    frame = frame.rename(columns={"doc_id": "item", metric: "score", "doc_hash": "_document"})
     frame = samples_table(frame, source.name, source.output_filter)
-    frame.attrs["samples"] = True
+    if "_document" in frame:
+        frame["_document"] = [hash(text) for text in frame["_document"]]
+    frame.attrs |= {"samples": True, "metric": metric}
     return frame
 
 

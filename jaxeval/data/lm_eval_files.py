@@ -10,20 +10,26 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from jaxeval.data.file_formats import entries_of
+from jaxeval.data.harness_runs import ARGUMENTS, EvaluationRun, model_arguments, text_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pd
-from jaxeval.plain_tables import PlainTable, in_pandas
+from jaxeval.plain_tables import PlainTable
 from jaxeval.wording import counted, did_you_mean, named
 
 #: How Arrow calls the compressions that the zip format numbers so; 93 (APPNOTE 6.3.8) Python reads from 3.14 on.
 _STREAMS = {93: "zstd", zipfile.ZIP_BZIP2: "bz2"}
 _MOST_BYTES = 2**30  # of all that is read of a log
+#: Settings of Inspect on how its calls travel, which leave answers as they are.
+_TRAFFIC = {
+    "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
+    "cache_prompt", "cache", "batch",
+}  # fmt: skip
 #: What Inspect writes for scores that are not numbers.
 _VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0}
 
@@ -141,113 +147,43 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[PlainTabl
         notes.append("the log is marked as invalidated")
     about = f"{run.get('model')}, {run.get('task')}"
     frame = frame.assign(model=run.get("model"), benchmark=run.get("task"))
-    frame.attrs["run"] = InspectRun(
-        str(run.get("model")), str(run.get("task")), _text(run["task_id"]) if run.get("task_id") else None,
-        log.get("status", "success") == "success", str(run.get("created")),
-        {name: _text(run.get(name)) for name in _ARGUMENTS},
-        {"version": run.get("task_version", 0), "scorer": chosen,
-         "number of epochs": _object(run, "config").get("epochs") or 1,
-         **{f"argument {name}": value for name, value in _object(run, "task_args").items()}},
+    frame["_document"] = [hash(_asked(sample)) for sample in samples]
+    frame.attrs["run"] = EvaluationRun(
+        str(run.get("model")), str(run.get("task")), _compared(log, run, chosen),
+        text_of(run["task_id"]) if run.get("task_id") else None, log.get("status", "success") == "success",
+        str(run.get("created")), {name: text_of(run.get(name)) for name in ARGUMENTS},
     )  # fmt: skip
     return frame, [f"{about}: {note}" for note in notes]
 
 
+def _compared(log: Mapping[str, Any], run: Mapping[str, Any], scorer: str) -> dict[str, Any]:
+    """What should be alike in evaluations that are compared: what a model was asked, and how."""
+    plan = _object(log, "plan")
+    settings = _object(run, "model_generate_config") | {
+        name: value for name, value in _object(plan, "config").items() if value is not None
+    }
+    steps = [step for step in plan.get("steps") or () if isinstance(step, dict)]
+    return {
+        "version": run.get("task_version", 0), "scorer": scorer,
+        "number of epochs": _object(run, "config").get("epochs") or 1,
+        "version of Inspect": _object(run, "packages").get("inspect_ai"),
+        **{f"argument {name}": value for name, value in _object(run, "task_args").items()},
+        "list of solvers": [step.get("solver") for step in steps],
+        **{f"{name} of {step.get('solver')}": value
+           for step in steps for name, value in _object(step, "params").items()},
+        **{f"setting {name}": value for name, value in settings.items() if name not in _TRAFFIC},
+        **model_arguments(_object(run, "model_args")),
+    }  # fmt: skip
+
+
+def _asked(sample: Mapping[str, Any]) -> tuple[str, str]:
+    """What a sample asks, and its target. Messages have ids of their own."""
+    asked = sample.get("input")
+    return asked if isinstance(asked, str) else "", text_of(sample.get("target"))
+
+
 class NoScoresError(DataError):
     """A log has no scores of samples."""
-
-
-class InspectRun(NamedTuple):
-    """What a log of Inspect says of its evaluation."""
-
-    model: str
-    task: str
-    task_id: str | None  # the same in a log and in those that took its task up again
-    finished: bool
-    created: str
-    arguments: dict[str, str]
-    compared: dict[str, Any]  # what should be alike in evaluations that are compared
-
-
-_ARGUMENTS = ("task_args", "model_args", "model_generate_config")
-
-
-def merge_runs(tables: Sequence[pd.DataFrame]) -> tuple[list[pd.DataFrame], list[str]]:
-    """Return tables of which several logs of Inspect on a model and a task are trials, and what is to be known of them.
-
-    Of logs that took up one task again, one counts: the last that finished, or that with most scores.
-
-    Raises:
-        DataError: logs of a model and a task have the same samples and other arguments.
-    """
-    groups: dict[Any, list[pd.DataFrame]] = {}
-    for number, table in enumerate(tables):
-        run = table.attrs.get("run")
-        groups.setdefault(number if run is None else (run.model, run.task), []).append(table)
-    notes: list[str] = []
-    return [
-        table for group in groups.values() for table in (group if len(group) == 1 else _as_trials(group, notes))
-    ], notes
-
-
-def _as_trials(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[pd.DataFrame]:
-    """Number the epochs of logs on, of one model and one task, where they have the same samples."""
-
-    def rank(table: pd.DataFrame) -> tuple[bool, int, str]:
-        """Later ones took up the samples that were done; one that was stopped at once has not got to them."""
-        run = table.attrs["run"]
-        return run.finished, 0 if run.finished else table["score"].count(), run.created
-
-    last: dict[Any, pd.DataFrame] = {}
-    in_order = sorted(map(in_pandas, tables), key=rank)
-    about = ", ".join(in_order[0].attrs["run"][:2])
-    for number, table in enumerate(in_order):
-        if number and table.attrs["run"] == in_order[number - 1].attrs["run"] and table.equals(in_order[number - 1]):
-            raise DataError(f"two logs of {about} are copies of each other: drop the copies")
-        last[table.attrs["run"].task_id or number] = table
-    merged: list[pd.DataFrame] = []
-    shared, other_arguments = False, set[str]()
-    for table in last.values():
-        trials = 0
-        for other in merged:
-            mine, theirs = (log.attrs["run"].arguments for log in (table, other))
-            unlike = [name for name in _ARGUMENTS if mine[name] != theirs[name]]
-            if set(table["item"]) & set(other["item"]):
-                if unlike:
-                    raise DataError(
-                        f"logs of {about} have the same samples and other {named(unlike)}: name those of one"
-                    )
-                trials, shared = max(trials, other["trial"].max()), True
-            other_arguments.update(unlike)
-        merged.append(table.assign(trial=table["trial"] + trials))
-    if n := len(tables) - len(merged):
-        notes.append(f"{about}: {counted(n, 'log')} left out, of a task that was taken up again in another one")
-    if len(merged) > 1:
-        what = "whose epochs are trials of the samples that they share" if shared else "parts with samples of their own"
-        which = f", with other {named(sorted(other_arguments))}" if other_arguments else ""
-        notes.append(f"{about}: {len(merged):,} logs, {what}{which}")
-    return merged
-
-
-def unlike_runs(runs: Sequence[InspectRun]) -> list[str]:
-    """Return what differs between evaluations of a task: its version, its scorer, its epochs, its arguments."""
-    texts = []
-    for task in dict.fromkeys(run.task for run in runs):
-        of_task = [run for run in runs if run.task == task]
-        for what in dict.fromkeys(what for run in of_task for what in run.compared):
-            models: dict[str, list[str]] = {}
-            for run in of_task:
-                models.setdefault(_text(run.compared.get(what)), []).append(run.model)
-            if len(models) > 1:
-                each = [f"{value} ({named(list(dict.fromkeys(names)))})" for value, names in models.items()]
-                texts.append(f"{task}: the {what} differs: {', '.join(each)}")
-    return texts
-
-
-def _text(value: Any) -> str:
-    """A value as it is told: a number and the text of it are alike."""
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def _object(run: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -363,6 +299,7 @@ def samples_table(frame: pd.DataFrame, name: FileName, output_filter: str | None
     Raises:
         DataError: there are several filters and none is named, or there is no such filter.
     """
+    chosen = None
     if "filter" in frame:
         filters = list(dict.fromkeys(x for x in frame["filter"] if x is not None and x == x))
         if output_filter is not None:
@@ -373,9 +310,12 @@ def samples_table(frame: pd.DataFrame, name: FileName, output_filter: str | None
             frame = frame[frame["filter"] == output_filter]
         elif len(filters) > 1:
             raise DataError(f"the samples have the filters {named(filters)}: name one (output_filter=, --filter)")
+        chosen = output_filter or next(iter(filters), None)
         frame = frame.drop(columns="filter")
     folder, task, _ = _source(name)
-    return frame.assign(model=Path(folder).name.replace("__", "/", 1) or "model", benchmark=task)
+    frame = frame.assign(model=Path(folder).name.replace("__", "/", 1) or "model", benchmark=task)
+    frame.attrs["filter"] = chosen
+    return frame
 
 
 def _source(name: FileName) -> tuple[str, str, str]:
@@ -428,6 +368,9 @@ def named_by_results(
         stated = by_folder.get(_source(name)[0])
         if stated is not None and stated.get("model_name"):
             table["model"] = str(stated["model_name"])
+        model, task = (str(next(iter(table[column]), "")) for column in ("model", "benchmark"))
+        compared = {what: table.attrs.get(what) for what in ("metric", "filter")} | _said(stated or {}, task)
+        table.attrs["run"] = EvaluationRun(model, task, compared)
     for name, document in results:
         folder = _source(name)[0]
         have = {task for task_folder, task, _ in (_source(file) for file, _ in tables) if task_folder == folder}
@@ -448,6 +391,22 @@ def named_by_results(
             pd.DataFrame(means, columns=["model", "benchmark", "metric", "filter", "score", "standard_error"]),
         )
     return notes
+
+
+def _said(document: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """What results say of how a task was run, and should be alike in evaluations that are compared."""
+    config, own = _object(document, "config"), _object(_object(document, "configs"), task)
+    arguments = config.get("model_args")
+    if isinstance(arguments, str):
+        arguments = dict(part.partition("=")[::2] for part in arguments.split(",") if part)
+    return {
+        "version": _object(document, "versions").get(task), "number of shots": _object(document, "n-shot").get(task),
+        "number of repeats": own.get("repeats"), "version of lm_eval": document.get("lm_eval_version"),
+        "system instruction": document.get("system_instruction"), "chat template": document.get("chat_template"),
+        "few-shot examples as turns": document.get("fewshot_as_multiturn"), "kind of model": config.get("model"),
+        **{f"setting {name}": value for name, value in _object(own, "generation_kwargs").items()},
+        **model_arguments(arguments if isinstance(arguments, dict) else {}),
+    }  # fmt: skip
 
 
 def stated_by_results(name: FileName, document: Mapping[str, Any]) -> pd.DataFrame:

@@ -24,17 +24,10 @@ from jaxeval.data.file_formats import archived
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Source, json_document, whole_table
 from jaxeval.data.harness_formats import with_model
+from jaxeval.data.harness_runs import merge_runs, unlike_documents, unlike_runs
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.data.judged_answers import JudgedAnswers
-from jaxeval.data.lm_eval_files import (
-    NoScoresError,
-    merge_runs,
-    named_by_results,
-    newest,
-    read_archive,
-    stated_by_results,
-    unlike_runs,
-)
+from jaxeval.data.lm_eval_files import NoScoresError, named_by_results, newest, read_archive, stated_by_results
 from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
@@ -241,6 +234,9 @@ def _of_table(
 ) -> ItemScores:
     further = {role: role for role in _USUAL if role in frame}
     notes = [*notes, *unlike_runs(frame.attrs.get("runs", ()))]
+    if "_document" in frame:
+        notes += unlike_documents(frame)
+        frame = frame.drop(columns="_document")
     with naming(label):
         return replace(ItemScores.from_pandas(frame, keep=keep, random=random, **further), notes=tuple(notes))
 

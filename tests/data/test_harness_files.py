@@ -35,7 +35,7 @@ class TestInspect:
         assert means(found) == {"mockllm/large": pytest.approx(26 / 32), "mockllm/small": pytest.approx(13 / 32)}
         assert (len(found.items), found.benchmark.names.tolist()) == (16, ["products", "sums"])
         assert len(found.trials.score) == 64
-        assert found.notes == ()
+        assert found.notes == ("sums, products: the skill of guess differs: 0.8 (mockllm/large), 0.4 (mockllm/small)",)
 
     @pytest.mark.parametrize(
         "damage", [{"config": [1]}, {"config": "x"}, {"task_version": [1]}, {"task_id": ["a"]}, {"task_args": "shots"}]
@@ -184,13 +184,36 @@ class TestInspect:
         inspect_log(tmp_path, "2", first=2, created="2026-11-28T02:00", model_args={"dtype": "half"})
         found = read_scores(tmp_path)
         assert len(found.items) == 4
-        assert found.notes == ("m, t: 2 logs, parts with samples of their own, with other model_args",)
+        assert found.notes == (
+            "m, t: 2 logs, parts with samples of their own",
+            "t: the model argument dtype differs: none (m), half (m)",
+        )
 
     def test_what_is_unlike(self, tmp_path):
         """Arguments of tasks are compared, versions of any type; a number is like its text."""
         inspect_log(tmp_path, "1", task_version={"b": 1, "a": 2}, task_args={"shots": 1, "order": "1"})
         inspect_log(tmp_path, "2", "other", task_version={"a": 2, "b": 1}, task_args={"shots": 5, "order": 1})
         assert read_scores(tmp_path).notes == ("t: the argument shots differs: 1 (m), 5 (other)",)
+
+    def test_what_models_were_told(self, tmp_path):
+        """Solvers, settings and arguments of models are compared; how calls travel, and secrets, are not."""
+        prompt = "You are a helpful assistant who answers "
+        for name, said_last, hot, arguments in (("a", "briefly.", 0.0, {"api_key": "x"}), ("b", "at length.", 1, {})):
+            path = inspect_log(tmp_path, name, name, model_args=arguments, model_generate_config={"temperature": hot})
+            log = json.loads(path.read_text())
+            steps = [{"solver": "system_message", "params": {"template": prompt + said_last}}, {"solver": "generate"}]
+            config = {"max_tokens": 512, "max_connections": hot, "top_p": None}
+            asked = {"input": "2 + 2?", "target": "4"}
+            samples = [log["samples"][0] | asked, log["samples"][1] | asked | {"input": name}]
+            path.write_text(json.dumps(log | {"plan": {"steps": steps, "config": config}, "samples": samples}))
+        assert read_scores(tmp_path).notes == (
+            "t: the template of system_message differs: ...o answers briefly. (a), ...o answers at length. (b)",
+            "t: the setting temperature differs: 0 (a), 1 (b)",
+            "t: 1 of 2 samples with one id asks something else, or has another target, in another run: are these runs "
+            "of one task?",
+        )
+        told = said("compare-scores", tmp_path / "a.json", tmp_path / "b.json")
+        assert "the setting temperature differs: 0 (a), 1 (b)" in told
 
     @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
     def test_other_compressions(self, tmp_path, method):
@@ -220,6 +243,26 @@ class TestLmEval:
             assert scores.index.tolist() == [stated["model_name"]]
             both = [own["acc_norm,none"] for own in stated["results"].values()]
             assert scores.iloc[0] == pytest.approx(sum(both) / 2)
+
+    def test_what_is_unlike(self, tmp_path):
+        shutil.copytree(LM_EVAL, tmp_path / "out")
+        (path,) = (tmp_path / "out" / "acme__m1").glob("results_*")
+        stated = json.loads(path.read_text())
+        stated["n-shot"]["numbers"], stated["configs"]["numbers"]["generation_kwargs"] = 5, {"temperature": 0.7}
+        stated["config"]["model_args"] = "pretrained=acme/m1,dtype=half"
+        path.write_text(json.dumps(stated | {"system_instruction": "Be brief."}))
+        (samples,) = (tmp_path / "out" / "acme__m1").glob("samples_colours_*")
+        lines = [json.loads(line) for line in samples.read_text().splitlines()]
+        lines[0]["doc_hash"] = "other"
+        samples.write_text("\n".join(map(json.dumps, lines)))
+        assert read_scores(tmp_path / "out", score="acc").notes == (
+            "colours, numbers: the system instruction differs: Be brief. (acme/m1), none (acme/m2)",
+            "colours, numbers: the model argument dtype differs: half (acme/m1), none (acme/m2)",
+            "numbers: the number of shots differs: 5 (acme/m1), 0 (acme/m2)",
+            "numbers: the setting temperature differs: 0.7 (acme/m1), none (acme/m2)",
+            f"colours: 1 of {len(lines)} samples with one id asks something else, or has another target, in another "
+            "run: are these runs of one task?",
+        )
 
     def test_the_commands(self):
         assert said("scores", LM_EVAL, "--score", "acc_norm,acc").startswith("acme/m1 is first with 0.375")
