@@ -191,7 +191,8 @@ def compare_scores(
             scores = columns.read(files, random=comparing.facets)
         else:
             scores, a, b = columns.read_two(a, b)
-        read = "; ".join([what_was_read(scores), *(() if gate.gate else scores.notes)])
+        read = what_was_read(scores)
+        warnings += () if gate.gate else scores.notes  # a gate has them
         if columns.missing == "complete" and not comparing.random:
             scores = _complete(scores)
     one = named_model(scores.models, a)
@@ -207,7 +208,7 @@ def compare_scores(
     else:
         comparison = compared(scores, one, named_model(scores.models, b), bounds=bounds, **options)
         table, answer, cautions = _row(comparison), list(comparison._plain_answer().sentences), comparison.status
-    notes, warnings = [read, *notes], [*cautions, *warnings]
+    notes, warnings = [read, *notes], [*warnings, *cautions]
     shown = _answer("Scores compared", "comparison", table, answer, notes, warnings, options)
     present(shown._replace(advice=columns.undeclared(files, comparing.facets) if files else []), outputs)
 
