@@ -33,8 +33,8 @@ class Raters(Lengths, SideColumns):
 
     section = COLUMNS
 
-    judges: str | None = again(PanelReading, "judges")
-    human_columns: str | None = again(
+    judges: Names | None = again(PanelReading, "judges")
+    human_columns: Names | None = again(
         Labels, "human", more="Of several, each is a rater's.", flag="--human", metavar="A,B"
     )
     families: File | None = option(
@@ -56,7 +56,6 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     person, or in a row for each rater and item. People are found by their names, and judges by theirs or their labels.
     """
     from jaxeval.agreement.judge_agreement import judge_agreement
-    from jaxeval.data.columns import frame_of
     from jaxeval.data.model_tables import read_families
     from jaxeval.data.table_files import naming, read_whole_table
 
@@ -65,15 +64,15 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     if human_columns and labels_file:
         raise click.UsageError("--human names columns of FILE, and --human-labels another file: leave one out")
     check_outputs({"--out": outputs.out}, [path for path in (file, labels_file, families) if path])
-    labels: Any = None if human_columns is None else [name.strip() for name in human_columns.split(",")]
+    labels: Any = None if human_columns is None else list(human_columns)
     if labels_file is not None:
-        labels = frame_of(read_whole_table(labels_file, [model_a, model_b]))
+        labels = read_whole_table(labels_file, [model_a, model_b])
     family_of = None if families is None else read_families(families)
     columns = raters.arguments("model_a", "model_b", "label_coding")
     arguments = {name: x for name, x in replies.arguments().items() if x is not None and name != "human_labels"}
     read = None
     with naming(file):
-        verdicts: Any = frame_of(read_whole_table(file, [model_a, model_b]))
+        verdicts: Any = read_whole_table(file, [model_a, model_b])
         if _holds_replies(verdicts, judges, arguments):
             verdicts = _outputs(verdicts, labels, {**columns, **arguments})
             labels, columns, read = None, {}, str(verdicts.report)
@@ -83,7 +82,7 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
         agreements = judge_agreement(
             verdicts,
             labels,
-            judges=None if judges is None else [name.strip() for name in judges.split(",")],
+            judges=judges,
             lengths=raters.lengths,
             families=family_of,
             random=raters.random or (),
@@ -95,7 +94,7 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     present(agreements.answer._replace(notes=notes), outputs)
 
 
-def _holds_replies(frame: pd.DataFrame, judges: str | None, arguments: dict[str, Any]) -> bool:
+def _holds_replies(frame: pd.DataFrame, judges: Names | None, arguments: dict[str, Any]) -> bool:
     from jaxeval.data.columns import folded
     from jaxeval.data.roles import usual_column
 
@@ -147,7 +146,7 @@ class AuditedOptions(VoteColumns, Lengths):
 
     section = COLUMNS
 
-    parts: str | None = option(None, "The parts of the audit to run. [all]", "A,B", section="")
+    parts: Names | None = option(None, "The parts of the audit to run. [all]", "A,B", section="")
     families: File | None = again(Raters, "families")
     cluster: str | None = again(DrawnTogether, "cluster")
     by: Sequence[str] | None = again(SliceOptions, "by", more="The audit asks whether their boards differ.")
@@ -185,7 +184,7 @@ def audit(
         battles,
         by=by,
         families=None if families is None else read_families(families),
-        parts=None if options.parts is None else [name.strip() for name in options.parts.split(",")],
+        parts=options.parts,
         features=features,
         **arguments,
         **drawn.arguments(),

@@ -12,7 +12,7 @@ from pandas.api.types import is_numeric_dtype
 
 from jaxeval import plots
 from jaxeval.cli.terminal import named_model
-from jaxeval.data.columns import frame_of, numeric_but_for_gaps, require_column
+from jaxeval.data.columns import numeric_but_for_gaps, require_column
 from jaxeval.data.labels import Labels
 from jaxeval.data.readers import read_battles
 from jaxeval.data.remote_names import FileName, base_name
@@ -128,7 +128,7 @@ def _read_scores(
         raise DataError(f"which column has the gold scores? Name it with --gold; there are {', '.join(names)}")
     named = model or ("model" if "model" in names else "")
     with naming(file):
-        frame = frame_of(read_whole_table(file, text=[named] if named else []))
+        frame = read_whole_table(file, text=[named] if named else [])
         require_column(frame, gold, *evaluators, *([named] if named else []))
     frame = pd.concat([frame[x] if x == named else numeric_but_for_gaps(frame[x]) for x in frame], axis=1)
     numeric = {name for name in frame if is_numeric_dtype(frame[name]) or frame[name].isna().all()}

@@ -232,11 +232,6 @@ def with_blanks(frame: pd.DataFrame) -> Use | None:
     return None
 
 
-def _in_sql(name: str) -> str:
-    """A column's name in a condition."""
-    return name if re.fullmatch(r"[a-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
-
-
 def _arena(frame: pd.DataFrame, options: tuple[str, ...]) -> Iterator[Use]:
     """What more there is for files of the Arena: objects of categories and of counts of style."""
     objects = [name for name in ("category_tag", "conv_metadata")
@@ -283,8 +278,10 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
             yield Use("Can the judges be trusted?", ("agreement", "{}", *side_options(a, b), *read[0]),
                       f"{who}; human labels in {human!r}", read[2])  # fmt: skip
         return
-    columns = [name for name in map(str, frame) if name not in (a, b, human) and _is_verdict(frame, a, b, name)]
-    columns = [name for name in columns if folded(name) not in ("ftr", "htr")]  # football: results, and at half time
+    known = {"model_a": a, "model_b": b, "missing": "drop"}
+    columns = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
+               and folded(name) not in ("ftr", "htr")  # football: results, and at half time
+               and fits(Battles.from_pandas, frame, **known, winner=name)]  # fmt: skip
     people = [*([] if human is None else [human]), *(name for name in columns if _is_person(name))]
     judges = [name for name in columns if name not in people]
     who = f"two sides in {quoted((a, b))}, verdicts of judges in {quoted(judges)}"
@@ -300,12 +297,6 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
 def _is_person(name: str) -> bool:
     """Whether a name is one of a person: expert, annotator_2."""
     return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
-
-
-def _is_verdict(frame: pd.DataFrame, a: str, b: str, name: str) -> bool:
-    return n_values(frame, name) <= 6 and fits(
-        Battles.from_pandas, frame, model_a=a, model_b=b, winner=name, missing="drop"
-    )
 
 
 def _judged(frame: pd.DataFrame) -> Iterator[Use]:
@@ -401,7 +392,7 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
 
 def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
     """Verdicts of models against a reference."""
-    if sides_of(frame) and _votes_there(frame):
+    if any(next(results_of(frame, *sides), None) is not None for sides in sides_of(frame)):
         return
     if {"wins", "losses"} <= {*frame} and "verdict" not in frame:
         yield Use("Ratings above the reference", ("anchored", "{}"), "counts in 'wins' and 'losses'")
@@ -415,10 +406,6 @@ def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
             why = f"verdicts of one model against a reference in {'verdict' if 'verdict' in frame else output!r}"
             yield Use("Ratings above the reference", ("anchored", "{}", *options), f"{why}; besides {quoted(roles)}")
             return
-
-
-def _votes_there(frame: pd.DataFrame) -> bool:
-    return any(next(results_of(frame, *sides), None) is not None for sides in sides_of(frame))
 
 
 # ---- rankings and scores
@@ -484,8 +471,9 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
             if not frame.duplicated([*keys, name]).any():
                 metrics = [str(value) for value in frame[name].dropna().unique()]
                 shown = metrics[0].replace("'", "''")
+                in_sql = name if re.fullmatch(r"[a-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
                 yield Use("A leaderboard of scores, with intervals",
-                          ("scores", "{}", *_naming(roles), "--where", f"{_in_sql(name)} = '{shown}'"),
+                          ("scores", "{}", *_naming(roles), "--where", f"{in_sql} = '{shown}'"),
                           f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; --benchmark "
                           f"{shlex.quote(name)} instead takes means over all")  # fmt: skip
         return
@@ -559,12 +547,12 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
         return
     if "rating" in numbers and {"lower", "rating_lower"} & {*numbers}:  # a table that a leaderboard wrote
         return
-    gold = next((name for name in numbers if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD}), None)
-    options = _naming({"model": model})
-    why = f"a row for each of {model!r}, scores in {quoted([name for name in numbers if name != (gold or numbers[0])])}"
-    hint = f"{gold or numbers[0]!r} is taken as gold, what the others should agree with: say another by --gold"
+    golden = (name for name in numbers if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD})
+    gold = next(golden, numbers[0])
+    why = f"a row for each of {model!r}, scores in {quoted([name for name in numbers if name != gold])}"
+    hint = f"{gold!r} is taken as gold, what the others should agree with: say another by --gold"
     yield Use("Which evaluators rank models as the gold scores do?",
-              ("meta", "{}", "--gold", gold or numbers[0], *options), why, hint)  # fmt: skip
+              ("meta", "{}", "--gold", gold, *_naming({"model": model})), why, hint)  # fmt: skip
 
 
 def _families(frame: pd.DataFrame) -> Iterator[Use]:

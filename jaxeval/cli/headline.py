@@ -176,10 +176,9 @@ def _left_out(fit: CapabilityIndex) -> pd.DataFrame:
 
 
 def _table(file: File, where: str | None) -> pd.DataFrame:
-    from jaxeval.data.columns import frame_of
     from jaxeval.data.table_files import read_whole_table
 
-    frame = frame_of(read_whole_table(file, ()))
+    frame = read_whole_table(file, ())
     if where is None:
         return frame
     from jaxeval.data.conditions import rows_where

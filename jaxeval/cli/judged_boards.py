@@ -14,7 +14,7 @@ from jaxeval.cli.terminal import complain
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.options.boards import SliceOptions
-from jaxeval.options.columns import CallReading, File
+from jaxeval.options.columns import CallReading, File, Names
 from jaxeval.options.field import GROUPS, Options, again, option
 from jaxeval.options.resampling import DrawnTogether
 
@@ -120,7 +120,7 @@ class Borrowing(Options):
 class PanelReading(CallReading):
     """What the options say: how files of verdicts are read, and how judges are modelled."""
 
-    judges: str | None = option(None, "Columns of verdicts, where each judge has its own. [a row each]", "A,B")
+    judges: Names | None = option(None, "Columns of verdicts, where each judge has its own. [a row each]", "A,B")
     rows: bool = option(
         False, "Resample verdicts one by one, as if judges erred independently; by default items.", section=""
     )
@@ -149,8 +149,7 @@ class PanelReading(CallReading):
             return panel_battles(self._scored(paths, reading), PanelColumns(item=self.item))
         coding: Any = reading.labels
         where = PanelColumns(
-            judge=self.judge, item=self.item, label_coding=coding, shown_first=self.shown_first,
-            judges=None if self.judges is None else [name.strip() for name in self.judges.split(",")],
+            judge=self.judge, item=self.item, label_coding=coding, shown_first=self.shown_first, judges=self.judges,
             model_a=reading.model_a, model_b=reading.model_b,
         )  # fmt: skip
         if self.judges is not None or self.shown_first is not None or set(ORDERS) <= {*names}:
@@ -211,7 +210,6 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     """Whole files, one after the other."""
     import pandas as pd
 
-    from jaxeval.data.columns import frame_of
     from jaxeval.data.equal_rows import reject_same_tables
     from jaxeval.data.table_files import read_whole_table
 
@@ -222,7 +220,7 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
                 "judge and of a winner"
             )
     text = [reading.model_a, reading.model_b]
-    frames = [frame_of(read_whole_table(path, text)) for path in paths]
+    frames = [read_whole_table(path, text) for path in paths]
     for sentence in reject_same_tables(frames, [base_name(path) for path in paths]):
         complain(sentence)
     return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)

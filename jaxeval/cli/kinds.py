@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,8 @@ class Designs(click.Choice[str]):
 class Parsed(click.ParamType):  # type: ignore[type-arg]
     """What a function makes of text; its ValueError says what is wrong with it."""
 
-    def __init__(self, parse: Callable[[str], Any]) -> None:
-        self.name = parse.__name__.strip("_")
+    def __init__(self, parse: Callable[[str], Any], name: str = "") -> None:
+        self.name = name or parse.__name__.strip("_")
         self.parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -159,19 +160,11 @@ def _scale(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _columns(text: str, number: int, example: str) -> tuple[str, ...]:
+def _columns(number: int, example: str, text: str) -> tuple[str, ...]:
     parts = tuple(part.strip() for part in text.split(":"))
     if len(parts) != number or not all(parts):
         raise ValueError(f"{text!r} is not {'two' if number == 2 else 'three'} columns such as {example}")
     return parts
-
-
-def _column_pair(text: str) -> tuple[str, ...]:
-    return _columns(text, 2, "home_score:away_score")
-
-
-def _column_triple(text: str) -> tuple[str, ...]:
-    return _columns(text, 3, "wins_a:ties:wins_b")
 
 
 def _gauge(text: str) -> str | tuple[str, float]:
@@ -199,14 +192,6 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
-def _floats(text: str) -> tuple[float, ...]:
-    return _numbers(float, text)
-
-
-def _whole(text: str) -> tuple[int, ...]:
-    return _numbers(int, text)
-
-
 FILE = InputFile(exists=True, dir_okay=False, path_type=Path)
 FILES = InputFile(exists=True, path_type=Path)
 FILES_OR_STREAM = InputFile(exists=True, allow_dash=True, path_type=Path)
@@ -224,11 +209,11 @@ KINDS: Mapping[str, click.ParamType] = {  # type: ignore[type-arg]
     "Gauge": Parsed(_gauge),
     "Noun": Parsed(Noun.of),
     "Bounds": Parsed(_scale),
-    "ColumnPair": Parsed(_column_pair),
-    "ColumnTriple": Parsed(_column_triple),
+    "ColumnPair": Parsed(partial(_columns, 2, "home_score:away_score"), "column_pair"),
+    "ColumnTriple": Parsed(partial(_columns, 3, "wins_a:ties:wins_b"), "column_triple"),
     "Names": Parsed(_names),
-    "Numbers": Parsed(_floats),
-    "WholeNumbers": Parsed(_whole),
+    "Numbers": Parsed(partial(_numbers, float), "floats"),
+    "WholeNumbers": Parsed(partial(_numbers, int), "whole"),
     "Day": click.DateTime(["%Y-%m-%d"]),
     "Figure": OutputFile(FIGURES),
     "Page": OutputFile((".html",)),

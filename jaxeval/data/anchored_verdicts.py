@@ -21,7 +21,6 @@ from jaxeval.data.columns import (
     factorize_sorted,
     finite_or_nan,
     first_place,
-    frame_of,
     numbers_or_nan,
     plain,
     reject_missing,
@@ -438,7 +437,7 @@ def anchored_table(
         with naming(file):
             names = head_names(file)
             renamed = renames(text, names)
-            frame = frame_of(read_whole_table(file, [*text, *renamed])).rename(columns=renamed)
+            frame = read_whole_table(file, [*text, *renamed]).rename(columns=renamed)
             notes |= dict.fromkeys([*told_of(file), *told_renames(renamed)])
             form = format_of_names(names, "pair")
             if form is not None and "verdict" not in frame:

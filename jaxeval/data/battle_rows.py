@@ -71,7 +71,8 @@ def _word_of(columns: Sequence[str]) -> Noun | None:
     if words == _DEFAULTS:
         return None
     if len(columns) == 2:
-        if (usual := _OF_SIDES.get(_named_sides(words))) is not None:
+        sides = tuple(" ".join(word for word in parts if word not in _FORMS) for parts in words)
+        if (usual := _OF_SIDES.get(sides)) is not None:
             return Noun.of(usual)
         words = next((rest for side in _SIDES if (rest := _without(words, side)) is not None), [])
     left = {tuple(word for word in parts if word not in _FORMS) for parts in words}
@@ -82,11 +83,6 @@ def _word_of(columns: Sequence[str]) -> Noun | None:
     clear &= len(word) <= LONGEST_WORD
     # "players_1" is a plural already, "class_1" is none.
     return Noun.of(word) if clear and (not word.endswith("s") or word.endswith("ss")) else None
-
-
-def _named_sides(words: Sequence[list[str]]) -> tuple[str, ...]:
-    """What is left of columns such as White and Black, or home_id and away_id, without the forms."""
-    return tuple(" ".join(word for word in parts if word not in _FORMS) for parts in words)
 
 
 def _words(name: str) -> list[str]:

@@ -76,9 +76,8 @@ def read_scale(
     if all(number is not None for number in numbers):
         scale, of_label, message = _of_numbers([float(number or 0) for number in numbers], str(flat.name), labels)
     elif labels == "grades":
-        raise DataError(
-            f"columns {flat.name} hold words, such as {_first_word(distinct, numbers)!r}, so they are no grades"
-        )
+        word = str(next(value for value, number in zip(distinct, numbers, strict=True) if number is None))
+        raise DataError(f"columns {flat.name} hold words, such as {word!r}, so they are no grades")
     else:
         scale, of_label, message = _of_words([str(plain(value)) for value in distinct], str(flat.name))
     values = np.append(of_label, np.nan)[codes]
@@ -146,7 +145,8 @@ def _of_words(words: list[str], columns: str) -> tuple[LabelScale, list[float], 
 
 def _spoken(column: pd.Series) -> pd.Series:
     """A column with what its replies say, where it holds what a judge printed."""
-    texts = [value for value in column.dropna().unique() if isinstance(value, str)] if _hashable(column) else None
+    nested = any(isinstance(value, dict | list) for value in column.head(50))
+    texts = None if nested else [value for value in column.dropna().unique() if isinstance(value, str)]
     if texts is not None and not any("{" in text or "\n" in text or ":" in text for text in texts):
         return column
     replies = {k: read_reply(value) for k, value in column.items() if value is not None and value == value}
@@ -160,10 +160,6 @@ def _spoken(column: pd.Series) -> pd.Series:
     return pd.Series([replies[k].word if k in replies else None for k in column.index], name=column.name, dtype=object)
 
 
-def _hashable(column: pd.Series) -> bool:
-    return not any(isinstance(value, dict | list) for value in column.head(50))
-
-
 def _number(value: Any) -> float | None:
     if isinstance(value, Mapping):
         return None
@@ -172,10 +168,6 @@ def _number(value: Any) -> float | None:
     except ValueError:
         return None
     return number if np.isfinite(number) else None
-
-
-def _first_word(distinct: Any, numbers: list[float | None]) -> str:
-    return str(next(value for value, number in zip(distinct, numbers, strict=True) if number is None))
 
 
 #: What to do about items on which people contradict each other.

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.checks import check_choice, checked_finite
-from jaxeval.data.columns import as_frame, factorize_sorted, folded, frame_of, renames, told_renames
+from jaxeval.data.columns import as_frame, factorize_sorted, folded, renames, told_renames
 from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import People, human_labels_of, joined_labels, targets_of, words_of
 from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score
@@ -325,7 +325,7 @@ def _labels_given(
         if isinstance(table, str | Path):
             with naming(table):
                 text = [str(columns["model_a"]), str(columns["model_b"])]
-                return human_labels_of(frame_of(read_whole_table(table, text)), coding, columns)
+                return human_labels_of(read_whole_table(table, text), coding, columns)
         return human_labels_of(table, coding, columns)
     column = usual_column(frame, human or None, "human")
     if column is None:
@@ -458,7 +458,7 @@ def _of_table(path: Path, arguments: dict[str, Any]) -> dict[str, JudgedBattles]
         if form is not None and not set(SCORES) <= {*names} and not any(arguments.get(option) for option in _SAYINGS):
             raise DataError(f"it holds {form.name}, and no scores of both answers beside labels of people")
         text = [arguments.get("model_a", "model_a"), arguments.get("model_b", "model_b")]
-        frame = frame_of(read_whole_table(path, text))
+        frame = read_whole_table(path, text)
         column = usual_column(frame, column, "judge")
         if column is None:
             return {"judge": JudgedBattles.from_pandas(frame, **arguments)}

@@ -12,7 +12,7 @@ import pandas as pd
 from jaxeval.checks import check_choice
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import as_frame, folded, frame_of, require_column
+from jaxeval.data.columns import as_frame, folded, require_column
 from jaxeval.data.equal_rows import one_table
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Shape, Source
@@ -159,7 +159,7 @@ class Judgments(Shown):
                 known = (format_of_names(names, kind) for kind in _NEEDS if shape in (None, kind))
                 form = None if roles else next((form for form in known if form is not None), None)
                 if form is None:
-                    frames.append(frame_of(read_whole_table(file, [*roles.values(), "model_a", "model_b", "model"])))
+                    frames.append(read_whole_table(file, [*roles.values(), "model_a", "model_b", "model"]))
                     messages |= dict.fromkeys(told_of(file))
                     continue
                 frames.append(form.read(Source(name, (file,), names, baseline=baseline)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from jaxeval.data.columns import as_frame, frame_of, reject_missing, renames, require_column
+from jaxeval.data.columns import as_frame, reject_missing, renames, require_column
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, read_as, read_whole_table
@@ -50,7 +50,7 @@ def read_families(name: FileName) -> dict[str, str]:
         FileNotFoundError: there is no such file.
     """
     with naming(name):
-        table = frame_of(read_whole_table(name, ["name"]))
+        table = read_whole_table(name, ["name"])
         require_column(table, "name", "family")
     return dict(zip(table["name"].astype(str), table["family"], strict=True))
 

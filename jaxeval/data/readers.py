@@ -110,7 +110,9 @@ def read_battles(
     label = base_name(path) if isinstance(path, str | Path) else several
     # Published formats have sides of their own. The command names all columns, most of them by their usual names.
     usual = all(columns.get(role, name) == name for role, name in _USUAL_SIDES.items())
-    form = _format_of(files[0]) if needed.results and usual else None
+    form = None
+    if needed.results and usual:
+        form = format_of_names(head_names(files[0]), "pair", rows=lambda: read_head(files[0]).rows)
     if form is not None:
         return _published(form, files, label, baseline, keep, columns)
     heads = [head_columns(file) for file in files]
@@ -164,10 +166,6 @@ def read_battles(
     ):  # no equal rows are merged, so that a further column belongs to the same rows
         battles = replace(battles, further=cache(partial(_further, path, battles, columns)))
     return battles
-
-
-def _format_of(file: Path) -> Format | None:
-    return format_of_names(head_names(file), "pair", rows=lambda: read_head(file).rows)
 
 
 def _further(path: FileName, battles: Battles, columns: BattlesArguments, name: str) -> pd.Series | None:
@@ -304,17 +302,8 @@ def gather_battles(battles: Battles | Callable[[], Battles | None] | None) -> Ba
     if not parts:
         raise DataError("; ".join(["no process has any battles", *map(str, empty)]))
     _check_labels([part.report.label_families for part in parts])
-    reject_same_tables([_table(part) for part in parts], [f"process {p}" for p in range(len(parts))])
+    reject_same_tables([part.to_pandas() for part in parts], [f"process {p}" for p in range(len(parts))])
     return replace(Battles.concat(parts), n_processes=process_count())
-
-
-def _table(battles: Battles) -> pd.DataFrame:
-    """The battles of one process as a table, to be compared with those of others."""
-    sides = {"a": battles.models[battles.model_a], "b": battles.models[battles.model_b], "target": battles.target}
-    columns = {
-        name: x for name, x in {**sides, "weight": battles.weight, "count": battles.count}.items() if x is not None
-    }
-    return pd.concat([pd.DataFrame(columns), battles.columns.reset_index(drop=True)], axis=1)
 
 
 def _check_labels(families: Sequence[tuple[str, ...]]) -> None:

@@ -50,15 +50,17 @@ class WiderType(Exception):  # noqa: N818
     """A CSV column does not hold what its first megabyte suggested: the file must be read again, with other types."""
 
 
-def read_whole_table(name: FileName, text: Sequence[str]) -> pa.Table:
+def read_whole_table(name: FileName, text: Sequence[str]) -> pd.DataFrame:
     """All columns of a file; ``text`` columns are read as strings.
 
     Raises:
         DataError: the file cannot be read as a table.
         FileNotFoundError: there is no such file.
     """
-    path = local_file(name)
+    return frame_of(_whole_table(local_file(name), text))
 
+
+def _whole_table(path: Path, text: Sequence[str]) -> pa.Table:
     def whole(widened: dict[str, Any]) -> pa.Table:
         return pa.concat_tables(pieces(path, ALL_COLUMNS, text, widened), promote_options="permissive")
 
@@ -70,7 +72,7 @@ def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns
     path = local_file(name)
     with naming(path):
         spelled = [*text, *renames(text, head_names(path))]
-        return make(frame_of(read_whole_table(path, spelled)), **columns)
+        return make(read_whole_table(path, spelled), **columns)
 
 
 def column_names(name: FileName) -> list[str]:
@@ -88,7 +90,7 @@ def column_names(name: FileName) -> list[str]:
 
             with undamaged():
                 return list(pq.read_schema(path).names)
-        return list(read_whole_table(path, ()).column_names)
+        return list(_whole_table(path, ()).column_names)
 
 
 @contextmanager
@@ -374,10 +376,9 @@ def _csv(
         if name is None or name in strings or "UTF8" in str(error):
             raise
         its_type = widened.get(name, None if schema is None else schema.field(name).type)
-        ladder = _ladder()
-        if its_type is None or its_type not in ladder[:-1]:
+        if its_type is None or its_type not in _LADDER[:-1]:
             raise
-        widened[name] = ladder[ladder.index(its_type) + 1]
+        widened[name] = _LADDER[_LADDER.index(its_type) + 1]
         raise WiderType from error
 
 
@@ -435,10 +436,11 @@ def told_of(path: Path) -> list[str]:
     return [*format_of(path).told, *([note] if n else [])]
 
 
-def _ladder() -> list[Any]:
-    """Types of a CSV column in the order in which Arrow tries them."""
-    times = pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns")
-    return [pa.null(), pa.int64(), pa.bool_(), *times, pa.float64(), pa.string()]
+#: Types of a CSV column in the order in which Arrow tries them.
+_LADDER = [
+    pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns"), pa.float64(),
+    pa.string(),
+]  # fmt: skip
 
 
 def _inexact(table: pa.Table) -> list[str]:
