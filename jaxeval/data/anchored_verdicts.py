@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
 from jaxeval.data.columns import (
-    as_frame,
     encode_models,
     factorize_sorted,
     finite_or_nan,
@@ -27,6 +26,7 @@ from jaxeval.data.columns import (
     reject_repeats,
     renames,
     require_column,
+    rows_of,
     told_renames,
 )
 from jaxeval.data.equal_rows import one_table, reject_same_tables
@@ -119,9 +119,7 @@ class AnchoredVerdicts(Shown):
         verdict, labels, reference = reading.verdict or "verdict", reading.labels, reading.reference
         unparsed, confidence = reading.unparsed or "error", reading.confidence or "share"
         check_choice("missing", reading.missing, Missing)
-        frame = as_frame(df).reset_index(drop=True)
-        if len(frame) == 0:
-            raise DataError("the table has no rows")
+        frame = rows_of(df)
         named = reading.arguments(*ROLES)
         renamed = renames([verdict, *(name or role for role, name in named.items())], frame.columns)
         frame = frame.rename(columns=renamed)

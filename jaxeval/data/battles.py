@@ -284,26 +284,33 @@ class Battles(Shown):
         keep &= chosen[self.model_a] & chosen[self.model_b]
         if not keep.any():
             raise DataError(f"no battle is left of {counted(self.n_battles, 'battle')}: none meets all conditions")
-        met, (first, second) = renumbered(self.n_models, self.model_a[keep], self.model_b[keep])
-        count = None if self.count is None else self.count[keep]
-        n_battles, target = n_battles_of(np.ones(len(first), bool), count), self.target[keep]
-        weight = None if self.weight is None else self.weight[keep]
+        part, before = self.take(np.flatnonzero(keep)), self.report
         report = replace(
-            self.report,
-            n_battles=n_battles,
-            n_models=int(met.sum()),
-            n_ties=n_battles_of(target == 0.5, count),
-            n_both_bad=self.report.n_both_bad if self.report.both_bad == "drop" or keep.all() else 0,
-            n_excluded=self.report.n_excluded + self.n_battles - n_battles,
-            n_effective=None if weight is None or self.report.n_effective is None else effective_battles(weight, count),
-            models_left_out=(*self.report.models_left_out, *self.models[~met & chosen]),
+            part.report,
+            n_both_bad=before.n_both_bad if before.both_bad == "drop" or keep.all() else 0,
+            n_excluded=before.n_excluded + self.n_battles - part.n_battles,
+            models_left_out=(*before.models_left_out, *self.models[chosen & ~self.models.isin(part.models)]),
         )
+        return replace(part, report=report)
+
+    def take(self, rows: NDArray[np.intp], count: Int | None = None) -> Battles:
+        """Some rows, in their order, perhaps repeated, and the models that met in them; the report counts these.
+
+        Each stands for ``count`` (n,) battles, by default for as many as before.
+        """
+        met, (first, second) = renumbered(self.n_models, self.model_a[rows], self.model_b[rows])
+        count = self.count[rows] if count is None and self.count is not None else count
+        target, weight = self.target[rows], None if self.weight is None else self.weight[rows]
+        n_battles, n_ties = (n_battles_of(which, count) for which in (np.ones(len(rows), bool), target == 0.5))
+        has_effective = self.report.n_effective is not None and weight is not None
+        report = replace(
+            self.report, n_battles=n_battles, n_models=int(met.sum()), n_ties=n_ties,
+            n_effective=effective_battles(weight, count) if has_effective else None,
+        )  # fmt: skip
         return replace(
-            self,
-            models=self.models[met], model_a=first, model_b=second, target=target, count=count, report=report,
-            weight=weight,
-            kept=np.flatnonzero(keep) if self.kept is None else self.kept[keep],
-            rows=None if self.rows is None else self.rows.of(np.flatnonzero(keep)),
+            self, models=self.models[met], model_a=first, model_b=second, target=target, weight=weight, count=count,
+            kept=rows if self.kept is None else self.kept[rows], rows=None if self.rows is None else self.rows.of(rows),
+            report=report,
         )  # fmt: skip
 
     def rename(self, names: Mapping[Any, Any]) -> Battles:

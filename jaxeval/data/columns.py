@@ -78,6 +78,14 @@ def as_frame(table: Any) -> pd.DataFrame:
     )
 
 
+def rows_of(table: Any, empty: str = "the table has no rows") -> pd.DataFrame:
+    """`as_frame` with rows that count from 0; an error in the words ``empty`` where there are none."""
+    frame = as_frame(table).reset_index(drop=True)
+    if len(frame) == 0:
+        raise DataError(empty)
+    return frame
+
+
 def frame_of(table: pa.Table, nested: bool = False) -> pd.DataFrame:
     """The columns of ``table``, with those that pandas saved as an index; large whole numbers stay exact.
 
@@ -175,6 +183,13 @@ def require_column(frame: pd.DataFrame, *columns: str) -> None:
             raise ColumnError(
                 f"no column {column!r} in the table; its columns are {have}{did_you_mean(column, frame.columns)}"
             )
+
+
+def reject_again(again: Bool, what: str, advice: str) -> None:
+    """Raise an error that counts the rows which are there ``again`` (N,), if any: "2 rows repeat ..."."""
+    if again.any():
+        n = counted(again.sum(), "row repeats", "rows repeat")
+        raise DataError(f"{n} {what}{first_place(again)}{advice}")
 
 
 def reject_missing(

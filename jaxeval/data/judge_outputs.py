@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.checks import check_choice, checked_finite
-from jaxeval.data.columns import as_frame, factorize_sorted, folded, renames, told_renames
+from jaxeval.data.columns import factorize_sorted, folded, renames, rows_of, told_renames
 from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import People, human_labels_of, joined_labels, targets_of, words_of
 from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score
@@ -164,9 +164,7 @@ class JudgeOutputs(Shown):
         rules = ReplyRules(labels, None if criteria is None else tuple(criteria), _checked_scale(scale), confidence)
         if labels is not None:
             check_labels(labels)
-        frame = as_frame(df).reset_index(drop=True)
-        if len(frame) == 0:
-            raise DataError("the table has no rows: nothing was judged")
+        frame = rows_of(df, "the table has no rows: nothing was judged")
         renamed = renames([model_a, model_b], list(frame.columns))
         frame = frame.rename(columns=renamed)
         roles = {

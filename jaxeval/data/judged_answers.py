@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice, checked_finite
 from jaxeval.data.columns import (
-    as_frame,
     factorize_sorted,
     finite_or_nan,
     first_place,
@@ -22,6 +21,7 @@ from jaxeval.data.columns import (
     reject_repeats,
     renames,
     require_column,
+    rows_of,
     told_renames,
 )
 from jaxeval.data.judge_calls import OR_POSITIVE, Unparsed, holds_text, replied_grades, usual_replies
@@ -141,9 +141,7 @@ class JudgedAnswers(Shown):
             raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
         if threshold is not None:
             checked_finite("threshold", threshold)
-        frame = as_frame(df).reset_index(drop=True)
-        if len(frame) == 0:
-            raise DataError("the table has no rows")
+        frame = rows_of(df)
         defaults = [*(usual_names("judgment") if judgment is None else ()), *(DEFAULT_LABEL if label is None else ())]
         judgment_columns = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
         named = [*judgment_columns, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]

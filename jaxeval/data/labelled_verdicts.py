@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import (
-    as_frame,
     encode_models,
     factorize_sorted,
     finite_or_nan,
+    reject_again,
     reject_values,
     require_column,
+    rows_of,
     without_blanks,
 )
 from jaxeval.data.human_labels import PAIRS, LabelScale, agreed, human_labels_of, most_frequent, targets_of, units_of
@@ -88,9 +89,8 @@ class LabelledVerdicts:
         keep: Sequence[str] = (),
     ) -> LabelledVerdicts:
         """Battles from what `read_judge_outputs` gives, or from tables; arguments as in `jaxeval.judge_agreement`."""
-        frame = as_frame(verdicts.battles if isinstance(verdicts, JudgeOutputs) else verdicts).reset_index(drop=True)
-        if len(frame) == 0:
-            raise DataError("the table of verdicts has no rows")
+        table = verdicts.battles if isinstance(verdicts, JudgeOutputs) else verdicts
+        frame = rows_of(table, "the table of verdicts has no rows")
         if isinstance(verdicts, JudgeOutputs) and human is None:
             human = verdicts.human
         require_column(frame, model_a, model_b)
@@ -204,14 +204,12 @@ class _LabelledTable(VerdictTable):
                 advice = told_apart(of_order)
         if shown_first in frame:  # a battle has two orders
             cell = 2 * cell + self.b_first(shown_first)
-        again = pd.Series(cell).duplicated().to_numpy()
-        if again.any() and not has_runs:
-            raise DataError(
-                f"{counted(again.sum(), 'row repeats', 'rows repeat')} a judge's verdict on an item and pair (first in "
-                f"row {int(again.argmax())}; rows count from 0). {advice}If they are repeated "
-                f"runs, number them in a column 'run'; if they are different battles, name another column of "
-                "items (item=, --item)"
-            )
+        if not has_runs:
+            reject_again(
+                pd.Series(cell).duplicated().to_numpy(), "a judge's verdict on an item and pair",
+                f". {advice}If they are repeated runs, number them in a column 'run'; if they are different battles, "
+                "name another column of items (item=, --item)",
+            )  # fmt: skip
         return shown_first
 
     def _verdicts(self, shown_first: str | None) -> Float:

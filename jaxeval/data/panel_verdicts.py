@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.data.columns import as_frame, reject_missing, require_column, without_blanks
+from jaxeval.data.columns import reject_missing, require_column, rows_of, without_blanks
 from jaxeval.data.human_labels import targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.judged_battles import JudgedBattles
@@ -128,10 +128,7 @@ def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:
         verdicts = {verdicts.judge_name: verdicts}
     if isinstance(verdicts, Mapping):
         return _of_judged(verdicts)
-    frame = as_frame(verdicts).reset_index(drop=True)
-    if len(frame) == 0:
-        raise DataError("the table of verdicts has no rows")
-    return _of_table(frame, where)
+    return _of_table(rows_of(verdicts, "the table of verdicts has no rows"), where)
 
 
 def _of_judged(judged: Mapping[Any, JudgedBattles]) -> Battles:

@@ -13,12 +13,12 @@ from pandas.api.types import is_bool_dtype
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import (
-    as_frame,
     factorize_sorted,
-    first_place,
     folded,
+    reject_again,
     reject_missing,
     require_column,
+    rows_of,
     words_of,
 )
 from jaxeval.data.human_labels import MOST_LABELS, LabelScale, most_frequent, read_scale
@@ -68,9 +68,7 @@ def plain_labels(
     Raises:
         DataError: no columns of judges or of people are there, or their labels cannot be read.
     """
-    frame = as_frame(verdicts).reset_index(drop=True)
-    if len(frame) == 0:
-        raise DataError("the table of verdicts has no rows")
+    frame = rows_of(verdicts, "the table of verdicts has no rows")
     messages = list[str]()
     if human is None and (called := _names_of_raters(frame)) is not None:
         frame, judges, human, messages = _column_each(frame, *called, judges, item)
@@ -156,12 +154,8 @@ def _column_each(
     keys = [item_column, *([model] if model else [])]
     for column in (*keys, name):
         reject_missing(frame[column].isna().to_numpy(), column)
-    again = frame.duplicated([*keys, name]).to_numpy()
-    if again.any():
-        raise DataError(
-            f"{counted(again.sum(), 'row repeats', 'rows repeat')} a rater's label of an item{first_place(again)}: "
-            "name another column of items (item=, --item), or keep one of the labels"
-        )
+    advice = ": name another column of items (item=, --item), or keep one of the labels"
+    reject_again(frame.duplicated([*keys, name]).to_numpy(), "a rater's label of an item", advice)
     long = frame.assign(**{name: frame[name].astype(str)})
     wide = long.pivot_table(label, keys, name, aggfunc="first")
     wide.columns.name = None
@@ -285,11 +279,7 @@ def _orders_in_rows(
     nobody = np.full(len(frame), -1, np.int32)
     second = second_side_first(frame[shown_first], pd.Index([]), nobody, nobody)
     again = pd.Series(2 * cell + second).duplicated().to_numpy()
-    if again.any():
-        raise DataError(
-            f"{counted(again.sum(), 'row repeats', 'rows repeat')} an item in one order (first in row "
-            f"{int(again.argmax())}; rows count from 0): name another column of items (item=, --item)"
-        )
+    reject_again(again, "an item in one order", ": name another column of items (item=, --item)")
     rows = rows_by_order(cell, second)
     both = rows[(rows >= 0).all(1)]
     one, other = human[both[:, 0]], human[both[:, 1]]
@@ -341,13 +331,11 @@ def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: s
         )
     model = np.zeros(len(frame), np.intp) if whole.answers_of is None else whole.answers_of
     unit = pd.factorize(pd.Series(list(zip(whole.item, model, strict=True))))[0]
-    again = pd.Series(unit * len(names) + number).duplicated().to_numpy()
-    if again.any():
-        raise DataError(
-            f"{counted(again.sum(), 'row repeats', 'rows repeat')} a judge's verdict on an item (first in row "
-            f"{int(again.argmax())}; rows count from 0): name another column of items (item=, --item), or of judges "
-            "(--judge), in which prompts, samples or runs are told apart"
-        )
+    reject_again(
+        pd.Series(unit * len(names) + number).duplicated().to_numpy(), "a judge's verdict on an item",
+        ": name another column of items (item=, --item), or of judges (--judge), in which prompts, samples or runs are "
+        "told apart",
+    )  # fmt: skip
     start = np.unique(unit, return_index=True)[1]
     told = np.full((len(start), len(names), 3), np.nan)
     told[unit, number] = np.dstack([whole.verdict, whole.orders])[:, 0]

@@ -15,7 +15,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.data.columns import reject_missing, renumbered
+from jaxeval.data.columns import reject_missing
 from jaxeval.data.report import DataReport
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, visible
@@ -324,7 +324,9 @@ def join_verdicts(
             "other battles make the errors smaller: give those, too, or rate people's battles alone"
         )
     people = human if not lost.any() else human.filter(~lost)
-    return people, _rows_of(judged, place[~lost], people.count), judged.filter(~labelled)
+    judged_too = judged.take(place[~lost], people.count)
+    report = replace(judged_too.report, n_rows=judged_too.n_rows)
+    return people, replace(judged_too, rows=None, report=report), judged.filter(~labelled)
 
 
 def _found_by_item(battles: Battles) -> Battles:
@@ -350,17 +352,3 @@ def _keys(battles: Battles, item: str) -> pd.DataFrame:
 
 def _told(key: pd.Series, item: str) -> str:
     return f"{item} {visible(str(key['item']))} of {visible(key['first'])} and {visible(key['second'])}"
-
-
-def _rows_of(battles: Battles, rows: NDArray[np.intp], count: Int | None) -> Battles:
-    """The rows ``rows`` of ``battles``, in that order, perhaps repeated; each stands for ``count`` battles."""
-    met, (first, second) = renumbered(battles.n_models, battles.model_a[rows], battles.model_b[rows])
-    kept = rows if battles.kept is None else battles.kept[rows]
-    target = battles.target[rows]
-    times = np.ones(len(rows), np.int64) if count is None else count
-    n, n_ties = int(times.sum()), int(times[target == 0.5].sum())
-    report = replace(battles.report, n_rows=len(rows), n_battles=n, n_models=int(met.sum()), n_ties=n_ties)
-    return replace(
-        battles, models=battles.models[met], model_a=first, model_b=second, target=target, kept=kept, rows=None,
-        weight=None if battles.weight is None else battles.weight[rows], count=count, report=report,
-    )  # fmt: skip
