@@ -18,23 +18,22 @@ from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.formats import Shape
 from jaxeval.data.found_columns import (
     COUNTED,
-    ONE_TWO,
     ONE_TWO_LABELS,
     POINTS,
     RESULTS,
+    Reading,
     alike,
     differ,
     fits,
     is_binary,
-    may_be_result,
     quoted,
-    readings,
+    reading_of,
+    reading_with_blanks,
     results_of,
     side_options,
     sides_of,
 )
 from jaxeval.data.judged_answers import DEFAULT_LABEL, JudgedAnswers
-from jaxeval.data.labels import spoken_label
 from jaxeval.data.outcomes import COUNT_COLUMNS
 from jaxeval.data.plain_labels import plain_labels
 from jaxeval.data.published_formats import about_questions, blind_questions, format_of_names
@@ -60,7 +59,6 @@ _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_C
 _METRICS = ("metric", "metric_name", "scorer", "criterion")
 #: Questions of votes.
 _RATINGS, _BELIEVED = "Ratings, with intervals and ranks", "Can the leaderboard be believed?"
-_MOST_LABELS = 4  # of a column of results
 _FEW = 20  # judges that a panel may have, groups that a board may be cut into
 
 
@@ -170,13 +168,12 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         read = next(results_of(frame, *sides), None)
         if read is None:
             continue
-        options, why, hint = read
-        why = f"two sides in {quoted(sides)}, {why}"
+        options, why = read.options(), f"two sides in {quoted(sides)}, {read.why}"
         voters = guessed_columns(frame, "rater")[:1]
         # Votes of one person are alike: as if unrelated, they would make leaders of noise.
         units = [name for name in voters if 1 < n_values(frame, name) < len(frame)]
         by_units = (*options, *_with_option("--cluster", units))
-        yield Use(_RATINGS, ("leaderboard", "{}", *by_units), why, hint)
+        yield Use(_RATINGS, ("leaderboard", "{}", *by_units), why, read.hint)
         groups = [
             name for name in guessed_columns(frame, "group") if name not in sides and 1 < n_values(frame, name) <= _FEW
         ]
@@ -193,8 +190,8 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         yield Use("Which battles tell most?", ("next", "{}", *options, "--k", "100"), why)
         yield from _arena(frame, options)
         return
-    if words := with_blanks(frame):
-        yield words
+    if (blanks := reading_with_blanks(frame)) is not None:
+        yield Use(_RATINGS, ("leaderboard", "{}", *blanks.options()), blanks.why, blanks.hint)
         return
     for won, lost in _WON:
         pairs = [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)
@@ -205,31 +202,6 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
             yield Use(_RATINGS, ("leaderboard", "{}", *options), why)
             yield Use(_BELIEVED, ("audit", "{}", *options), why)
             return
-
-
-def with_blanks(frame: pd.DataFrame) -> Use | None:
-    """Votes whose labels are words of the file's own, or the numbers of two sides: what they mean is to be said."""
-    for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
-        rest = [name for name in map(str, frame) if name not in (a, b)]
-        why = f"two sides in {quoted((a, b))}"
-        words = [name for name in rest if not is_numeric_dtype(frame[name]) and may_be_result(name)
-                 and 1 < n_values(frame, name) <= _MOST_LABELS]  # fmt: skip
-        numbers = [name for name in rest if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
-        if len(words) == 1:
-            values = [str(value) for value in frame[words[0]].dropna().unique()]
-            if {value.casefold() for value in values} <= {"yes", "no", "true", "false"}:  # which says of whom?
-                return None
-            labels = ",".join(f"{value}={spoken_label(value) or 'SIDE'}" for value in values)
-            options = (*side_options(a, b), "--winner", words[0], "--labels", labels)
-            return Use(_RATINGS, ("leaderboard", "{}", *options),
-                       f"{why}, results in {words[0]!r}",
-                       f"say for {'SIDE' if 'SIDE' in labels else 'each'}: model_a, model_b or tie")  # fmt: skip
-        if not words and len(numbers) == len(rest) == 2:
-            options = (*side_options(a, b), "--scores", ":".join(numbers))
-            return Use(_RATINGS, ("leaderboard", "{}", *options),
-                       f"{why}, numbers of each in {quoted(numbers)}",
-                       f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
-    return None
 
 
 def _arena(frame: pd.DataFrame, options: tuple[str, ...]) -> Iterator[Use]:
@@ -265,18 +237,19 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
     one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
     if judge is not None and (one_so_far or 1 < n_judges <= _FEW):
         verdict = next((name for name in columns_of(frame, ("verdict", *RESULTS)) if name != human), None)
-        read = None if verdict is None else next(readings(frame, a, b, {"winner": verdict}, (), ""), None)
+        read = None if verdict is None else reading_of(frame, a, b, {"winner": verdict})
         if verdict is None or read is None:
             return
         shown = () if verdict in ("verdict", "winner") else ("--winner", verdict)
+        further = read.options("missing", "labels", "count")
         who = f"judges in {judge!r}, their verdicts in {verdict!r}"
         yield Use("Ratings, and how far each judge follows them",
-                  ("panel", "{}", *side_options(a, b), *shown, *read[0]),
+                  ("panel", "{}", *side_options(a, b), *shown, *further),
                   f"two sides in {quoted((a, b))}, {who}",
-                  "the first rows are of one judge, and a panel has several" if one_so_far else read[2])  # fmt: skip
+                  "the first rows are of one judge, and a panel has several" if one_so_far else read.hint)  # fmt: skip
         if human is not None and verdict == "verdict" and item is not None:
-            yield Use("Can the judges be trusted?", ("agreement", "{}", *side_options(a, b), *read[0]),
-                      f"{who}; human labels in {human!r}", read[2])  # fmt: skip
+            yield Use("Can the judges be trusted?", ("agreement", "{}", *side_options(a, b), *further),
+                      f"{who}; human labels in {human!r}", read.hint)  # fmt: skip
         return
     known = {"model_a": a, "model_b": b, "missing": "drop"}
     columns = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
@@ -312,9 +285,9 @@ def _judged(frame: pd.DataFrame) -> Iterator[Use]:
     what = f"scores of a judge in {quoted(SCORES)}" if scored else f"what judges printed in {output!r}"
     why, options, hint = f"two sides in {quoted((a, b))}, {what}", side_options(a, b), ""
     if human is not None:
-        labelled = next(readings(frame, a, b, {"winner": human}, (), ""), ((), "", ""))
-        if "--labels" in labelled[0]:
-            options, hint = (*options, "--labels", "a_wins_1"), labelled[2]
+        labelled = reading_of(frame, a, b, {"winner": human})
+        if labelled is not None and "labels" in labelled.arguments:
+            options, hint = (*options, "--labels", "a_wins_1"), labelled.hint
         why += f", human labels in {human!r}"
         yield Use("Ratings on people's scale, and how close the judge comes", ("soft-elo", "{}", *options), why, hint)
         if output is not None and not scored:
@@ -380,11 +353,12 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
     """Labels of judges and people without pairs of models, found as the command finds them."""
     if {"modela", "modelb"} <= {folded(name) for name in frame} or usual_column(frame, None, "output") is not None:
         return
-    for options, coding in (((), None), (("--labels", ONE_TWO), ONE_TWO_LABELS)):
+    for coding in (None, ONE_TWO_LABELS):
         try:
             labels = plain_labels(frame, None, None, coding, None)
         except (DataError, ValueError, TypeError):
             continue
+        options = () if coding is None else Reading({"labels": coding}, "").options()
         hint = "1 is taken as the first side; if the numbers are grades, say --labels grades" if options else ""
         yield Use("Is a judge good enough?", ("agreement", "{}", *options), "; ".join(labels.notes[:2]), hint)
         return

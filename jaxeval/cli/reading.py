@@ -76,9 +76,8 @@ class Reading(Competitor, VoteReading):
         names = head_names(local_file(first))
         if {"modela", "modelb"} <= {folded(name) for name in names}:
             return {}
-        from jaxeval.cli.file_uses import with_blanks
         from jaxeval.data.file_heads import read_head
-        from jaxeval.data.found_columns import arguments_of, found_votes
+        from jaxeval.data.found_columns import found_votes, reading_with_blanks
         from jaxeval.data.published_formats import about_questions, blind_questions
 
         head = read_head(first)
@@ -88,14 +87,13 @@ class Reading(Competitor, VoteReading):
         if rows is not None and len({name.strip() for name in rows}) == rows.shape[1]:  # values separated by ", ", say
             rows = without_blanks(rows, list(rows))[0].rename(columns=str.strip)
         match = None if rows is None else found_votes(rows)
-        use = with_blanks(rows) if match is None and rows is not None and self.labels else None
-        if use is not None and "--labels" in use.words:
-            options = use.words[2 : use.words.index("--labels")]  # whose blanks the labels fill
-            match = arguments_of(options), options, use.why
+        blanks = reading_with_blanks(rows) if match is None and rows is not None and self.labels else None
+        if blanks is not None and blanks.arguments.pop("labels", None) is not None:  # --labels fills the blanks
+            match = blanks
         if match is not None:
-            columns, options, why = match
-            tell(f"{first}: {why}; read as {shlex.join(options)}" if options else f"{first}: {why}")
-            return columns
+            options = match.options()
+            tell(f"{first}: {match.why}; read as {shlex.join(options)}" if options else f"{first}: {match.why}")
+            return match.arguments
         with naming(first):
             blind = [] if rows is None else blind_questions(rows)
             if blind:

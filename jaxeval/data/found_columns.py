@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,9 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames, words_of
+from jaxeval.data.labels import spoken_label
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
+from jaxeval.data.published_formats import blind_questions
 from jaxeval.data.roles import ROLES, n_values
 from jaxeval.errors import DataError
 from jaxeval.wording import named
@@ -42,7 +44,8 @@ _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two
 #: Columns of judges, items and the like hold no results, even where their values are letters such as L and R.
 _NAMES = {folded(name) for role in ROLES.values() if role.kind == "name" for name in role.names}
 #: What the numbers 0, 1 and 2 may mean together.
-ONE_TWO, ONE_TWO_LABELS = "1=model_a,2=model_b,0=tie", {"1": "model_a", "2": "model_b", "0": "tie"}
+ONE_TWO_LABELS = {"1": "model_a", "2": "model_b", "0": "tie"}
+_MOST_LABELS = 4  # of a column of results
 
 
 def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
@@ -106,40 +109,63 @@ def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
     return numbers[0] == numbers[1] and len(shared) > 0 and not any(isinstance(x, float) for x in shared)
 
 
+class Reading(NamedTuple):
+    """A way to read the votes of a table."""
+
+    arguments: dict[str, Any]  # of `Battles.from_pandas`
+    why: str  # what the results are, in words
+    hint: str = ""  # what is to be known of them, or decided
+
+    def options(self, *names: str) -> tuple[str, ...]:
+        """Options of commands that stand for the arguments, or for those of some ``names``."""
+        chosen = {name: value for name, value in self.arguments.items() if not names or name in names}
+        sides = side_options(chosen.pop("model_a", "model_a"), chosen.pop("model_b", "model_b"))
+        return (*sides, *(word for name, value in chosen.items() for word in (f"--{name}", _as_typed(value))))
+
+
 def side_options(a: str, b: str) -> tuple[str, ...]:
     """Options that name the columns of both sides; none for the usual names."""
     usual = (folded(a), folded(b)) == ("modela", "modelb")
     return () if usual else ("--model-a", a, "--model-b", b)
 
 
-def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Options by which results can be read, what they are, and what is to be known of them."""
-    sides = side_options(a, b)
+def _as_typed(value: Any) -> str:
+    """An argument as text: columns, what labels mean, or one word."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{label}={meaning}" for label, meaning in value.items())
+    return str(value) if isinstance(value, str) else ":".join(value)
+
+
+def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[Reading]:
+    """The ways to read results between the sides ``a`` and ``b``."""
+    for columns, why in _result_columns(frame, a, b):
+        if (reading := reading_of(frame, a, b, columns, why)) is not None:
+            yield reading
+
+
+def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Columns that may hold results, as arguments of `Battles.from_pandas`, and what they then are, in words."""
     rest = [name for name in map(str, frame) if name not in (a, b)]
     known = {folded(name): name for name in rest}
     for usual in ("winner", "target"):
         if usual in known:
-            yield from readings(frame, a, b, {}, sides, f"results in {known[usual]!r}")
+            yield {}, f"results in {known[usual]!r}"
     if {folded(name) for name in ONE_HOT_COLUMNS} <= known.keys():
-        yield from readings(frame, a, b, {}, sides, f"results in {quoted(ONE_HOT_COLUMNS)}")
+        yield {}, f"results in {quoted(ONE_HOT_COLUMNS)}"
     if {*COUNT_COLUMNS} <= {*rest, *renames(COUNT_COLUMNS, rest).values()}:
-        yield from readings(frame, a, b, {}, sides, f"counts of results in {quoted(COUNT_COLUMNS)}")
+        yield {}, f"counts of results in {quoted(COUNT_COLUMNS)}"
     whole = [name for name in rest if is_integer_dtype(frame[name])]
-    triple = [next((name for name in whole if folded(name) in words), "") for words in COUNTED]
+    triple = tuple(next((name for name in whole if folded(name) in words), "") for words in COUNTED)
     if all(triple):
-        options = (*sides, "--counts", ":".join(triple))
-        why = f"counts of results in {quoted(triple)}"
-        yield from readings(frame, a, b, {"counts": tuple(triple)}, options, why)
+        yield {"counts": triple}, f"counts of results in {quoted(triple)}"
     scores = [(x, y) for x in rest for y in rest if differs(x, y)
               and is_numeric_dtype(frame[x]) and any(word in folded(x) for word in POINTS)]  # fmt: skip
     for pair in sorted(scores, key=lambda pair: len(pair[0])):
-        why = f"scores in {quoted(pair)}: the larger wins"
-        yield from readings(frame, a, b, {"scores": pair}, (*sides, "--scores", ":".join(pair)), why)
+        yield {"scores": pair}, f"scores in {quoted(pair)}: the larger wins"
     usual_first = sorted(rest, key=lambda name: RESULTS.index(folded(name)) if folded(name) in RESULTS else 99)
     for name in usual_first:
         if folded(name) not in _NAMES and n_values(frame, name) <= max(6, 2 + len({*frame[a], *frame[b]})):
-            options = (*sides, "--winner", name)
-            yield from readings(frame, a, b, {"winner": name}, options, f"results in {name!r}")
+            yield {"winner": name}, f"results in {name!r}"
 
 
 def may_be_result(name: str) -> bool:
@@ -148,33 +174,49 @@ def may_be_result(name: str) -> bool:
     return folded(name) not in _NAMES and not (_SAYS_PLACE.search(words) or _SAYS_OTHER.search(words))
 
 
-def readings(
-    frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], options: tuple[str, ...], why: str
-) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """``options`` where the rows can be read by them, alone or with some that fill a gap."""
+def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> Reading | None:
+    """How the rows can be read by the ``columns``, alone or with options that fill a gap; None where they cannot."""
     result = columns.get("winner")
     has_codes = folded(str(result)) in RESULTS or not columns
-    ways: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), {}), (("--missing", "drop"), {"missing": "drop"})]
-    for more, arguments in ways:
-        gaps = "rows without a model or a result are left out and counted" if more else ""
-        for coding, labels in ((None, None), ("a_wins_1", "a_wins_1"), (ONE_TWO, ONE_TWO_LABELS)):
-            if coding is not None and not has_codes:
-                continue
+    for gaps in ({}, {"missing": "drop"}):
+        for coding in (None, "a_wins_1", ONE_TWO_LABELS) if has_codes else (None,):
+            labels = {} if coding is None else {"labels": coding}
+            arguments: dict[str, Any] = {"model_a": a, "model_b": b, **columns, **gaps, **labels}
             try:
-                how: dict[str, Any] = {"model_a": a, "model_b": b, "labels": labels, **columns, **arguments}
-                battles = Battles.from_pandas(frame, **how)
+                battles = Battles.from_pandas(frame, **arguments)
             except (DataError, ValueError, TypeError):
                 continue
-            else:
-                other = "a_wins_0" if coding == "a_wins_1" else "1=model_b,2=model_a,0=tie"
-                decide = f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}" if coding else ""
-                coded = ("--labels", coding) if coding else ()
-                unsure = [decide, gaps, *_unsure(battles, (a, b), result)]
-                for name in _count_columns(frame, battles)[:1]:
-                    coded = (*coded, "--count", name)
-                    unsure.append(f"{name!r} is taken as the number of battles of a row: else leave out --count")
-                yield (*options, *more, *coded), why, "; ".join(x for x in unsure if x)
-                return
+            other = "a_wins_0" if coding == "a_wins_1" else "1=model_b,2=model_a,0=tie"
+            decide = f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}" if coding else ""
+            left_out = "rows without a model or a result are left out and counted" if gaps else ""
+            unsure = [decide, left_out, *_unsure(battles, (a, b), result)]
+            for name in _count_columns(frame, battles)[:1]:
+                arguments["count"] = name
+                unsure.append(f"{name!r} is taken as the number of battles of a row: else leave out --count")
+            return Reading(arguments, why, "; ".join(filter(None, unsure)))
+    return None
+
+
+def reading_with_blanks(frame: pd.DataFrame) -> Reading | None:
+    """How votes are read whose labels are words of the file's own, or the numbers of two sides; what is to be said."""
+    for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
+        rest = [name for name in map(str, frame) if name not in (a, b)]
+        sides, why = {"model_a": a, "model_b": b}, f"two sides in {quoted((a, b))}"
+        words = [name for name in rest if not is_numeric_dtype(frame[name]) and may_be_result(name)
+                 and 1 < n_values(frame, name) <= _MOST_LABELS]  # fmt: skip
+        numbers = [name for name in rest if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
+        if len(words) == 1:
+            values = [str(value) for value in frame[words[0]].dropna().unique()]
+            if {value.casefold() for value in values} <= {"yes", "no", "true", "false"}:  # which says of whom?
+                return None
+            labels = {value: spoken_label(value) or "SIDE" for value in values}
+            which = "SIDE" if any("SIDE" in x for pair in labels.items() for x in pair) else "each"
+            return Reading({**sides, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
+                           f"say for {which}: model_a, model_b or tie")  # fmt: skip
+        if not words and len(numbers) == len(rest) == 2:
+            return Reading({**sides, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
+                           f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
+    return None
 
 
 def _count_columns(frame: pd.DataFrame, battles: Battles) -> list[str]:
@@ -223,27 +265,16 @@ def is_binary(column: pd.Series) -> bool:
     return bool(texts) and texts <= {"0", "1", "0.0", "1.0", "true", "false"}
 
 
-def found_votes(frame: pd.DataFrame) -> tuple[dict[str, Any], tuple[str, ...], str] | None:
-    """Arguments of `Battles.from_pandas` that read the votes of a table, as options, and what was found.
-
-    None where there is no way to read them, several, or one that the reader must decide.
-    """
+def found_votes(frame: pd.DataFrame) -> Reading | None:
+    """How the votes of a table are read; None where there is no way, several, or one that the reader must decide."""
     for sides in sides_of(frame):
         ways = list(results_of(frame, *sides))
-        if not ways or any(hint for *_, hint in ways):
+        if not ways or any(way.hint for way in ways):
             continue
-        every = [arguments_of(options) for options, *_ in ways]
-        targets = [Battles.from_pandas(frame, **arguments).target for arguments in every]
+        targets = [Battles.from_pandas(frame, **way.arguments).target for way in ways]
         if all(np.array_equal(targets[0], target) for target in targets):
-            return every[0], ways[0][0], f"two sides in {quoted(sides)}, {ways[0][1]}"
+            return ways[0]._replace(why=f"two sides in {quoted(sides)}, {ways[0].why}")
     return None
-
-
-def arguments_of(options: Sequence[str]) -> dict[str, Any]:
-    """The arguments of `Battles.from_pandas` that options stand for."""
-    names = [name.removeprefix("--").replace("-", "_") for name in options[::2]]
-    return {name: tuple(value.split(":")) if name in ("scores", "counts") else value
-            for name, value in zip(names, options[1::2], strict=True)}  # fmt: skip
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -99,12 +99,12 @@ class Judgments(Shown):
         if shape in (None, "pair") and not (_has(columns, "pair") or result_roles):
             by_value = found_votes(frame)
             if by_value is not None:
-                vote_columns, _, why = by_value
+                vote_columns = dict(by_value.arguments)
                 vote_columns |= dict(zip(("score_a", "score_b"), vote_columns.pop("scores", ()), strict=False))
                 columns = {
                     role: name for role, name in columns.items() if name not in vote_columns.values()
                 } | vote_columns
-                messages = (why,)
+                messages = (by_value.why,)
         fitting = [kind for kind in _NEEDS if shape in (None, kind) and _has(columns, kind)]
         if not fitting:
             needs = "; ".join(
