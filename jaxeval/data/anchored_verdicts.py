@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
 from jaxeval.data.columns import (
+    codes_of,
     encode_models,
     factorize_sorted,
     finite_or_nan,
@@ -173,12 +174,8 @@ class AnchoredVerdicts(Shown):
             raise DataError(f"no verdict is left of {counted(len(frame), 'row')}")
         number, levels = {}, {}
         for role, column in columns.items():
-            if column is not None:
-                number[role], levels[role] = factorize_sorted(frame[column], column)
-            elif role == "item":
-                number[role], levels[role] = np.arange(len(frame)), pd.RangeIndex(len(frame))
-            else:
-                number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
+            default = pd.RangeIndex(len(frame)) if role == "item" else pd.Index([f"(one {role})"])
+            number[role], levels[role] = codes_of(frame, column, default)
         verdicts = cls(
             outcome=outcome, number=number, levels=levels, n_rows=len(frame), n_missing=int((absent & ~unread).sum()),
             named_items=columns["item"] is not None, read_as=(*told_renames(renamed), *notes),

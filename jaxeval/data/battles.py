@@ -302,10 +302,9 @@ class Battles(Shown):
         count = self.count[rows] if count is None and self.count is not None else count
         target, weight = self.target[rows], None if self.weight is None else self.weight[rows]
         n_battles, n_ties = (n_battles_of(which, count) for which in (np.ones(len(rows), bool), target == 0.5))
-        has_effective = self.report.n_effective is not None and weight is not None
+        effective = None if weight is None or self.report.n_effective is None else effective_battles(weight, count)
         report = replace(
-            self.report, n_battles=n_battles, n_models=int(met.sum()), n_ties=n_ties,
-            n_effective=effective_battles(weight, count) if has_effective else None,
+            self.report, n_battles=n_battles, n_models=int(met.sum()), n_ties=n_ties, n_effective=effective,
         )  # fmt: skip
         return replace(
             self, models=self.models[met], model_a=first, model_b=second, target=target, weight=weight, count=count,

@@ -267,6 +267,13 @@ def factorize_sorted(
     return rank[codes], values[order]
 
 
+def codes_of(frame: Any, column: str | None, default: Any) -> tuple[NDArray[np.intp], pd.Index]:
+    """(N,) codes and sorted values of a column; without one those of ``default``, one value or a value for each row."""
+    if column is not None:
+        return factorize_sorted(frame[column], column)
+    return np.arange(len(frame)) if len(default) == len(frame) else np.zeros(len(frame), np.intp), default
+
+
 def encode_models(
     frame: pd.DataFrame, model_a: str, model_b: str, rows: Rows | None = None
 ) -> tuple[pd.Index, NDArray[np.int32], NDArray[np.int32]]:

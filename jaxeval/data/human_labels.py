@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import as_frame, encode_models, plain, require_column
 from jaxeval.data.judge_replies import read_reply
 from jaxeval.data.labels import Labels, Sides, read_labels, spoken_results
-from jaxeval.data.presentation_orders import Pairs, pairs_of
+from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
 from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
@@ -190,6 +190,31 @@ def targets_of(words: pd.Series) -> Float:
     return words.map(dict(zip(_WORDS, (0.0, 0.5, 1.0), strict=True))).to_numpy(float)
 
 
+class VerdictTable:
+    """A table of verdicts on pairs of models, and how its columns are read."""
+
+    def __init__(self, frame: pd.DataFrame, coding: Labels | None, sides: tuple[str, str], advice: str = "") -> None:
+        self.frame, self.coding, self.sides, self.advice, self.notes = frame, coding, sides, advice, list[str]()
+        self.models, self.first, self.second = encode_models(frame, *sides)
+
+    def targets(self, column: str) -> Float:
+        """(N,) targets that the first model wins; NaN where there is no verdict."""
+        require_column(self.frame, column)
+        sides = Sides(self.models, self.first, self.second)
+        read = read_labels(
+            self.frame[column], self.coding, sides, may_miss=True, option="label_coding", advice=self.advice
+        )
+        self.notes += [read.told] if read.told else []
+        return read.target
+
+    def b_first(self, shown_first: str | None) -> Bool:
+        """(N,) whether the second model was shown first."""
+        if shown_first in (None, self.sides[0]):
+            return np.zeros(len(self.frame), bool)
+        require_column(self.frame, str(shown_first))
+        return second_side_first(self.frame[shown_first], self.models, self.first, self.second)
+
+
 def human_labels_of(
     table: Any, coding: Labels | None, columns: dict[str, str | None]
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -221,13 +246,13 @@ def human_labels_of(
             )
         require_column(frame, str(named[role]))
     item, a, b, label = (frame[named[role]] for role in usual)
-    models, first, second = encode_models(frame, str(a.name), str(b.name))
-    read = read_labels(label, coding, Sides(models, first, second), may_miss=True, option="label_coding")
+    reader = VerdictTable(frame, coding, (str(a.name), str(b.name)))
+    target = reader.targets(str(label.name))
     rater = next((frame[name] for name in usual_names("rater") if name in frame.columns), None)
-    labels = pd.DataFrame({"item": item, "model_a": a, "model_b": b, "rater": rater, "verdict": words_of(read.target)})[
-        ~np.isnan(read.target)
+    labels = pd.DataFrame({"item": item, "model_a": a, "model_b": b, "rater": rater, "verdict": words_of(target)})[
+        ~np.isnan(target)
     ]
-    return labels, [f"human labels: {read.told}"] if read.told else []
+    return labels, [f"human labels: {note}" for note in reader.notes]
 
 
 def joined_labels(

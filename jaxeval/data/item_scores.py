@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, reject_infinite, require_column
+from jaxeval.data.columns import (
+    as_frame,
+    codes_of,
+    factorize_sorted,
+    numbers_or_nan,
+    plain,
+    reject_infinite,
+    require_column,
+)
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable
@@ -149,11 +157,7 @@ class ItemScores(Shown):
                 else pd.MultiIndex.from_arrays(pairs, names=[benchmark, item])
             )
             of_benchmark = ItemGroups(benchmark, names, of_item)
-        e, evaluators = (
-            (np.zeros(len(frame), np.intp), Names([score]))
-            if evaluator is None
-            else factorize_sorted(frame[evaluator], evaluator)
-        )
+        e, evaluators = codes_of(frame, evaluator, Names([score]))
         shape = len(items), len(evaluators), len(models)
         cell = np.ravel_multi_index((i[there], e[there], m[there]), shape)
         size = int(np.prod(shape))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice, checked_finite
 from jaxeval.data.columns import (
+    codes_of,
     factorize_sorted,
     finite_or_nan,
     first_place,
@@ -164,15 +165,15 @@ class JudgedAnswers(Shown):
         if positive is not None:
             _check_two_values(frame, [*judgments, *([label] if label else [])], positive)
 
-        item_number, items = _codes(frame, item, pd.RangeIndex(len(frame)))
-        model_number, models = _codes(frame, model, pd.Index([ONLY_MODEL]))
+        item_number, items = codes_of(frame, item, pd.RangeIndex(len(frame)))
+        model_number, models = codes_of(frame, model, pd.Index([ONLY_MODEL]))
         place = item_number * len(models) + model_number
         shape = len(items), len(models)
         if judge is None:
             judges = pd.Index(judgments)
             judge_number = np.repeat(np.arange(len(judgments)), len(frame))
         else:
-            judge_number, judges = _codes(frame, judge, pd.Index([]))
+            judge_number, judges = codes_of(frame, judge, pd.Index([]))
         rows = np.tile(np.arange(len(frame)), len(judgments))
         read = [_judgments(frame[c], c, positive, threshold, unparsed == "drop") for c in judgments]
         value, unread = (np.concatenate(parts) for parts in list(zip(*read, strict=True))[:2])
@@ -360,13 +361,6 @@ def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"judgment must name one column, or several different ones, got {judgment!r}")
     return names
-
-
-def _codes(frame: pd.DataFrame, column: str | None, default: pd.Index) -> tuple[NDArray[np.intp], pd.Index]:
-    """(rows,) codes and sorted values of a column. Without a column, of ``default``: one value, or one per row."""
-    if column is None:
-        return np.arange(len(frame)) if len(default) == len(frame) else np.zeros(len(frame), np.intp), default
-    return factorize_sorted(frame[column], column)
 
 
 def _judgments(

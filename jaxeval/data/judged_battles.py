@@ -18,7 +18,6 @@ from jaxeval.checks import check_choice
 from jaxeval.data.columns import (
     Rows,
     as_frame,
-    encode_models,
     factorize_sorted,
     finite_or_nan,
     renames,
@@ -27,7 +26,8 @@ from jaxeval.data.columns import (
     told_renames,
     without_blanks,
 )
-from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
+from jaxeval.data.human_labels import VerdictTable
+from jaxeval.data.labels import Labels, Sides, check_labels
 from jaxeval.data.nested_columns import with_fields, within
 from jaxeval.data.presentation_orders import OneOrder, orders_in_rows
 from jaxeval.data.report import JudgedReport
@@ -45,10 +45,7 @@ _DECIMALS = 9
 
 def score_differences(
     frame: pd.DataFrame,
-    scores_a: Scores | None,
-    scores_b: Scores | None,
-    scores_a_swapped: Scores | None,
-    scores_b_swapped: Scores | None,
+    pairs: Sequence[tuple[Scores | None, Scores | None]],
     score_difference: str | None,
     verdicts: Sequence[Float],
 ) -> list[Float]:
@@ -56,7 +53,6 @@ def score_differences(
 
     Without scores, the differences come from the ``verdicts`` (N,) of one or both orders: +1, 0 or -1.
     """
-    pairs = [(scores_a, scores_b), (scores_a_swapped, scores_b_swapped)]
     for a, b in pairs:
         if (a is None) != (b is None):
             side, other = ("A", "B") if b is None else ("B", "A")
@@ -66,7 +62,7 @@ def score_differences(
         if both:
             raise ValueError("give score_difference= or columns of scores, not both")
         return [_rounded(finite_or_nan(frame[score_difference], score_difference))]
-    if scores_a is None and both:
+    if pairs[0][0] is None and both:
         raise ValueError("scores of the swapped order need those of the other order: name scores_a= and scores_b=")
     if not both:
         if not verdicts:
@@ -346,22 +342,13 @@ class JudgedBattles(Shown):
         require_column(frame, *used)
 
         frame, stripped = without_blanks(frame, [model_a, model_b])
-        models, first, second = encode_models(frame, model_a, model_b)
-        missing = np.full(len(frame), np.nan)
-        labelled = [column for column in (human, verdict, verdict_swapped) if column is not None]
-        sides = Sides(models, first, second)
-        read = {
-            column: read_labels(
-                frame[column], label_coding, sides, may_miss=True, option="label_coding", advice=_UNLABELLED
-            )
-            for column in labelled
-        }
-        messages = (*told_renames(renamed), *stripped, *(results.told for results in read.values() if results.told))
-        humans = missing if human is None else read[human].target
-        verdicts = [read[column].target for column in (verdict, verdict_swapped) if column is not None]
-        each = score_differences(
-            frame, scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, verdicts
-        )
+        labels = VerdictTable(frame, label_coding, (model_a, model_b), _UNLABELLED)
+        models, first, second, missing = labels.models, labels.first, labels.second, np.full(len(frame), np.nan)
+        humans = missing if human is None else labels.targets(human)
+        verdicts = [labels.targets(column) for column in (verdict, verdict_swapped) if column is not None]
+        messages = (*told_renames(renamed), *stripped, *dict.fromkeys(labels.notes))
+        pairs = [(scores_a, scores_b), (scores_a_swapped, scores_b_swapped)]
+        each = score_differences(frame, pairs, score_difference, verdicts)
         n_rows = len(frame)
         judges = usual_column(frame, None, "judge")
         if judges is not None and (n_judges := frame[judges].nunique()) > 1:
@@ -371,7 +358,7 @@ class JudgedBattles(Shown):
             )
         in_rows = None
         if len(each) == len(verdicts or each) == 1 and one_order != "separate":
-            in_rows, sentence = orders_in_rows(frame, item, sides, one_order)
+            in_rows, sentence = orders_in_rows(frame, item, Sides(models, first, second), one_order)
             messages += (sentence,) if sentence else ()
         if in_rows is not None:
             each, verdicts = in_rows.turned(each, 0.0), in_rows.turned(verdicts, 0.5)

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Float
 from jaxeval.data.columns import (
+    codes_of,
     encode_models,
     factorize_sorted,
     finite_or_nan,
@@ -21,10 +22,19 @@ from jaxeval.data.columns import (
     rows_of,
     without_blanks,
 )
-from jaxeval.data.human_labels import PAIRS, LabelScale, agreed, human_labels_of, most_frequent, targets_of, units_of
+from jaxeval.data.human_labels import (
+    PAIRS,
+    LabelScale,
+    VerdictTable,
+    agreed,
+    human_labels_of,
+    most_frequent,
+    targets_of,
+    units_of,
+)
 from jaxeval.data.judge_outputs import JudgeOutputs
-from jaxeval.data.labels import Labels, Sides, read_labels
-from jaxeval.data.presentation_orders import order_columns, pairs_of, second_side_first, told_apart, told_order
+from jaxeval.data.labels import Labels
+from jaxeval.data.presentation_orders import order_columns, pairs_of, told_apart, told_order
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
@@ -112,29 +122,6 @@ class LabelledVerdicts:
         return reader.read(human, shown_first, lengths, keep)
 
 
-class VerdictTable:
-    """A table of verdicts on pairs of models, and how its columns are read."""
-
-    def __init__(self, frame: pd.DataFrame, coding: Labels | None, sides: tuple[str, str]) -> None:
-        self.frame, self.coding, self.sides, self.notes = frame, coding, sides, list[str]()
-        self.models, self.first, self.second = encode_models(frame, *sides)
-
-    def targets(self, column: str) -> Float:
-        """(N,) targets that the first model wins; NaN where there is no verdict."""
-        require_column(self.frame, column)
-        sides = Sides(self.models, self.first, self.second)
-        read = read_labels(self.frame[column], self.coding, sides, may_miss=True, option="label_coding")
-        self.notes += [read.told] if read.told else []
-        return read.target
-
-    def b_first(self, shown_first: str | None) -> Bool:
-        """(N,) whether the second model was shown first."""
-        if shown_first in (None, self.sides[0]):
-            return np.zeros(len(self.frame), bool)
-        require_column(self.frame, str(shown_first))
-        return second_side_first(self.frame[shown_first], self.models, self.first, self.second)
-
-
 class _LabelledTable(VerdictTable):
     """The same with labels of people, and how its rows are battles."""
 
@@ -152,12 +139,10 @@ class _LabelledTable(VerdictTable):
         self.item, self.columns = item, judges
         self.items = np.arange(n) if item is None else factorize_sorted(frame[item], item)[0]
         #: Of each row (N,): its battle, whether its models are the other way round there, and its judge.
-        self.unit, self.flipped, self.judge = np.arange(n), np.zeros(n, bool), np.zeros(n, np.intp)
-        self.names = ["judge"] if judges is None else list(judges)
+        self.unit, self.flipped = np.arange(n), np.zeros(n, bool)
         self.judge_column = usual_column(frame, None, "judge") if judges is None else None
-        if self.judge_column is not None:
-            self.judge, names = factorize_sorted(frame[self.judge_column], self.judge_column)
-            self.names = list(names)
+        self.judge, names = codes_of(frame, self.judge_column, pd.Index(["judge"]))
+        self.names = list(names if judges is None else judges)
         if judges is None and item is None and len(self.names) > 1:
             raise DataError(
                 "verdicts of several judges need a column of items (item=, --item), which says which verdicts are on "

@@ -15,10 +15,10 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import reject_missing, require_column, rows_of, without_blanks
-from jaxeval.data.human_labels import targets_of
+from jaxeval.data.human_labels import VerdictTable, targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.data.labelled_verdicts import VerdictTable, refuse_columns_twice
+from jaxeval.data.labelled_verdicts import refuse_columns_twice
 from jaxeval.data.labels import Labels
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError

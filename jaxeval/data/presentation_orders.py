@@ -10,15 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import (
-    encode_models,
-    factorize_sorted,
-    first_place,
-    folded,
-    plain,
-    reject_missing,
-    require_column,
-)
+from jaxeval.data.columns import codes_of, encode_models, first_place, folded, plain, reject_missing, require_column
 from jaxeval.data.judge_calls import Calls, ReplyRules, Unparsed, read_calls, unread_error
 from jaxeval.data.labels import Sides
 from jaxeval.data.roles import usual_column
@@ -93,10 +85,7 @@ def called_pairs(
 
 def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """(N,) numbers and (L,) names of a column's values; without a column, those of the names ``without``."""
-    if column is None:
-        number = np.arange(len(frame)) if len(without) == len(frame) else np.zeros(len(frame), np.intp)
-        return number, np.array(without, object)
-    number, names = factorize_sorted(frame[column], column)
+    number, names = codes_of(frame, column, pd.Index(without))
     return number, np.array([plain(name) for name in names], object)
 
 
