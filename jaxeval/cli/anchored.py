@@ -64,7 +64,8 @@ def anchored(
     from jaxeval.anchored.pooling import anchored_answer, pooled_scores
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
-    from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts, anchored_table, label_of
+    from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts, anchored_table
+    from jaxeval.data.remote_names import label_of
     from jaxeval.data.table_files import naming
     from jaxeval.execution.precision import versions
     from jaxeval.lab.anchored_tables import DIRECT, method_tables

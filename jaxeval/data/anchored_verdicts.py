@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import numpy as np
@@ -36,7 +35,7 @@ from jaxeval.data.formats import Format, Source
 from jaxeval.data.judge_calls import Confidence, ReplyRules, replied_verdicts, usual_replies
 from jaxeval.data.labels import STANDARD, Labels, Sides, read_labels
 from jaxeval.data.published_formats import format_of_names
-from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.data.remote_names import FileName, label_of
 from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import head_names, naming, read_whole_table, told_of
 from jaxeval.errors import DataError
@@ -502,10 +501,3 @@ def _only(models: pd.Index, first: Any, second: Any, baseline: str | None) -> st
             "which is the reference: name it with baseline= (--baseline)"
         )
     return str(everywhere[0])
-
-
-def label_of(path: FileName | Sequence[FileName]) -> str:
-    """What errors call one file or several."""
-    if isinstance(path, str | Path):
-        return base_name(path)
-    return base_name(path[0]) if len(path) == 1 else f"{base_name(path[0])} and {len(path) - 1} more"

@@ -26,13 +26,6 @@ HEAD_ROWS = 1000
 #: A JSON file is looked at as one object, which may be of a known format, up to this number of bytes.
 _MOST_BYTES = 2**27
 _MOST_FIELDS = 4  # of an object that may hold the sides of a battle
-_FORMATS = {
-    Kind.PARQUET: "Parquet",
-    Kind.ARROW: "Arrow",
-    Kind.EXCEL: "Excel",
-    Kind.JSON: "JSON",
-    Kind.PREFLIB: "PrefLib",
-}
 
 
 class Head(NamedTuple):
@@ -69,7 +62,7 @@ def read_head(name: FileName) -> Head:
             fetch_columns(path, names)
         if form.kind == Kind.PARQUET and is_saved(path):
             return Head("Parquet", names, saved="jaxeval battles")
-        shown = _FORMATS.get(form.kind, "TSV" if form.delimiter == "\t" else "CSV")
+        shown = Kind.TSV if (form.kind, form.delimiter) == (Kind.CSV, "\t") else form.kind
         rows = (
             _first_parquet(path)
             if form.kind == Kind.PARQUET
@@ -77,7 +70,7 @@ def read_head(name: FileName) -> Head:
         )
         rows = rows.loc[:, ~rows.columns.duplicated()]
         rows = pd.DataFrame({name: numeric_but_for_gaps(rows[name]) for name in rows} | _fields(rows))
-        return Head(shown, list(rows.columns), rows)
+        return Head(str(shown), list(rows.columns), rows)
 
 
 def _fields(rows: pd.DataFrame) -> dict[str, list[Any]]:

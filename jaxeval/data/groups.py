@@ -18,7 +18,6 @@ from jaxeval.errors import DataError
 from jaxeval.options.boards import MissingGroup
 from jaxeval.wording import counted
 
-#: What to do about battles without a value in the column that groups them.
 #: The group of battles without a value, if they get one.
 _MISSING = "(missing)"
 #: The group of all battles, beside overlapping categories.

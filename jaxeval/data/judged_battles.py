@@ -29,7 +29,7 @@ from jaxeval.data.columns import (
 from jaxeval.data.human_labels import VerdictTable
 from jaxeval.data.labels import Labels, Sides, check_labels
 from jaxeval.data.nested_columns import with_fields, within
-from jaxeval.data.presentation_orders import OneOrder, orders_in_rows
+from jaxeval.data.presentation_orders import OneOrder, in_turn, one_label, orders_in_rows
 from jaxeval.data.report import JudgedReport
 from jaxeval.data.roles import SCORES, usual_column, usual_names
 from jaxeval.errors import DataError
@@ -361,9 +361,9 @@ class JudgedBattles(Shown):
             in_rows, sentence = orders_in_rows(frame, item, Sides(models, first, second), one_order)
             messages += (sentence,) if sentence else ()
         if in_rows is not None:
-            each, verdicts = in_rows.turned(each, 0.0), in_rows.turned(verdicts, 0.5)
-            humans = in_rows.one_label(humans)
-            frame, first, second = frame.iloc[in_rows.base], first[in_rows.base], second[in_rows.base]
+            each, verdicts = in_turn(in_rows, each, 0.0), in_turn(in_rows, verdicts, 0.5)
+            humans, base = one_label(in_rows, humans), in_rows[:, 0]
+            frame, first, second = frame.iloc[base], first[base], second[base]
         keep = one_order == "keep"
         difference, orders = over_orders(each, keep)
         scored = scores_a is not None or score_difference is not None

@@ -269,45 +269,36 @@ def one_order_text(n_one: int, n_battles: int) -> str:
     return f"{which} judged in one order only, so that a preference for a position does not cancel out"
 
 
-class OrdersInRows(NamedTuple):
-    """The rows of n battles, in both orders."""
+def in_turn(rows: NDArray[np.intp], values: Sequence[Float], middle: float) -> list[Float]:
+    """(n,) values in both orders, from those of rows (N,); values of the other order are mirrored at ``middle``."""
+    base, other = rows.T
+    both = [(x[base], np.where(other < 0, np.nan, 2 * middle - x[other])) for x in values]
+    return [of_order for orders in both for of_order in orders]
 
-    rows: NDArray[np.intp]  # (n, 2) row with the models as in the battle's first row, and the other way round; or -1
 
-    @property
-    def base(self) -> NDArray[np.intp]:
-        """(n,) the row that gives a battle its models and further columns."""
-        return self.rows[:, 0]
+def one_label(rows: NDArray[np.intp], target: Float) -> Float:
+    """(n,) the human label of each battle, which either of its rows (n, 2) or both may have.
 
-    def turned(self, values: Sequence[Float], middle: float) -> list[Float]:
-        """(n,) values in both orders from values of rows (N,); those of the other order are mirrored at ``middle``."""
-        absent = self.rows[:, 1] < 0
-        both = [
-            (of_rows[self.base], np.where(absent, np.nan, 2 * middle - of_rows[self.rows[:, 1]])) for of_rows in values
-        ]
-        return [of_order for orders in both for of_order in orders]
-
-    def one_label(self, target: Float) -> Float:
-        """(n,) the human label of each battle, which either row or both may have.
-
-        Raises:
-            DataError: the labels of the two rows differ.
-        """
-        label, other = self.turned([target], 0.5)
-        differ = ~np.isnan(label + other) & (label != other)
-        if differ.any():
-            first, second = self.rows[differ.argmax()]
-            raise DataError(
-                f"human labels beside the two orders of {counted(differ.sum(), 'battle')} differ (first in rows "
-                f"{first} and {second}; rows count from 0), but a battle has one label: correct them, or {_SEPARATE}"
-            )
-        return np.where(np.isnan(label), other, label)
+    Raises:
+        DataError: the labels of the two rows differ.
+    """
+    label, other = in_turn(rows, [target], 0.5)
+    differ = ~np.isnan(label + other) & (label != other)
+    if differ.any():
+        first, second = rows[differ.argmax()]
+        raise DataError(
+            f"human labels beside the two orders of {counted(differ.sum(), 'battle')} differ (first in rows "
+            f"{first} and {second}; rows count from 0), but a battle has one label: correct them, or {_SEPARATE}"
+        )
+    return np.where(np.isnan(label), other, label)
 
 
 def orders_in_rows(
     frame: pd.DataFrame, item: str | None, sides: Sides, one_order: str | None
-) -> tuple[OrdersInRows | None, str]:
-    """The orders of battles if each row (N,) holds one order, or None; and what was found, in words.
+) -> tuple[NDArray[np.intp] | None, str]:
+    """(n, 2) the rows of battles if each row (N,) holds one order, or None; and what was found, in words.
+
+    The first row has the battle's models and further columns, the other one the models the other way round; or is -1.
 
     If no column of items is named, rows are read like that if most battles have both orders, and none has one twice.
 
@@ -349,4 +340,4 @@ def orders_in_rows(
     rows = rows[~one] if one_order == "drop" else rows
     message = f"column {column!r}: two rows with the models in both orders are one battle ({both:,} times)"
     left = f"; {one.sum():,} judged in one order {'left out' if one_order == 'drop' else 'kept'}" if one.any() else ""
-    return OrdersInRows(np.where(rows < 0, -1, row_of[rows])), message + left
+    return np.where(rows < 0, -1, row_of[rows]), message + left

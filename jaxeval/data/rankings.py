@@ -29,7 +29,7 @@ from jaxeval.data.ranking_places import (
     sorted_places,
     varying_columns,
 )
-from jaxeval.data.remote_names import FileName
+from jaxeval.data.remote_names import FileName, label_of
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
@@ -303,7 +303,7 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Any) -> Rankin
     try:
         return Rankings.from_pandas(table, **columns)
     except DataError as error:
-        raise DataError(f"{files[0].name} and {len(files) - 1} more: {error}") from error
+        raise DataError(f"{label_of(files)}: {error}") from error
 
 
 def as_rankings(rankings: Any) -> Rankings:

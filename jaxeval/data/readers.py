@@ -24,7 +24,7 @@ from jaxeval.data.formats import Format, Source
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, BattleReading, NeededColumns
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_files import fetch_columns, is_partial
-from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.data.remote_names import FileName, label_of
 from jaxeval.data.roles import voter_columns
 from jaxeval.data.shared_votes import votes_once
 from jaxeval.data.table_files import head_columns, head_names, naming, pieces, told_of, with_types
@@ -106,8 +106,7 @@ def read_battles(
         return once
     files = files_of(path, progress)
     needed, text = needed_for(columns, keep)
-    several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
-    label = base_name(path) if isinstance(path, str | Path) else several
+    label = label_of(path if isinstance(path, str | Path) else files)
     # Published formats have sides of their own. The command names all columns, most of them by their usual names.
     usual = all(columns.get(role, name) == name for role, name in _USUAL_SIDES.items())
     form = None

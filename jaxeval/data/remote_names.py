@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -50,3 +51,10 @@ def base_name(name: FileName) -> str:
     path = urlsplit(str(name)).path if is_web(str(name)) else str(name)
     last = re.sub(r"[/\\\0]", "_", unquote(path.rstrip("/").rsplit("/", 1)[-1]))
     return last[-_LONGEST_NAME:] if last.strip(".") else "file"
+
+
+def label_of(path: FileName | Sequence[FileName]) -> str:
+    """What errors call one file or several."""
+    if isinstance(path, str | Path):
+        return base_name(path)
+    return base_name(path[0]) if len(path) == 1 else f"{base_name(path[0])} and {len(path) - 1} more"

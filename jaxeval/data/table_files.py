@@ -248,10 +248,7 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
             return
         done = 0
         for batch in file.iter_batches(_PARQUET_ROWS, columns=columns):
-            # Without the notes of pandas on its index: a column of the index is a column like the others.
-            piece = taken(pa.Table.from_batches([batch]), columns).replace_schema_metadata(None)
-            piece.validate(full=True)
-            yield piece
+            yield _checked(batch, columns)
             before, done = done, done + batch.num_rows
             total = file.metadata.num_rows
             advance(done * size // total - before * size // total)
@@ -268,10 +265,15 @@ def _arrow(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.T
         columns, size = needed.choose(file.schema.names, field_names(file.schema)), path.stat().st_size
         yield taken(file.schema.empty_table(), columns).replace_schema_metadata(None)
         for k in range(file.num_record_batches):
-            piece = taken(pa.Table.from_batches([file.get_batch(k)]), columns).replace_schema_metadata(None)
-            piece.validate(full=True)
-            yield piece
+            yield _checked(file.get_batch(k), columns)
             advance((k + 1) * size // file.num_record_batches - k * size // file.num_record_batches)
+
+
+def _checked(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Table:
+    """The columns of a batch, without the notes of pandas on its index: a column of it is a column like the others."""
+    piece = taken(pa.Table.from_batches([batch]), columns).replace_schema_metadata(None)
+    piece.validate(full=True)
+    return piece
 
 
 def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
