@@ -21,7 +21,7 @@ from jaxeval.data.found_columns import (
     ONE_TWO_LABELS,
     POINTS,
     RESULTS,
-    Reading,
+    FoundVotes,
     alike,
     differ,
     fits,
@@ -358,7 +358,7 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
             labels = plain_labels(frame, None, None, coding, None)
         except (DataError, ValueError, TypeError):
             continue
-        options = () if coding is None else Reading({"labels": coding}, "").options()
+        options = () if coding is None else FoundVotes({"labels": coding}, "").options()
         hint = "1 is taken as the first side; if the numbers are grades, say --labels grades" if options else ""
         yield Use("Is a judge good enough?", ("agreement", "{}", *options), "; ".join(labels.notes[:2]), hint)
         return

@@ -199,11 +199,9 @@ _OF_CALLS = tuple(field.name for field in fields(CallReading) if field.name not 
 
 def _there(names: Sequence[str], role: str) -> str | None:
     """The column of a role among those of a table."""
-    import pandas as pd
+    from jaxeval.data.roles import columns_of, usual_names
 
-    from jaxeval.data.roles import usual_column
-
-    return usual_column(pd.DataFrame(columns=[*dict.fromkeys(names)]), None, role)
+    return next(iter(columns_of(names, usual_names(role))), None)
 
 
 def _table(paths: Sequence[FileName], reading: Reading) -> Any:

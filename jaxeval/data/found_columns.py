@@ -109,7 +109,7 @@ def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
     return numbers[0] == numbers[1] and len(shared) > 0 and not any(isinstance(x, float) for x in shared)
 
 
-class Reading(NamedTuple):
+class FoundVotes(NamedTuple):
     """A way to read the votes of a table."""
 
     arguments: dict[str, Any]  # of `Battles.from_pandas`
@@ -136,7 +136,7 @@ def _as_typed(value: Any) -> str:
     return str(value) if isinstance(value, str) else ":".join(value)
 
 
-def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[Reading]:
+def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[FoundVotes]:
     """The ways to read results between the sides ``a`` and ``b``."""
     for columns, why in _result_columns(frame, a, b):
         if (reading := reading_of(frame, a, b, columns, why)) is not None:
@@ -174,7 +174,7 @@ def may_be_result(name: str) -> bool:
     return folded(name) not in _NAMES and not (_SAYS_PLACE.search(words) or _SAYS_OTHER.search(words))
 
 
-def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> Reading | None:
+def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> FoundVotes | None:
     """How the rows can be read by the ``columns``, alone or with options that fill a gap; None where they cannot."""
     result = columns.get("winner")
     has_codes = folded(str(result)) in RESULTS or not columns
@@ -193,11 +193,11 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
             for name in _count_columns(frame, battles)[:1]:
                 arguments["count"] = name
                 unsure.append(f"{name!r} is taken as the number of battles of a row: else leave out --count")
-            return Reading(arguments, why, "; ".join(filter(None, unsure)))
+            return FoundVotes(arguments, why, "; ".join(filter(None, unsure)))
     return None
 
 
-def reading_with_blanks(frame: pd.DataFrame) -> Reading | None:
+def reading_with_blanks(frame: pd.DataFrame) -> FoundVotes | None:
     """How votes are read whose labels are words of the file's own, or the numbers of two sides; what is to be said."""
     for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
         rest = [name for name in map(str, frame) if name not in (a, b)]
@@ -211,10 +211,10 @@ def reading_with_blanks(frame: pd.DataFrame) -> Reading | None:
                 return None
             labels = {value: spoken_label(value) or "SIDE" for value in values}
             which = "SIDE" if any("SIDE" in x for pair in labels.items() for x in pair) else "each"
-            return Reading({**sides, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
+            return FoundVotes({**sides, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
                            f"say for {which}: model_a, model_b or tie")  # fmt: skip
         if not words and len(numbers) == len(rest) == 2:
-            return Reading({**sides, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
+            return FoundVotes({**sides, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
                            f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
     return None
 
@@ -265,7 +265,7 @@ def is_binary(column: pd.Series) -> bool:
     return bool(texts) and texts <= {"0", "1", "0.0", "1.0", "true", "false"}
 
 
-def found_votes(frame: pd.DataFrame) -> Reading | None:
+def found_votes(frame: pd.DataFrame) -> FoundVotes | None:
     """How the votes of a table are read; None where there is no way, several, or one that the reader must decide."""
     for sides in sides_of(frame):
         ways = list(results_of(frame, *sides))

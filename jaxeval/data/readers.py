@@ -23,7 +23,7 @@ from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, BattleReading, NeededColumns
 from jaxeval.data.published_formats import format_of_names
-from jaxeval.data.remote_files import fetch_columns, is_partial
+from jaxeval.data.remote_files import by_megabytes, fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, label_of
 from jaxeval.data.roles import voter_columns
 from jaxeval.data.shared_votes import votes_once
@@ -243,14 +243,8 @@ def _rows_of(
     needed, text = needed.renamed(spelled), [of_file.get(name, name) for name in text]
 
     def read(widened: dict[str, Any]) -> EqualRows:
-        rows, done = EqualRows(voters), [0, 0]
-
-        def advance_bytes(n: int) -> None:
-            done[0] += n
-            advance(done[0] // _MEGABYTE - done[1])
-            done[1] = done[0] // _MEGABYTE
-
-        for piece in pieces(file, needed, text, widened, advance_bytes):
+        rows = EqualRows(voters)
+        for piece in pieces(file, needed, text, widened, by_megabytes(advance)):
             names = [spelled.get(name, name) for name in piece.column_names]
             rows.add(piece.rename_columns(names), file.name)
         return rows

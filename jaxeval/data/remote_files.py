@@ -325,7 +325,7 @@ def _fetch_whole(remote: _Remote, copy: Path, progress: bool | None) -> None:
         while piece := source.read(_PIECE_BYTES):
             file.write(piece)
             done += len(piece)
-            advance(done)
+            advance(len(piece))
         if size is not None and done != size:
             raise EOFError
     with copy.open("rb") as file:
@@ -355,7 +355,7 @@ def _fetch_parts(remote: _Remote, copy: Path, parts: Sequence[tuple[int, int]], 
                     return False
                 file.write(piece)
                 done += len(piece)
-                advance(done)
+                advance(len(piece))
     return True
 
 
@@ -427,9 +427,21 @@ def _parts(copy: Path, columns: Sequence[str], size: int) -> list[tuple[int, int
     return parts
 
 
+def by_megabytes(advance: Advance) -> Advance:
+    """Take numbers of bytes, and advance by the whole megabytes that are done with them."""
+    done = 0
+
+    def advance_bytes(n: int) -> None:
+        nonlocal done
+        advance((done + n) // _MEGABYTE - done // _MEGABYTE)
+        done += n
+
+    return advance_bytes
+
+
 @contextmanager
 def _told(remote: _Remote, most: int | None, progress: bool | None) -> Iterator[Advance]:
-    """Announce the size of a download and show its progress; gives a function to call with the bytes so far."""
+    """Announce the size of a download and show its progress; gives a function to call with numbers of bytes."""
     folder = _folder()
     free = shutil.disk_usage(folder).free
     if most is not None and most > free:
@@ -441,15 +453,8 @@ def _told(remote: _Remote, most: int | None, progress: bool | None) -> Iterator[
         of = f" of {_megabytes(remote.size)}" if remote.size not in (None, most) else ""
         what = "an unknown number of MB" if most is None else f"{_megabytes(most)}{of}"
         announce(f"fetching {what} from {shown(remote.name)}", progress)
-    n_shown = 0
     with progress_bar(-(-(most or 0) // _MEGABYTE), "fetching MB", progress, compiles=False) as advance:
-
-        def advance_to(done: int) -> None:
-            nonlocal n_shown
-            advance(done // _MEGABYTE - n_shown)
-            n_shown = done // _MEGABYTE
-
-        yield advance_to
+        yield by_megabytes(advance)
 
 
 def _megabytes(n: int | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from jaxeval.data.columns import folded, require_column
@@ -117,9 +117,9 @@ def usual_column(frame: pd.DataFrame, named: str | None, usual: str | Sequence[s
     return column
 
 
-def columns_of(frame: pd.DataFrame, names: Sequence[str]) -> list[Any]:
-    """The columns with some of the names, in any spelling, in the order of the names."""
-    by_name = {folded(column): column for column in reversed(frame.columns)}
+def columns_of(columns: Iterable[Any], names: Sequence[str]) -> list[Any]:
+    """The columns of a table, or of a list, with some of the names, in any spelling, in the order of the names."""
+    by_name = {folded(column): column for column in reversed(list(columns))}
     return list(dict.fromkeys(by_name[folded(name)] for name in names if folded(name) in by_name))
 
 
