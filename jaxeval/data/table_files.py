@@ -378,9 +378,10 @@ def _csv(
         if name is None or name in strings or "UTF8" in str(error):
             raise
         its_type = widened.get(name, None if schema is None else schema.field(name).type)
-        if its_type is None or its_type not in _LADDER[:-1]:
+        ladder = _ladder()
+        if its_type is None or its_type not in ladder[:-1]:
             raise
-        widened[name] = _LADDER[_LADDER.index(its_type) + 1]
+        widened[name] = ladder[ladder.index(its_type) + 1]
         raise WiderType from error
 
 
@@ -438,11 +439,10 @@ def told_of(path: Path) -> list[str]:
     return [*format_of(path).told, *([note] if n else [])]
 
 
-#: Types of a CSV column in the order in which Arrow tries them.
-_LADDER = [
-    pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns"), pa.float64(),
-    pa.string(),
-]  # fmt: skip
+def _ladder() -> list[Any]:
+    """Types of a CSV column in the order in which Arrow tries them."""
+    times = pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns")
+    return [pa.null(), pa.int64(), pa.bool_(), *times, pa.float64(), pa.string()]
 
 
 def _inexact(table: pa.Table) -> list[str]:
