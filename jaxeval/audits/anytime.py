@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -40,10 +40,6 @@ class AnytimeIntervals(Answered):
         >>> found.table[["above", "below", "lower", "upper"]].round().to_numpy().tolist()[0]
         ['model-1', 'model-2', 68.0, 144.0]
     """
-
-    table: pd.DataFrame
-    settings: dict[str, Any]
-    warnings: list[str]
 
     def _shown(self) -> Answer:
         title = f"AnytimeIntervals: {counted(len(self.table), 'pair')}, {self.table['apart'].sum():,} told apart"
@@ -134,7 +130,7 @@ def anytime_intervals(
         }
     )
     settings = {"level": level, "tuned_for": tuned_for, "comparisons": n}
-    return AnytimeIntervals(table, settings, list(fit.warnings))
+    return AnytimeIntervals(table=table, settings=settings, warnings=list(fit.warnings))
 
 
 def audited_anytime(audited: Audited) -> AnytimeIntervals:

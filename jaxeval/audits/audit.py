@@ -255,7 +255,6 @@ class Audit(Result):
 class AuditedBoard(Answered):
     """The models of an audited board, best first, with intervals from the errors of the fit."""
 
-    table: pd.DataFrame
     fit: BradleyTerryFit = field(repr=False)
     level: float
 
@@ -308,7 +307,7 @@ def audited_board(audited: Audited) -> AuditedBoard:
         "vote_count": fit.n_battles.to_numpy(),
     })  # fmt: skip
     table = table.sort_values(["rank", "rating"], ascending=[True, False], kind="stable", ignore_index=True)
-    return AuditedBoard(Table(table), fit, level)
+    return AuditedBoard(table=Table(table), fit=fit, level=level)
 
 
 #: The parts of an audit, in the order in which they are run and told.

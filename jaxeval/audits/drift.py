@@ -36,7 +36,7 @@ from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import cluster_factors, effective_clusters, few_clusters_text
 from jaxeval.statistics.multiplicity import checked_alpha
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.wording import MODEL, Noun, counted, visible_line
+from jaxeval.wording import counted, visible_line
 
 _PART = "drift"
 _BASE = 1000.0
@@ -84,13 +84,9 @@ class Drift(Answered):
         'No rating of 4 models over 6 weeks changed: the largest |z| i'
     """
 
-    table: pd.DataFrame
     changes: pd.DataFrame
     ratings: pd.DataFrame
     critical: float  # of |z|, over all models and splits
-    settings: dict[str, Any]
-    warnings: list[str]
-    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> Answer:
         n = self.settings["n_periods"]

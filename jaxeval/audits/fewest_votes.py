@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -25,7 +25,7 @@ from jaxeval.ratings.boards import Board
 from jaxeval.ratings.vote_groups import cluster_rows
 from jaxeval.show.shown import Answer
 from jaxeval.show.table import Table
-from jaxeval.wording import MODEL, Noun, counted, named, visible_line
+from jaxeval.wording import counted, named, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,8 +77,6 @@ class FewestVotes(Answered):
     """Which votes these are, for neighbours: ``votes`` with the ``result`` of ``model_a`` against ``model_b`` (1, 1/2,
     0; of flipped ones before that), of the ``change`` that puts ``below`` ahead of ``above``."""
     n_votes: int
-    settings: Mapping[str, Any] = field(repr=False)
-    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> Answer:
         votes = f"{counted(len(self.table), 'pair')} of neighbours, {counted(self.n_votes, 'vote')}"

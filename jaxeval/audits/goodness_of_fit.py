@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -38,7 +38,7 @@ from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.shown import Answer
 from jaxeval.statistics.clusters import effective_clusters, few_clusters_text
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.wording import MODEL, Noun, competitor_settings, counted, visible_line
+from jaxeval.wording import Noun, competitor_settings, counted, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,7 +84,6 @@ class GoodnessOfFit(Answered):
         4.71 on 3, p 0.21
     """
 
-    table: pd.DataFrame
     statistic: float
     dof: int
     p_value: float
@@ -99,9 +98,6 @@ class GoodnessOfFit(Answered):
     ranks: pd.DataFrame
     method: str  # how the p-values were found, in words
     reasons: Mapping[str, str]  # by the name of what is missing
-    warnings: list[str]
-    settings: Mapping[str, Any] = field(repr=False)
-    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> Answer:
         return Answer(f"GoodnessOfFit: {self._verdict}", self.table, self.settings, self.warnings)

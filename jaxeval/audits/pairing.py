@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,6 @@ from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import Board
 from jaxeval.show.shown import Answer
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, numbered
-from jaxeval.wording import MODEL, Noun
 
 _PART = "pairing"
 #: Windows of time within which models are taken to play equally often, and the fewest rows of one.
@@ -36,10 +34,7 @@ class Pairing(Answered):
     is above the final one), its ``z`` and ``p_value``.
     """
 
-    table: pd.DataFrame
     level: float
-    settings: Any = field(repr=False)
-    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> Answer:
         return Answer(f"Pairing: slope {self.table['slope'].iloc[0]:.2f}", self.table, self.settings)
@@ -78,7 +73,8 @@ def audited_pairing(audited: Audited) -> Pairing:
             "no votes came after others, or opponents do not differ: pairs cannot follow from results"
         )
     table = pd.DataFrame([{"slope": slope, "z": z, "p_value": p_value}])
-    return Pairing(table, options.level, {"time": options.time, "cluster": options.cluster}, audited.battles.competitor)
+    settings = {"time": options.time, "cluster": options.cluster}
+    return Pairing(table=table, level=options.level, settings=settings, competitor=audited.battles.competitor)
 
 
 def followed(battles: Battles, board: Board, times: Float, cluster: Int | None = None) -> tuple[float, float, float]:

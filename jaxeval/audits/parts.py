@@ -27,6 +27,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.vote_groups import cluster_rows
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.wording import MODEL, Noun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -151,10 +152,14 @@ class Finding(NamedTuple):
     """A whole sentence, which holds the number that it rests on."""
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Answered(Result):
-    """What a part of an audit found. A part's own class has ``table``, and says in words what it means."""
+    """What a part of an audit found. A part's own class says in words what its ``table`` means."""
 
     table: pd.DataFrame
+    settings: Any = None
+    warnings: Sequence[str] = ()
+    competitor: Noun = MODEL  # what is rated, in words
 
     def findings(self) -> list[Finding]:
         """Return what it found, in sentences, each with its number."""
@@ -166,7 +171,7 @@ class Answered(Result):
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
         """All tables, by what is added to the part's name; the first one has no name of its own."""
-        held = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        held = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"" if name == "table" else name: x for name, x in held.items() if isinstance(x, pd.DataFrame)}
 
     def figures(self) -> dict[str, Figure]:

@@ -28,7 +28,7 @@ from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.winner import Winner, winner
-from jaxeval.wording import MODEL, Noun, counted, named, visible_line
+from jaxeval.wording import Noun, counted, named, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,16 +79,12 @@ class RankEvidence(Answered):
         [[2, 5], [5, 11], [10, 15], [27, 19]]
     """
 
-    table: pd.DataFrame
     neighbours: pd.DataFrame
     winner: Winner | None
     families: pd.DataFrame
     variants: pd.DataFrame
     joint: Draws = field(repr=False)
     level: float
-    settings: Any = field(repr=False)
-    warnings: tuple[str, ...] = ()
-    competitor: Noun = MODEL  # what is rated, in words
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -37,7 +37,7 @@ from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.wording import MODEL, Noun, counted, named, visible_line
+from jaxeval.wording import Noun, counted, named, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.options.arguments import AuditArguments
@@ -83,13 +83,9 @@ class Replication(Answered):
         True
     """
 
-    table: pd.DataFrame
     agreement: pd.DataFrame
     models: pd.DataFrame
     level: float
-    settings: Any = field(repr=False)
-    warnings: tuple[str, ...] = ()
-    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> Answer:
         n = counted(self.settings["n_boards"], "simulated board")

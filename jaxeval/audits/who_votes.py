@@ -35,7 +35,7 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
 from jaxeval.show.shown import Answer
 from jaxeval.statistics.multiplicity import benjamini_hochberg, checked_alpha, holm
-from jaxeval.wording import MODEL, Noun, counted, visible_line
+from jaxeval.wording import counted, visible_line
 
 Correction = Literal["benjamini-hochberg", "holm"]
 
@@ -80,7 +80,6 @@ class WhoVotes(Answered):
         'Of the 50 voters with 10 decided votes or more, 0 do not vote as honest voters do ('
     """
 
-    table: pd.DataFrame
     strongest: pd.DataFrame
     blocks: pd.DataFrame
     bursts: pd.DataFrame | None
@@ -91,9 +90,6 @@ class WhoVotes(Answered):
     n_left_out: int  # votes without a voter
     n_suspect_votes: int
     repeats: Repeats
-    settings: dict[str, Any]
-    warnings: list[str]
-    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> Answer:
         suspects = int((self.table["verdict"] != "").sum())

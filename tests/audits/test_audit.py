@@ -1,6 +1,7 @@
 """The frame of an audit: its parts, its verdict, its files, and the command."""
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -23,18 +24,21 @@ def votes():
     return jaxeval.simulate_votes(1_500, 8, seed=1)
 
 
+@dataclass(frozen=True, eq=False)
 class Told(Answered):
     """A part that says what it is told to."""
 
-    def __init__(self, *sentences):
-        self.sentences = sentences
-        self.table = pd.DataFrame({"sentence": [text for _, text in sentences]})
+    sentences: tuple
 
     def _shown(self):
         raise NotImplementedError
 
     def findings(self):
         return [Finding(self.sentences[0][1][0], severity, text) for severity, text in self.sentences]
+
+
+def saying(*sentences):
+    return Told(sentences=sentences, table=pd.DataFrame({"sentence": [text for _, text in sentences]}))
 
 
 def told(**parts):
@@ -49,8 +53,8 @@ def test_the_function_and_the_package_both_work(votes):
 
 
 def test_the_most_serious_sentence_of_each_part_has_a_place():
-    a = Told(*((Severity.SERIOUS, f"a{k}") for k in range(12)))
-    b = Told((Severity.NOTE, "b0"), (Severity.CAUTION, "b1"))
+    a = saying(*((Severity.SERIOUS, f"a{k}") for k in range(12)))
+    b = saying((Severity.NOTE, "b0"), (Severity.CAUTION, "b1"))
     found = told(a=a, b=b)
     assert found.verdict == [*(f"a{k}" for k in range(9)), "b1"]
     assert len(found.findings()) == 14
