@@ -189,7 +189,8 @@ def _facets(verdicts: AnchoredVerdicts, by: Sequence[str], random: str | Sequenc
             raise ValueError(f"each {name} has ratings of its own: leave {name!r} out of by=, or out of random=")
     if not names:
         return None
-    return RandomFacets.of({name: verdicts.number[name] for name in names}, "item", verdicts.number["item"])
+    others = pd.DataFrame({role: number for role, number in verdicts.number.items() if role not in by})
+    return RandomFacets.of({name: verdicts.number[name] for name in names}, "item", verdicts.number["item"], others)
 
 
 def _influences(verdicts: AnchoredVerdicts, by: Sequence[str], prior: float) -> Float:

@@ -419,7 +419,7 @@ def _is_list_of_ranks(column: pd.Series) -> bool:
 
 def _sampled_scores(frame: pd.DataFrame, roles: Mapping[str, Any]) -> Iterator[Use]:
     """Scores of models on items under several judges, prompts or seeds, each of which has a column."""
-    from jaxeval.scores.facets import USUAL_FACETS
+    from jaxeval.statistics.random_facets import USUAL_FACETS
 
     facets = [name for name in USUAL_FACETS if name in frame and name not in roles.values()]
     known = [str(name) for name in (roles["model"], roles["item"]) if name is not None]

@@ -93,7 +93,7 @@ def judge(options: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: O
     from jaxeval.accuracy.model_comparison import checked_pairs, compare
     from jaxeval.accuracy.report import judge_report
     from jaxeval.data.table_files import column_names
-    from jaxeval.scores.facets import USUAL_FACETS
+    from jaxeval.statistics.random_facets import USUAL_FACETS
 
     estimated = options.arguments("sampling", "by", "stratify", "strata", "cluster")
     facets = list(options.random or ())

@@ -80,7 +80,7 @@ def undeclared(
     from jaxeval.data.formats import whole_table
     from jaxeval.data.outcomes import NeededColumns
     from jaxeval.data.table_files import head_names
-    from jaxeval.scores.facets import USUAL_FACETS
+    from jaxeval.statistics.random_facets import USUAL_FACETS
 
     with contextlib.suppress(ValueError, OSError):  # no table, or none here
         there = [name for name in head_names(Path(str(file))) if name in USUAL_FACETS and name not in used]

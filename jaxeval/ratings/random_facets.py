@@ -35,9 +35,8 @@ def board_facets(options: BootstrapOptions, battles: Battles, facets: Sequence[s
             "others give draws_of a statistic of your own"
         )
     codes = {name: battles.codes(name)[0] for name in facets}
-    if options.cluster is None:
-        return RandomFacets.of(codes, "battle")
-    return RandomFacets.of(codes, options.cluster, battles.codes(options.cluster)[0])
+    cluster = None if options.cluster is None else battles.codes(options.cluster)[0]
+    return RandomFacets.of(codes, options.cluster or "battle", cluster, battles.columns)
 
 
 def with_random_facets(board: B, battles: Battles, facets: RandomFacets | None) -> B:

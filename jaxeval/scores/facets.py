@@ -29,8 +29,6 @@ from jaxeval.statistics.variance_components import (
 from jaxeval.wording import counted, did_you_mean
 
 ITEM = "item"
-#: Names of columns that are sampled in most evaluations; commands propose to declare them.
-USUAL_FACETS = ("judge", "prompt", "prompt_variant", "template", "seed", "run", "trial", "epoch", "serving", "engine")
 
 
 def with_facets(scores: ItemScores | Any, random: str | Sequence[str]) -> ItemScores:

@@ -7,10 +7,12 @@ differences between K numbers vary as they should. Draws of rows are moved by no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
@@ -25,7 +27,12 @@ from jaxeval.statistics.variance_components import (
     sentence_of,
     warnings_of,
 )
+from jaxeval.wording import named
 
+#: Names of columns that are sampled in most evaluations; commands propose to declare them.
+USUAL_FACETS = ("judge", "prompt", "prompt_variant", "template", "seed", "run", "trial", "epoch", "serving", "engine")
+_FEW_LEVELS = 50  # with more a column tells items apart
+_NOTHING = pd.DataFrame()
 _STREAM = 0x6661636574  # of the effects, beside that of the rows
 _LEVEL = 0.95  # at which intervals of lengthened draws are as long as Student's
 
@@ -38,12 +45,16 @@ class RandomFacets:
     levels: Mapping[str, int]  # of each facet
     unit: str  # what is drawn already: "row", "battle", or the name of the clusters
     n_units: int
+    fixed: Sequence[str]  # what may be sampled, too, and stays as it is
 
     @classmethod
     def of(
-        cls, facets: Mapping[str, NDArray[np.intp]], unit: str, cluster: NDArray[np.intp] | None = None
-    ) -> RandomFacets:
+        cls, facets: Mapping[str, NDArray[np.intp]], unit: str, cluster: NDArray[np.intp] | None = None,
+        beside: pd.DataFrame = _NOTHING,
+    ) -> RandomFacets:  # fmt: skip
         """Facets from the level (N,) of each row, by name, and the cluster (N,) of each row that is drawn whole.
+
+        Usual facets of few levels in a table ``beside`` the rows that are neither are fixed.
 
         Raises:
             DataError: a facet has one level, or facets cannot be told apart.
@@ -57,12 +68,17 @@ class RandomFacets:
             raise DataError(f"{error}: leave one out of random= (--random)") from None
         if alone := [name for name in facets if name in design.alone]:
             raise DataError(warnings_of(design, {alone[0]: 1})[0])
-        return cls(design, levels, unit, sizes.get(unit, len(design.weight)))
+        fixed = []
+        for name in (name for name in USUAL_FACETS if name in beside and name not in factors):
+            with contextlib.suppress(TypeError):  # of lists
+                fixed += [name] if 1 < len(beside[name].unique()) <= _FEW_LEVELS else []
+        return cls(design, levels, unit, sizes.get(unit, len(design.weight)), fixed)
 
     @property
     def about(self) -> str:
         """What numbers are about, in words."""
-        return sentence_of({**self.levels, self.unit: self.n_units})
+        fixed = f" under these {named([f'{name}s' for name in self.fixed])}" if self.fixed else ""
+        return sentence_of({**self.levels, self.unit: self.n_units}) + fixed
 
     @property
     def warnings(self) -> tuple[str, ...]:

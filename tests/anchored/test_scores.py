@@ -1,5 +1,7 @@
 """Ratings of groups: runs of a prompt averaged first, counts as given, and published leaderboards."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -93,6 +95,13 @@ class TestRandomJudges:
         logits = np.log(draws / (1 - draws))
         longer = found["rating_upper"] - found["rating"]
         np.testing.assert_allclose(1.96 * ELO_PER_LOGIT * logits.std(0), longer, rtol=0.2)
+
+    def test_what_is_fixed_is_told(self):
+        data = self.table(1, n_items=20)
+        number = data.number | {"run": np.arange(len(data.outcome)) % 2}
+        found = anchored_scores(replace(data, number=number), "model", random="judge")
+        about = "for judges and items like these (5 judges, 20 items) under these runs: "
+        assert found.attrs["answer"].startswith(about)
 
     def test_what_is_refused(self):
         data = self.table(1, n_judges=1, n_items=5)
