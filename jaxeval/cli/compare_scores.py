@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import click
 
+from jaxeval.cli.board_options import GoalOptions, VotePlan
 from jaxeval.cli.commands import ERROR_STATUS
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.declared import Files, FilesIfAny, Plot, command
 from jaxeval.cli.judged_scores import Labels, warnings_of
-from jaxeval.cli.next_battles import GoalOptions, VotePlan
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model, tell

@@ -26,12 +26,10 @@ from jaxeval.data.formats import Source, json_document, whole_table
 from jaxeval.data.harness_formats import with_model
 from jaxeval.data.harness_runs import merge_runs, unlike_documents, unlike_runs
 from jaxeval.data.item_scores import ItemScores
-from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.data.lm_eval_files import NoScoresError, named_by_results, newest, read_archive, stated_by_results
 from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
-from jaxeval.data.report import MissingJudgment
 from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import head_names, naming, told_of
 from jaxeval.errors import DataError, NoRowsError
@@ -43,6 +41,8 @@ from jaxeval.plain_tables import in_pandas, stacked
 from jaxeval.wording import counted, did_you_mean, named
 
 if TYPE_CHECKING:
+    from jaxeval.data.judged_answers import JudgedAnswers
+    from jaxeval.data.report import MissingJudgment
     from jaxeval.options.arguments import ReadScoresArguments
 
 #: What the values of ``missing`` are called in `JudgedAnswers.from_pandas`.
@@ -74,6 +74,8 @@ def read_judged_scores(
         DataError: the files cannot be read; labels are not 1 and 0; rows repeat; or an option asks for what judged
             scores do not have.
     """
+    from jaxeval.data.judged_answers import JudgedAnswers
+
     further = [human, *([judge] if judge else []), *keep]
     score_columns = ScoreColumns(keep=list(dict.fromkeys(further)), **columns)
     if score_columns.wide:
