@@ -210,5 +210,8 @@ class Commands(click.Group):
             raise click.ClickException(f"a file ends too early: {error}") from error
         except MemoryError as error:
             raise click.ClickException(f"there is not enough memory: {error}") from error
+        except ModuleNotFoundError as error:
+            advice = "install jaxeval in place of jaxeval-core (pip install jaxeval)"
+            raise click.ClickException(f"{error}, which this needs: {advice}") from error
         except (ValueError, OSError, ImportError, ProcessError) as error:
             raise click.ClickException(str(error)) from error

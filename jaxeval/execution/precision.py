@@ -15,7 +15,6 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from jaxeval.errors import ProcessError
 from jaxeval.execution.forks import without_threads_of_jax
@@ -43,7 +42,9 @@ def in_threads(function: Callable[..., Part], *of_slices: Iterable[Any]) -> list
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
     import_module("scipy.linalg")  # JAX calls its OpenBLAS; the controller knows only libraries that are already loaded
     return ThreadpoolController()
 

@@ -74,7 +74,7 @@ class ScoreGate(Result):
         rows = [{name: _plain(value) for name, value in row.items()} for row in self.rows.records()]
         return {
             "format": "jaxeval gate", "version": 1, "verdict": self.verdict, "exit_code": self.exit_code,
-            "a": str(self.a), "b": str(self.b), **self.settings, "sentences": list(self.answer.sentences),
+            "a": str(self.a), "b": str(self.b), **self.settings, "sentences": list(self._plain_answer().sentences),
             "tasks": rows, "warnings": list(self.warnings),
         }  # fmt: skip
 
