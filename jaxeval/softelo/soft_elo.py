@@ -203,7 +203,7 @@ def soft_elo(
             "take fit_judge_panel (jaxeval panel), or read all battles as one judge's"
         )
     of_facets = [
-        RandomFacets.of({name: judged.codes(name)[0] for name in facets}, cluster or "battle", codes)
+        RandomFacets.of({x: judged.codes(x)[0] for x in facets}, cluster or "battle", codes, judged.columns)
         if facets
         else None
         for judged, codes in zip(judges.values(), clusters, strict=True)

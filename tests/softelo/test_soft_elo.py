@@ -111,7 +111,7 @@ def test_random_templates(judged, rated):
     of_model = judged.models.get_loc("model-3")
     sides = (judged.model_a == of_model).astype(int) - (judged.model_b == of_model)
     template = np.arange(judged.n_battles) % 4
-    columns = judged.columns.assign(template=template, one=1)
+    columns = judged.columns.assign(template=template, one=1, seed=np.arange(judged.n_battles) // 4 % 2)
     moved = replace(judged, score_difference=judged.score_difference + 6 * sides * (template - 1.5), columns=columns)
     options = {"n_resamples": 200}
     found, alone = soft_elo(moved, random="template", **options), soft_elo(moved, **options)
@@ -119,7 +119,7 @@ def test_random_templates(judged, rated):
     wider = of_soft[0]["standard_error"] / of_soft[1]["standard_error"]
     assert wider.idxmax() == "model-3"
     assert wider.max() > 1.5
-    about = "standard errors are for templates and battles like these (4 templates, 1,000 battles)"
+    about = "standard errors are for templates and battles like these (4 templates, 1,000 battles) under these seeds"
     assert found.answer.sentences[0] == about
     np.testing.assert_array_equal(found.models["judge_elo"], alone.models["judge_elo"])
     with pytest.raises(jaxeval.DataError, match="one has one level"):
