@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -89,6 +89,15 @@ def compressed(
     swap = model_a > model_b
     target = np.where(swap, 1 - target, target)
     pair = np.where(swap, model_b, model_a).astype(np.int64) * n_models + np.where(swap, model_a, model_b)
+    pairs, fields, cell_of_row = cells_by_group(pair, n_models**2, target, weight, times)
+    first, second = (x.astype(np.int32) for x in divmod(pairs, n_models))
+    return Cells(first=first, second=second, **fields), cell_of_row
+
+
+def cells_by_group(
+    group: Int, n_groups: int, target: Float, weight: Float | None, times: Int | None
+) -> tuple[Int, dict[str, Any], NDArray[np.intp]]:
+    """The groups (R,) of rows that occur, the fields of cells by group, target and weight, and the cell of each row."""
     twice = (2 * target).astype(np.int64)
     if weight is None and np.array_equal(2 * target, twice):
         # Hard outcomes: the label is its own code.
@@ -97,8 +106,8 @@ def compressed(
         weight = np.ones_like(target) if weight is None else weight
         values, label = np.unique(np.stack([target, weight]), axis=1, return_inverse=True)
     n_labels = values.shape[1]
-    key = pair * n_labels + label
-    n_keys = n_models**2 * n_labels
+    key = group * n_labels + label.reshape(-1)
+    n_keys = n_groups * n_labels
     if n_keys <= 4 * len(key) + 1_000_000:
         all_counts = count_by(key, times, n_keys)
         keys = np.flatnonzero(all_counts)
@@ -109,11 +118,9 @@ def compressed(
     else:
         keys, cell_of_row = np.unique(key, return_inverse=True)
         count = count_by(cell_of_row, times, len(keys))
-    pairs, cell_pair = np.unique(keys // n_labels, return_inverse=True)
-    first, second = (x.astype(np.int32) for x in divmod(pairs, n_models))
+    groups, place = np.unique(keys // n_labels, return_inverse=True)
     target, weight = values[:, keys % n_labels]
-    cells = Cells(first=first, second=second, pair=cell_pair, target=target, weight=weight, count=count)
-    return cells, cell_of_row
+    return groups, {"pair": place, "target": target, "weight": weight, "count": count}, cell_of_row
 
 
 def count_by(number: NDArray[np.intp], times: Int | None, n: int) -> Int:

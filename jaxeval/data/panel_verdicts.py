@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battles import Battles
-from jaxeval.data.cells import Cells, count_by
+from jaxeval.data.cells import Cells, cells_by_group
 from jaxeval.data.columns import reject_missing, require_column, rows_of, without_blanks
 from jaxeval.data.human_labels import VerdictTable, targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
@@ -70,21 +70,14 @@ class PanelRows(Battles):
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[PanelCells, NDArray[np.intp]]:
         """Cells of some rows, and the cell of each."""
-        a, b, target = self.model_a[rows].astype(np.int64), self.model_b[rows], self.target[rows]
-        weight = np.ones(len(a)) if self.weight is None else self.weight[rows]
-        contest = (self.judge[rows] * self.n_models + a) * self.n_models + b
-        values, label = np.unique(np.stack([target, weight]), axis=1, return_inverse=True)
-        n_values = values.shape[1]
-        keys, cell_of_row = np.unique(contest * n_values + label.reshape(-1), return_inverse=True)
-        contests, pair = np.unique(keys // n_values, return_inverse=True)
+        contest = (self.judge[rows] * self.n_models + self.model_a[rows]) * self.n_models + self.model_b[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        times = None if self.count is None else self.count[rows]
+        n_contests = len(self.judges) * self.n_models**2
+        contests, fields, cell_of_row = cells_by_group(contest, n_contests, self.target[rows], weight, times)
         judge, sides = np.divmod(contests, self.n_models**2)
         first, second = (x.astype(np.int32) for x in np.divmod(sides, self.n_models))
-        target, weight = values[:, keys % n_values]
-        count = count_by(cell_of_row, None if self.count is None else self.count[rows], len(keys))
-        cells = PanelCells(
-            first=first, second=second, pair=pair, target=target, weight=weight, count=count, judge=judge
-        )
-        return cells, cell_of_row
+        return PanelCells(first=first, second=second, judge=judge, **fields), cell_of_row
 
 
 def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
