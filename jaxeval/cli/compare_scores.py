@@ -109,7 +109,8 @@ def _junit(gate: ScoreGate) -> str:
         case = ElementTree.SubElement(suite, "testcase", classname="jaxeval.gate", name=visible(name))
         for kind, verdict in _OF_JUNIT.items():
             if row["verdict"] == verdict:
-                numbers = [f"{key} {row[key]:.3g}" for key in ("difference", "p_pass", "p_fail")]
+                known = [key for key in ("difference", "p_pass", "p_fail") if row[key] == row[key]]
+                numbers = [f"{key} {row[key]:.3g}" for key in known]
                 text = ", ".join([*numbers, *filter(None, [row["flags"]])])
                 ElementTree.SubElement(case, kind.removesuffix("s"), message=visible(f"{verdict}: {text}"))
     output = ElementTree.SubElement(suite, "system-out")

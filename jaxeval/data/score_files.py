@@ -255,8 +255,10 @@ def read_two_models(
         columns: as of `read_scores`.
 
     Raises:
-        DataError: one of them holds several models, or cannot be read.
+        DataError: one of them holds several models, or cannot be read, or both are the same.
     """
+    if str(a) == str(b):
+        raise DataError(f"{a} is named twice: name the results of two models, or of two runs")
     score_columns, sides = ScoreColumns(**columns, keep=random), []
     for path in (a, b):
         frame, label, notes = score_table(path, score_columns)

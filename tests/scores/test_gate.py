@@ -274,7 +274,8 @@ class TestCommand:
     @pytest.fixture
     def file(self, tmp_path):
         path = tmp_path / "scores.csv"
-        answers(("good", 500, 0, 0), ("<bad>", 500, 0, 40), ("open", 500, 5, 13)).to_csv(path, index=False)
+        table = answers(("good", 500, 0, 0), ("<bad>", 500, 0, 40), ("open", 500, 5, 13), ("alone", 500, 0, 0))
+        table[(table["benchmark"] != "alone") | (table["model"] == "old")].to_csv(path, index=False)
         return path
 
     def test_reports(self, file, tmp_path):
@@ -285,16 +286,17 @@ class TestCommand:
         gate = gate_of(pd.read_csv(file))
         summary = names["summary"].read_text()
         assert gate.answer.sentences[0].replace("<bad>", r"\<bad\>") in summary
-        assert summary.count("| INCONCLUSIVE |") == 1
+        assert summary.count("| INCONCLUSIVE |") == 2
         suite = ElementTree.fromstring(names["junit"].read_text())
-        assert suite.attrib == {"name": "jaxeval gate", "tests": "3", "failures": "1", "errors": "1"}
+        assert suite.attrib == {"name": "jaxeval gate", "tests": "4", "failures": "1", "errors": "2"}
+        assert "nan" not in names["junit"].read_text()
         assert {case.get("name"): [x.tag for x in case] for case in suite.iter("testcase")} == {
-            "<bad>": ["failure"], "good": [], "open": ["error"]
+            "<bad>": ["failure"], "alone": ["error"], "good": [], "open": ["error"]
         }  # fmt: skip
         told = json.loads(names["gate.json"].read_text())
         assert told == gate.to_dict()
         assert (told["format"], told["version"], told["exit_code"]) == ("jaxeval gate", 1, 1)
-        assert told["tasks"][1]["items_more"] is None
+        assert [row["items_more"] for row in told["tasks"]][:3] == [None] * 3
 
     def test_two_files_of_one_model_each(self, tmp_path):
         table = answers(("t", 500, 0, 0)).drop(columns="benchmark")
@@ -308,11 +310,13 @@ class TestCommand:
         folders = tmp_path / "new", tmp_path / "old"  # both of model m
         assert "m (new) is not worse than m (old)" in said("compare-scores", *folders, "--margin", 0.02, "--gate")
         table.to_csv(tmp_path / "both.csv", index=False)
+        twice = run("compare-scores", files[0], files[0])
+        assert "new.csv is named twice: name the results of two models, or of two runs" in twice.output
         refused = run("compare-scores", files[0], tmp_path / "both.csv")
         assert refused.exit_code == 1
         assert "both.csv has 2 models: new, old; name the two before the files" in refused.output
 
-    def test_errors_are_no_verdict(self, file, tmp_path):
+    def test_errors_are_no_verdict(self, file, tmp_path, monkeypatch):
         for arguments in (
             ["new", "x", file, "--margin", 0.1],
             ["new", "old", tmp_path / "no.csv"],
@@ -322,6 +326,10 @@ class TestCommand:
         refused = run("compare-scores", "new", "old", file, "--junit", "x.xml")
         assert refused.exit_code == 2
         assert "--junit needs --gate" in refused.output
+        monkeypatch.setattr("jaxeval.scores.gate.score_gate", lambda *_, **options: 1 / 0)  # a defect
+        broken = run("compare-scores", "new", "old", file, "--margin", 0.1, "--gate")
+        assert broken.exit_code == COULD_NOT_RUN
+        assert "ZeroDivisionError" in broken.output
 
 
 def test_bad_input():
