@@ -28,7 +28,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.show.cells import with_kinds
-from jaxeval.show.shown import Answer, Result
+from jaxeval.show.shown import Answer, Result, part_of
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
@@ -109,7 +109,7 @@ class TimeHorizons(Result):
         return Answer(title, shown, self.settings, self.warnings)
 
     def _in_full(self, view: Answer) -> Answer:
-        return view._replace(tables={"horizons": self.table})
+        return view._replace(tables={"horizons": self.table}, parts=[part_of("horizons", self.table)])
 
     def _figures(self) -> dict[str, tuple[Any, ...]]:
         return {"horizons": ("plot_success_curves", self)}

@@ -61,7 +61,7 @@ class Costs(Options):
 
 def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.DataFrame] = {}) -> Answer:
     """Return an answer with the sentences, warnings, tables and figures of further results, and further ``tables``."""
-    from jaxeval.show.shown import Part
+    from jaxeval.show.shown import part_of
 
     there = [result for result in results if result is not None]
     more = {name: table for result in there for name, table in result.answer.tables.items()} | dict(tables)
@@ -72,13 +72,10 @@ def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.Data
             name: x for shown in (answer, *(result.answer for result in there)) for name, x in shown.figures().items()
         }
 
-    parts = [
-        Part(name.capitalize(), table, kept=tuple(table)[:3], more=name in _ON_REQUEST) for name, table in more.items()
-    ]
     return answer._replace(
         sentences=[*answer.sentences, *(text for result in there for text in result.answer.sentences)],
         warnings=list(dict.fromkeys(warnings)),
-        parts=[*answer.parts, *parts],
+        parts=[*answer.grids, *(part_of(name, table, more=name in _ON_REQUEST) for name, table in more.items())],
         tables={**answer.tables, **more},
         figures=figures,
     )

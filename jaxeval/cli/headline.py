@@ -206,18 +206,9 @@ def _present(
     outputs: Outputs, top: int | None,
 ) -> None:  # fmt: skip
     from jaxeval.plots.style import save_figure
-    from jaxeval.show.shown import Part, settings_line
+    from jaxeval.show.shown import settings_line
 
-    answer = result.answer
-    first = next(iter(answer.tables))
-    noun = "row" if first == "horizons" else "model"
-    answer = answer._replace(
-        title=first.capitalize(),
-        notes=[settings_line(answer.settings)],
-        parts=[
-            Part(name.capitalize(), table, rows=noun, kept=tuple(table)[:3]) for name, table in answer.tables.items()
-        ],
-    )
+    answer = result.answer._replace(notes=[settings_line(result.answer.settings)])
     if plot is not None:
         save_figure(next(iter(answer.figures().values())), plot, dpi=160)
         tell(f"drew {plot}")

@@ -93,9 +93,8 @@ def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
     if for_programs:
         console.width = _ENDLESS
     room, whole = console.width if for_programs else width, full or for_programs
-    parts = answer.parts or ([] if answer.table is None else [Part(answer.title, answer.table)])
-    hidden = [part for part in parts if part.more and not full]
-    shown = [*(part for part in parts if not part.more), *(part for part in parts if part.more and full)]
+    hidden = [part for part in answer.grids if part.more and not full]
+    shown = [part for part in answer.grids if not part.more] + [part for part in answer.grids if part.more and full]
     grids = [_Fitted.of(part, room, part.top or (None if whole else height)) for part in shown]
     if whole:
         texts, rows = _texts(answer, width, None), [grid.most for grid in grids]

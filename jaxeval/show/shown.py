@@ -80,11 +80,24 @@ class Answer(NamedTuple):
     def __str__(self) -> str:
         return "\n".join(self.sentences)
 
+    @property
+    def grids(self) -> Sequence[Part]:
+        """The tables of a screen: the ``parts``, or all tables under their names, or the one table."""
+        if self.parts or len(self.tables) < 2:
+            return self.parts or ([] if self.table is None else [Part(self.title, self.table)])
+        return [part_of(name, table) for name, table in self.tables.items()]
+
     def with_top(self, top: int | None, parts: int = 1) -> Answer:
         """Return it with so many rows of its first ``parts``, whatever the room."""
         if top is None:
             return self
-        return self._replace(parts=[*(part._replace(top=top) for part in self.parts[:parts]), *self.parts[parts:]])
+        first, others = self.grids[:parts], self.grids[parts:]
+        return self._replace(parts=[*(part._replace(top=top) for part in first), *others])
+
+
+def part_of(name: str, table: pd.DataFrame, more: bool = False) -> Part:
+    """Return a table as a screen shows it under its ``name``, with its first columns kept."""
+    return Part(name.replace("_", " ").capitalize(), table, kept=tuple(table)[:3], more=more)
 
 
 class Html(str):
@@ -263,14 +276,16 @@ def largest_of(table: pd.DataFrame) -> str:
     interval, best = intervals[0], int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
     cells = [column[0] for column in cell_texts(rows.iloc[[best]])]
     named_by = [cells[k] for k in range(interval.estimate) if column_at(rows, k).dtype.kind not in "biufc"]
-    which = f"{', '.join(named_by) or f'row {best + 1}'} has the largest" if len(rows) > 1 else ", ".join(named_by)
+    which = ", ".join(named_by) or ("" if len(rows) == 1 else f"row {best + 1}")
     ends = (
         ""
         if MISSING in (cells[interval.lower], cells[interval.upper])
         else f" ({cells[interval.lower]} to {cells[interval.upper]})"
     )
     what = str(rows.columns[interval.estimate]).replace("_", " ")
-    return f"{which} {what}, {cells[interval.estimate]}{ends}".strip()
+    if len(rows) > 1:
+        return f"{which} has the largest {what}, {cells[interval.estimate]}{ends}"
+    return f"{f'{which}: ' if which else ''}{what} {cells[interval.estimate]}{ends}"
 
 
 def settings_line(settings: Any) -> str:

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice, checked_integer
-from jaxeval.show.cells import KINDS, cell_text, with_kinds
+from jaxeval.show.cells import KINDS, with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import PropertyTable, Table
 from jaxeval.statistics import comparison
 from jaxeval.statistics.clusters import widening_of_draws
 from jaxeval.statistics.differences import ClosedForm, Differences, differences
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.wording import counted, did_you_mean, named, visible_line
+from jaxeval.wording import counted, did_you_mean, named
 
 #: Of the draws alone, but for the last two: they take what `jaxeval.draws_of` knows of single units.
 IntervalKind = Literal["percentile", "basic", "wald", "bca", "studentised"]
@@ -91,7 +91,8 @@ class Draws(Result):
         title = f"Draws: {counted(len(self.draws), 'draw')} of {counted(len(self.names), 'quantity', 'quantities')}"
         settings = ", ".join(part for part in (self.gauge, "95% intervals") if part)
         table = self._with_kinds(table.sort_values("estimate", ascending=False, kind="stable"))
-        return Answer(title, table, settings, self.warnings)
+        sentences = [] if np.isfinite(self.estimate).any() else ["no quantity has a finite estimate"]
+        return Answer(title, table, settings, self.warnings, sentences=sentences)
 
     def _with_kinds(self, table: pd.DataFrame) -> pd.DataFrame:
         error = "elo" if self.kind == "rating" else self.kind
@@ -99,22 +100,6 @@ class Draws(Result):
 
     def _figures(self) -> dict[str, tuple[Any, ...]]:
         return {"estimates": ("plot_draws", self)}
-
-    def _sentences(self) -> list[str]:
-        known = np.flatnonzero(np.isfinite(self.estimate))
-        if not len(known):
-            return ["no quantity has a finite estimate"]
-        first = known[np.argmax(self.estimate[known])]
-        low, high = self.take(np.array([first])).interval().iloc[0]
-        name = self.names[first]
-        words = ", ".join(map(visible_line, name)) if isinstance(name, tuple) else visible_line(name)
-        low_text, high_text, text = (
-            f"{x:.4g}" if self.kind == "number" else cell_text(float(x), KINDS[self.kind])
-            for x in (low, high, self.estimate[first])
-        )
-        ends = "" if np.isnan(low) else f" ({low_text} to {high_text})"
-        which = "has the largest estimate, " if len(known) > 1 else "is "
-        return [f"{words} {which}{text}{ends}"]
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, tuple(KINDS))

@@ -197,7 +197,7 @@ def test_a_result_on_top_of_draws_is_shown_as_ours_are(tmp_path):
     found = Mine(joint)
     assert found.answer.sentences == joint.answer.sentences
     assert list(found.answer.figures()) == list(joint.answer.figures()) == ["estimates"]
-    assert found.answer.sentences[0].startswith("a has the largest estimate, 3 (")
+    assert found.answer.sentences[0].startswith("a has the largest estimate, 3.000 (")
     assert str(found).startswith(found.answer.sentences[0])
     pd.testing.assert_frame_equal(found.answer.table, joint.answer.table)
     assert "<table>" in found._repr_html_()
