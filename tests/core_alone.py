@@ -52,6 +52,8 @@ def main(fresh: bool) -> None:
             (logs / f"{model}.json").write_text(json.dumps(log))
         done = run("compare-scores", "a", "b", logs, "--margin", 0.05)
         assert done.stdout.startswith("a is above b: difference +0.167"), done
+        done = run("plan-scores", table, "--difference", 0.1, "--gate")
+        assert done.stdout.startswith("found with power 0.8: a margin of"), done
         done = run("leaderboard", table)
         assert done.returncode == 1, done
         assert done.stderr.endswith("install jaxeval in place of jaxeval-core (pip install jaxeval)\n"), done

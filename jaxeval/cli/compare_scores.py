@@ -304,7 +304,7 @@ def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan, outputs
 
     FILES are the benchmark or a pilot of it, read as by `jaxeval scores`.
     """
-    from jaxeval.scores.plan_scores import plan_scores as planned
+    from jaxeval.scores.plan_scores import planned
 
     scores = columns.read(files, random=options.facets)
     if columns.missing == "complete" and not options.random:
@@ -313,7 +313,7 @@ def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan, outputs
     arguments: dict[str, Any] = options.arguments("difference", "n_items", "power", "level")
     arguments |= {"random": options.facets, "n_levels": options.levels}
     table = planned(scores, chosen, n_trials=options.n_trials or None, one_sided=options.gate, **arguments)
-    answer = list(table.answer.sentences)
+    answer = table.attrs["answer"].splitlines()
     sides = "one-sided test" if options.gate else "two-sided test"
     notes = [
         what_was_read(scores),

@@ -198,21 +198,24 @@ class ItemScores(Shown):
     @property
     def means(self) -> pd.DataFrame:
         """Mean scores, a row per model and a column per evaluator; NaN where there is none."""
+        from jaxeval.show.table import PropertyTable
+
+        return PropertyTable(self.mean_of_models().T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+
+    def mean_of_models(self) -> Float:
+        """(E, M) means of scores; NaN where there is none."""
         there = ~np.isnan(self.scores)
         n = there.sum(0)
         step = step_of_means(self.scores)
         mean = np.where(n > 0, np.where(there, self.scores, 0.0).sum(0) / np.maximum(n, 1), np.nan)
-        mean = np.round(mean / step) * step
-        from jaxeval.show.table import PropertyTable
-
-        return PropertyTable(mean.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+        return np.round(mean / step) * step
 
     @property
     def standard_errors(self) -> pd.DataFrame:
         """Standard errors of `means` over independent items, of the same shape; NaN with fewer than two items."""
         there = ~np.isnan(self.scores)
         n = there.sum(0)
-        away = np.where(there, self.scores - self.means.to_numpy().T, 0.0)
+        away = np.where(there, self.scores - self.mean_of_models(), 0.0)
         error = np.sqrt((away**2).sum(0) / np.where(n > 1, n * (n - 1.0), np.nan))
         from jaxeval.show.table import PropertyTable
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import PlainTable, Whole
 from jaxeval.scores.compare_scores import POINTS, paired, place_of
 from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores, estimate_scores, item_shares, trial_variances
 from jaxeval.scores.facets import with_facets
 from jaxeval.scores.plan_facets import FacetPlans
-from jaxeval.show.table import Table
 from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.statistics.variance_components import facet_names
@@ -87,6 +88,21 @@ def plan_scores(
         >>> plan[["smallest_difference", "power", "items_needed"]].round(2).to_numpy().tolist()
         [[0.14, 0.17, 1578]]
     """
+    table = planned(
+        scores, pairs, difference=difference, n_items=n_items, n_trials=n_trials, random=random, n_levels=n_levels,
+        one_sided=one_sided, power=power, level=level,
+    )  # fmt: skip
+    from jaxeval.show.table import Table
+
+    return Table.of(table.frame, table.attrs["title"], _SHOWN_FIRST)
+
+
+def planned(
+    scores: ItemScores | Any, pairs: Sequence[tuple[Any, Any]] | None, *, difference: float | None, n_items: int | None,
+    n_trials: Sequence[int] | None, random: str | Sequence[str], n_levels: Mapping[str, int] | None, one_sided: bool,
+    power: float, level: float,
+) -> PlainTable:  # fmt: skip
+    """The table of `plan_scores`, without pandas."""
     facets = facet_names(random)
     if n_levels and not facets:
         raise ValueError("n_levels are of random facets: name these (random=, --random)")
@@ -150,15 +166,16 @@ def plan_scores(
     return _table(rows, len(item_scores.items), settings)
 
 
-def _table(rows: list[dict[str, Any]], n_items: int, settings: dict[str, Any], about: str = "") -> pd.DataFrame:
-    table = pd.DataFrame(rows)
+def _table(rows: list[dict[str, Any]], n_items: int, settings: dict[str, Any], about: str = "") -> PlainTable:
+    table = PlainTable({name: [row[name] for row in rows] for name in rows[0]})
     if settings["difference"] is not None:
-        table["items_needed"] = table["items_needed"].astype("Int64")
-    table.attrs = {"answer": about + _in_words(table, **settings), "warnings": [], "settings": settings}
-    return Table.of(table, f"What {counted(n_items, 'item')} can tell", _SHOWN_FIRST)
+        table["items_needed"] = np.array([row["items_needed"] for row in rows], float).view(Whole)
+    title = f"What {counted(n_items, 'item')} can tell"
+    table.attrs = {"answer": about + _in_words(table, **settings), "warnings": [], "settings": settings, "title": title}
+    return table
 
 
-def _in_words(table: pd.DataFrame, difference: float | None, power: float, level: float, one_sided: bool) -> str:
+def _in_words(table: PlainTable, difference: float | None, power: float, level: float, one_sided: bool) -> str:
     least, most = table["smallest_difference"].min(), table["smallest_difference"].max()
     between = f"{least:.{POINTS}f}" if least == most else f"{least:.{POINTS}f} to {most:.{POINTS}f}"
     sentence = f"found with power {power:g}: {'a margin of' if one_sided else 'a difference of'} {between}"
@@ -166,19 +183,21 @@ def _in_words(table: pd.DataFrame, difference: float | None, power: float, level
         sentence += (
             f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
         )
-        needed, never = table["items_needed"].dropna(), int(table["items_needed"].isna().sum())
-        if len(needed):
-            sentence += f"takes {needed.min():,} to {needed.max():,} items"
+        needed, never = np.asarray(table["items_needed"]), int(np.isnan(table["items_needed"]).sum())
+        if never < len(needed):
+            sentence += f"takes {np.nanmin(needed):,.0f} to {np.nanmax(needed):,.0f} items"
         if never:
-            sentence += f"{', and ' if len(needed) else ''}no number of items finds it for {counted(never, 'pair')}"
+            sentence += (
+                f"{', and ' if never < len(needed) else ''}no number of items finds it for {counted(never, 'pair')}"
+            )
     return sentence
 
 
 def _neighbours(scores: ItemScores) -> list[tuple[Any, Any]]:
     if len(scores.models) < 2:
         raise DataError("there is one model only: a plan is about the difference between two models")
-    mean = scores.means.iloc[:, 0].sort_values(ascending=False, kind="stable")
-    return list(zip(mean.index[:-1], mean.index[1:], strict=True))
+    order = [scores.models[k] for k in np.argsort(-scores.mean_of_models()[0], kind="stable")]
+    return list(pairwise(order))
 
 
 class _Parts(NamedTuple):

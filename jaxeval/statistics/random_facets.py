@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.statistics.quantiles import normal_quantile, student_quantile
 from jaxeval.statistics.variance_components import (
     RESIDUAL,
@@ -32,7 +32,6 @@ from jaxeval.wording import named
 #: Names of columns that are sampled in most evaluations; commands propose to declare them.
 USUAL_FACETS = ("judge", "prompt", "prompt_variant", "template", "seed", "run", "trial", "epoch", "serving", "engine")
 _FEW_LEVELS = 50  # with more a column tells items apart
-_NOTHING = pd.DataFrame()
 _STREAM = 0x6661636574  # of the effects, beside that of the rows
 _LEVEL = 0.95  # at which intervals of lengthened draws are as long as Student's
 
@@ -50,7 +49,7 @@ class RandomFacets:
     @classmethod
     def of(
         cls, facets: Mapping[str, NDArray[np.intp]], unit: str, cluster: NDArray[np.intp] | None = None,
-        beside: pd.DataFrame = _NOTHING,
+        beside: Mapping[str, pd.Series] = {},
     ) -> RandomFacets:  # fmt: skip
         """Facets from the level (N,) of each row, by name, and the cluster (N,) of each row that is drawn whole.
 

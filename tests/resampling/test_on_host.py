@@ -147,10 +147,10 @@ def test_small_files_are_answered_without_jax(tmp_path):
         ["compare-scores", "a", "b", scores],
         ["compare-scores", "a", "b", lines],
         ["compare-scores", log.with_name("a.json"), log.with_name("b.json")],
+        ["plan-scores", scores, "--difference", "0.05"],
     ]
     calls = [
         *light,
-        ["plan-scores", scores],
         ["compare-scores", "b", "a", scores, "--margin", "0.05"],
         ["scores", scores],
         ["agreement", labels, "--human", "x", "--judges", "y"],
