@@ -73,12 +73,13 @@ def plain_labels(
     if human is None and (called := _names_of_raters(frame)) is not None:
         frame, judges, human, messages = _column_each(frame, *called, judges, item)
     human_columns, of_people = _people(frame, human)
+    require_column(frame, *human_columns)
     judge_columns, more = _judges(frame, judges, human_columns)
     messages += [*of_people, *more]
     refuse_columns_twice(judge_columns, "judge", "judges=, --judges")
     refuse_raters_twice(human_columns, judge_columns)
+    require_column(frame, *judge_columns)
     columns = [*judge_columns, *human_columns]
-    require_column(frame, *columns)
     scale, values, sentences = read_scale([frame[name] for name in columns], labels)
     names, judge_of, order_of = _columns_of_judges(judge_columns, scale)
     in_columns = bool((order_of < _NO_ORDER).any())

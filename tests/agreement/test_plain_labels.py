@@ -171,6 +171,8 @@ def test_errors_say_what_to_do():
         agreement(table[["item", "judge_1"]])
     with pytest.raises(jaxeval.DataError, match="no column of a judge's labels"):
         agreement(table[["item", "annotator1"]])
+    with pytest.raises(jaxeval.DataError, match="no column 'gold' in the table"):
+        agreement(table, human="gold")
     with pytest.raises(jaxeval.DataError, match="which may be sides or grades: say label_coding="):
         agreement(table.assign(judge_1=[0, 1, 2, 1] * 50))
     graded = agreement(table.assign(judge_1=[0, 1, 2, 1] * 50), label_coding="grades")
