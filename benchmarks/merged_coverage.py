@@ -2,6 +2,7 @@
 
     python benchmarks/merged_coverage.py
     python benchmarks/merged_coverage.py --pools 5   # a quick look: nothing is written
+    python benchmarks/merged_coverage.py --anchors 1 # anchors alone, which no judge moves: their cells are written anew
 
 The pools are those of forward_coverage.py. New models, with another number of judged battles each, are placed on the
 people's board by `jaxeval.merge_boards`. True strengths are held against the intervals of new models and of anchors,
@@ -10,6 +11,7 @@ against those of the differences of two models of either kind, and against the r
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import time
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from forward_coverage import BIASES, LEVEL, RIDGE, SLOPES, draw_pool
-from harness import asked_sizes, save
+from harness import RESULTS, asked_sizes, environment, save
 
 import jaxeval
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
@@ -55,6 +57,27 @@ def one_pool(task: tuple[int, tuple[str, int, float]]) -> dict[str, Any]:
     return found
 
 
+def anchors_alone(task: tuple[int, tuple[str, int, float]]) -> dict[str, Any]:
+    """What of `one_pool` is of anchors: their board is that of people's votes, which no judge moves."""
+    seed, (judge, n, bias) = task
+    pool = draw_pool(seed, SLOPES[judge], n, bias, ratio=np.repeat(RATIOS, N_NEW))
+    sides = {name: pool.battles.models[getattr(pool.battles, name)] for name in ("model_a", "model_b")}
+    board = jaxeval.bootstrap(pd.DataFrame(sides | {"target": pool.battles.human}), N_RESAMPLES, seed, progress=False)
+    ends = board.interval(LEVEL)
+    truth = pd.Series(1000 + ELO_PER_LOGIT * (pool.theta - pool.theta.mean()), pool.battles.models)[ends.index]
+    rank, sets = truth.rank(ascending=False), board.rank_sets(LEVEL).to_numpy(float)
+    lower, upper = (bound.to_numpy() for bound in board.difference_interval(LEVEL))
+    difference = truth.to_numpy()[:, None] - truth.to_numpy()
+    held = (lower <= difference) & (difference <= upper)
+    return {
+        "judge": judge, "models": n, "bias": bias, "pool": seed,
+        "anchor": ((ends["lower"] <= truth) & (truth <= ends["upper"])).mean(),
+        "anchor, rank set": ((sets[:, 0] <= rank) & (rank <= sets[:, 1])).mean(),
+        "anchor, median width, Elo": (ends["upper"] - ends["lower"]).median(),
+        "anchor less anchor": held[~np.eye(n, dtype=bool)].mean(),
+    }  # fmt: skip
+
+
 def coverage(pools: pd.DataFrame) -> pd.DataFrame:
     """Means over the pools of a cell, and over all, with their standard errors over pools."""
     keys = ["judge", "models", "bias"]
@@ -65,15 +88,22 @@ def coverage(pools: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    arguments = asked_sizes(__doc__, pools=DEFAULT_POOLS, processes=os.cpu_count() or 1)
+    arguments = asked_sizes(__doc__, pools=DEFAULT_POOLS, processes=os.cpu_count() or 1, anchors=0)
     start = time.perf_counter()
+    simulated = anchors_alone if arguments.anchors else one_pool
     with multiprocessing.get_context("spawn").Pool(arguments.processes) as workers:
         tasks = [(seed, cell) for seed in range(arguments.pools) for cell in CELLS]
-        pools = pd.DataFrame(workers.imap(one_pool, tasks, len(CELLS)))
+        pools = pd.DataFrame(workers.imap(simulated, tasks, len(CELLS)))
     print(f"{arguments.pools} pools of {len(CELLS)} cells: {time.perf_counter() - start:.0f} s")
     cells = coverage(pools)
     print(cells.round(3).T.to_string())
-    if arguments.pools == DEFAULT_POOLS:
+    if arguments.pools == DEFAULT_POOLS and arguments.anchors:
+        found = json.loads((RESULTS / "merged_coverage.json").read_text())
+        for cell in found["cells"]:
+            cell |= cells.loc[cell["judge"], cell["models"], cell["bias"]].to_dict()
+        found["anchors_date"] = environment()["date"]
+        (RESULTS / "merged_coverage.json").write_text(json.dumps(found, indent=1) + "\n")
+    elif arguments.pools == DEFAULT_POOLS:
         save(
             "merged_coverage",
             {"pools": arguments.pools, "level": LEVEL, "cells": cells.reset_index().to_dict("records")},

@@ -340,8 +340,8 @@ def judge_accuracy(
         random: what another evaluation would draw anew besides items: columns kept with both (a prompt, a seed; each
             item has one), or "judge". Intervals of ``table`` count the columns, by variance components of what items
             contribute; ``rates`` do not. With "judge", ``over_judges`` has accuracies by judges like these: means over
-            judges, with Satterthwaite's degrees of freedom. Not with ``by``, ``stratify`` and ``strata``; joint draws
-            and comparisons of models are refused.
+            judges, with degrees of freedom as in `error_budget`. Not with ``by``, ``stratify`` and ``strata``; joint
+            draws and comparisons of models are refused.
         shared: whose labels the shared calibration uses: "pooled", of all models; or a model.
         level: confidence level of all intervals.
         n_halves: number of random halves of the calibration items behind "ppi_plus_plus_half"; the resamples take

@@ -116,11 +116,11 @@ class Battles(Shown):
             labels: what the labels of ``winner`` mean: a mapping such as ``{"1": "model_a", "2": "model_b"}``, or
                 "a_wins_1" (1 = A wins, 0 = B wins) or "a_wins_0" (0 = A wins, 1 = B wins), both with 0.5 = tie.
             weight: column of weights >= 0; none by default. A weight of 2 counts double in the fit, but stays one
-                battle.
+                battle. A factor in all weights changes nothing, unless a fit has a ridge.
             propensity: column of the chance, above 0 and at most 1, that a battle was of its pair, as `next_battles`
                 gives it. Each battle then counts by the inverse of its propensity, times its weight if there is one.
                 The ratings are as those of pairs drawn at random. The report says what that costs: how many battles of
-                equal weight would say as much. Only ratios matter, unless a fit has a ridge or a penalty.
+                equal weight would say as much. Only ratios matter, unless a fit has a ridge.
             both_bad: "half" counts both-bad battles as ties, "drop" leaves them out (counted in the report).
             missing: "error" raises an error for rows without a model or a result, "drop" leaves them out (counted in
                 the report).

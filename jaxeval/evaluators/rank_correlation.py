@@ -25,6 +25,7 @@ from jaxeval.evaluators.resamples import (
     evaluator_table,
     first_reason,
     interval_columns,
+    open_ends,
     opened,
     resampled,
     resampled_delta_sums,
@@ -106,7 +107,9 @@ def kendall_tau_delta(
         "n_models": aligned.n_models,
         "n_missing": aligned.n_missing,
         "status": tau_status(aligned, sums),
-        **interval_columns(tau, settings, -1.0, 1.0, pairs=sums.pairs[0]),
+        **interval_columns(
+            tau, settings, -1.0, 1.0, ends=open_ends("kendall_tau", sums.pairs[0], aligned.n_models, settings.level)
+        ),
     }
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
@@ -185,7 +188,9 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
     Returns:
         A row per evaluator and measure: ``evaluator`` (if they have names), ``measure``, ``value``, ``n_models``,
         ``n_pairs``, ``n_missing`` and ``status``; with resamples also ``lower``, ``upper`` and ``failed_share``. A
-        resample without a deviation counts as 0 in ``lower``, and in ``upper`` as the number of models less 1.
+        resample without a deviation counts as 0 in ``lower``, and in ``upper`` as the number of models less 1. Where no
+        resample of models disagrees with gold, the lower end of each measure, or the upper one of the deviation, is
+        that of an evaluator who agrees so in (1 - level) / 2 of the samples.
 
     Raises:
         DataError, TypeError, ValueError: as in `kendall_tau_delta`; or ``top`` is not an integer, or less than 1.
@@ -213,9 +218,10 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
         "top_overlap": (ranks.top_overlap, 0.0, 1.0),
         "rank_deviation": (ranks.rank_deviation, 0.0, m - 1.0),
     }
-    pairs = {"kendall_tau": sums.pairs[0, :, 0], "pair_accuracy": sums.pairs[0, :, 0]}
+    about = sums.pairs[0, :, 0], aligned.n_models, settings.level, top
     ends = [
-        interval_columns(x, settings, least, most, pairs=pairs.get(name)) for name, (x, least, most) in draws.items()
+        interval_columns(x, settings, least, most, ends=open_ends(name, *about))
+        for name, (x, least, most) in draws.items()
     ]
     if settings.n_resamples:
         ends[-1]["upper"] = np.minimum(ends[-1]["upper"], np.maximum(aligned.n_models - 1.0, 0))

@@ -180,6 +180,9 @@ def fit_boards(
     sums = []
     for _, cells in slices:
         factor = np.asarray(1 / np.maximum(cells.battles, PAIR_FREQUENCY_FLOOR)) if options.reweight else None
+        if options.penalty == "firth":
+            scale = weight_scale(cells, factor)
+            factor = factor if scale == 1 else (np.ones(len(cells.first)) if factor is None else factor) / scale
         n, wins = cells.pair_sums()
         sums.append((n, wins, None) if factor is None else (n * factor, wins * factor, factor))
     is_sparse = [resolved(options.method, len(models)) == "sparse" for models, _ in slices]
@@ -307,6 +310,17 @@ def inverse_within(information: Float, moves: Bool, gauge: Float) -> Float:
             within = basis.T @ information[np.ix_(moved, moved)] @ basis
             inverse[np.ix_(moved, moved)] = basis @ np.linalg.pinv(within, hermitian=True) @ basis.T
     return inverse
+
+
+def weight_scale(cells: Cells, factor: Float | None) -> float:
+    """The factor by which weights are divided so that their sum is that of their squares, and 1 without weights.
+
+    A penalty adds battles, and weights are no numbers of battles: a factor in all of them must change nothing. Then
+    they add up to as many equal weights as would say as much (Kish 1965).
+    """
+    weight = cells.weight if factor is None else cells.weight * factor[cells.pair]
+    total = float(cells.count @ weight)
+    return float(cells.count @ weight**2) / total if total > 0 else 1.0
 
 
 def battle_weights(board: Board, cells: Cells) -> Float:

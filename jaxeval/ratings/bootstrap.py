@@ -83,8 +83,8 @@ def fit_bradley_terry(
         penalty: "firth" for all ratings, "none", or "auto": ratings are those of "none", and intervals of models with
             fewer than 200 battles come from the fit with Firth's penalty, see `BradleyTerryFit.interval`. The penalty
             is for logits and ties as half, without a ridge, features or the sparse method; beside these, and with
-            ``reweight`` or more than 1,000 models, "auto" is "none". It takes a battle of weight w for w battles. As
-            ``reweight`` gives most battles a weight of a fiftieth, it makes the penalty fifty times as strong.
+            ``reweight`` or more than 1,000 models, "auto" is "none". Of weighted battles it is that of as
+            many equal ones as would say as much.
         interval: "auto" or "wald", see `BradleyTerryFit.interval`; "percentile" and "basic" are for `bootstrap`.
         cluster: column of the clusters (prompts, voters, sessions) that ``standard_errors`` and ``covariance`` take as
             independent, in place of battles; the ratings do not change.
@@ -225,7 +225,7 @@ def bootstrap(
             parameters; with ``by`` a dict of them by group. It takes ``ridge``, and no other option of ratings.
         random: columns of what was sampled besides battles, or clusters: judges, prompts. Draws then vary as other
             levels like these would make them, by normal effects that components of the battles' influences give, with
-            Satterthwaite's degrees of freedom at the 95 % level. For single votes, without ``by``, ``strata`` and
+            degrees of freedom as in `error_budget` at the 95 % level. For single votes, without ``by``, ``strata`` and
             covariates. A column of one level is refused.
         method: as in `fit_bradley_terry`; "auto" chooses for each slice by its own number of models. What is drawn does
             not depend on it.

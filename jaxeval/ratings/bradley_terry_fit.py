@@ -405,11 +405,6 @@ class BradleyTerryFit(Result):
                 f"{self.competitor.counted(len(tied), 'has', 'have')} only ties, which do not show who would win: "
                 f"{named(tied)}"
             )
-        if self.settings.penalty == "firth" and self.settings.reweight:
-            messages.append(
-                "reweight counts a battle as a fiftieth or less, and the penalty does not shrink with it: it draws "
-                "ratings together at least fifty times as hard"
-            )
         strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
         if self.n_clusters is None and self.report._voters is not None:
             messages += self.report._voters.advice

@@ -40,7 +40,7 @@ def board_facets(options: BootstrapOptions, battles: Battles, facets: Sequence[s
 
 
 def with_random_facets(board: B, battles: Battles, facets: RandomFacets | None) -> B:
-    """Move the draws of a board by effects of facets, as far from the ratings as Satterthwaite's degrees ask for.
+    """Move the draws of a board by effects of facets, as far from the ratings as their degrees of freedom ask for.
 
     Where intervals of the board are those of its fit, as draws of few battles vary too little, draws are made to vary
     as much first.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.execution.precision import one_blas_thread
-from jaxeval.ratings.boards import Board, battle_weights
+from jaxeval.ratings.boards import Board, battle_weights, weight_scale
 
 #: From this many battles on, percentiles of resamples hold what they promise (benchmarks/few_battles.py).
 ENOUGH_BATTLES = 200
@@ -102,7 +102,8 @@ def penalised_board(board: Board, main: Bool) -> Penalised | None:
     if m > MOST_MODELS:
         return None
     n, wins = np.zeros((2, m, m))
-    board.cells.fill_tables(board.n, board.wins, n, wins)
+    scale = weight_scale(board.cells, board.pair_weight)
+    board.cells.fill_tables(board.n / scale, board.wins / scale, n, wins)
     among = np.ix_(members, members)
     with one_blas_thread():
         fitted = penalised(n[among], wins[among], board.theta[members])
@@ -118,10 +119,11 @@ def penalised_board(board: Board, main: Bool) -> Penalised | None:
 
 
 def _squares(board: Board) -> Float:
-    """(pairs,) sums of the squares of the battles' weights."""
+    """(pairs,) sums of the squares of the battles' weights, over `weight_scale`."""
     cells, weight = board.cells, board.cells.weight
     weight = weight if board.pair_weight is None else weight * board.pair_weight[cells.pair]
-    return np.bincount(cells.pair, weight**2 * cells.count, len(board.n)).astype(np.float64)
+    squares = np.bincount(cells.pair, weight**2 * cells.count, len(board.n)).astype(np.float64)
+    return np.asarray(squares / weight_scale(cells, board.pair_weight) ** 2)
 
 
 def _of_weights(fitted: Penalised, n: Float, squares: Float) -> Penalised:
@@ -173,8 +175,8 @@ def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | N
     """
     first, second, m = board.cells.first, board.cells.second, len(board.theta)
     some = board.active[first] & board.active[second] & (thin[first] | thin[second])
-    squares = _squares(board)[some]
-    first, second, n, wins = first[some], second[some], board.n[some], board.wins[some]
+    squares, scale = _squares(board)[some], weight_scale(board.cells, board.pair_weight)
+    first, second, n, wins = first[some], second[some], board.n[some] / scale, board.wins[some] / scale
     theta = board.theta.copy()
 
     def total(of_first: Float, of_second: Float) -> Float:

@@ -15,7 +15,7 @@ from jaxeval.errors import DataError
 from jaxeval.scores.compare_scores import place_of
 from jaxeval.scores.facets import ITEM, FacetCells, cells_of, errors_of, facet_sentence, facet_warnings
 from jaxeval.statistics import special
-from jaxeval.statistics.variance_components import RESIDUAL
+from jaxeval.statistics.variance_components import RESIDUAL, joint_freedom
 from jaxeval.wording import did_you_mean, named, visible_line
 
 _MOST_ITEMS = 10**8
@@ -69,7 +69,7 @@ class FacetPlans:
         within = {effect.factors[0]: effect.within for effect in errors.design.effects}
 
         def variance(n: float) -> tuple[float, float]:
-            """Of the difference with n items, and its degrees of freedom by Satterthwaite."""
+            """Of the difference with n items, and its degrees of freedom."""
             ratio = {name: levels[name] / now[name] if name in levels else n / now[ITEM] for name in now}
             of = {}
             for name, part in parts.items():
@@ -77,9 +77,10 @@ class FacetPlans:
                 # Items and their clusters grow together, and count once.
                 times = {ITEM if x not in levels else x: ratio[x] for x in above}
                 of[name] = part / float(np.prod(list(times.values())))
-            total = sum(of.values())
-            spread = sum(component**2 / max(levels.get(name, n) - 1, 1) for name, component in of.items())
-            return total, total**2 / spread if spread > 0 else np.inf
+            components = np.array(list(of.values()))
+            freedom = np.array([max(levels.get(name, n) - 1, 1) for name in of], float)
+            total = components.sum()
+            return total, float(joint_freedom(components, freedom, total)) if total > 0 else np.inf
 
         def quantiles(n: float) -> tuple[float, float, float]:
             total, dof = variance(n)

@@ -59,7 +59,7 @@ def plan_scores(
         n_trials: numbers of trials to plan for; by default as many as there are. Other numbers need two trials or more
             of the items.
         random: columns of what another evaluation would draw anew besides items: judges, prompts, seeds. Tests then
-            have Student's quantiles, with degrees of freedom by Satterthwaite from the planned levels, and there are
+            have Student's quantiles, with degrees of freedom as in `error_budget` for the planned levels, and there are
             columns ``n_<facet>``, ``standard_error`` and ``dof`` in place of those of trials. ``items_needed`` is
             missing where no number of items is enough. Not with ``n_trials``.
         n_levels: planned numbers of levels by facet; by default as many as there are.

@@ -15,9 +15,12 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.wording import counted, named, visible_line
 
 RESIDUAL = "residual"
+_LEVEL = 0.95  # at which degrees of freedom give intervals of the length that they should have
+_ALIKE = 1.6  # strata whose degrees of freedom differ by a smaller factor are pooled: those of 3 and 4 levels are
 _SINGULAR = 1e-10  # smallest singular value of the equations, of the largest, with which effects are told apart
 
 
@@ -90,26 +93,20 @@ class FacetDesign:
     def error(self, components: Float, least: float = 0.0) -> tuple[Float, Float]:
         """Variance (...) of the weighted mean, and its degrees of freedom, from components (R, ...).
 
-        The variance is at least that of each single stratum, and ``least`` (...). The degrees of freedom are
-        Satterthwaite's (1946, DOI 10.2307/3002019). Where a facet has few levels, its stratum is often too small by
-        chance; where it has no effect, often too large. So the square of the variance in the numerator is
-        v^(1 + 1/d) u^(1 - 1/d), d the fewest degrees of freedom of a stratum, and u the variance before error is
-        subtracted. A stratum that is small by chance would still give too many, so that there are at most 8 d^2: with
-        two levels 8. In simulations of balanced designs of two to ten levels this holds .94 to .965, and the interval
-        without an effect of three levels is 7 % longer than that over items alone; it holds .98 where two levels have
-        no effect, and .91 where most of the variance is theirs.
+        The variance is at least that of each single stratum, and ``least`` (...). Its quantile is the mean of Student's
+        quantiles of the strata, by their shares of the variance (Cochran and Cox, Experimental Designs, 1957), where
+        strata with about as many degrees of freedom have Satterthwaite's (1946, DOI 10.2307/3002019) together. The
+        degrees are those with which an interval of .95 is as long. Satterthwaite's of all strata rest on each as it is
+        estimated: where that of two levels is small by chance, they are far too many, and intervals hold .88 at worst.
+        With one facet of three and more levels, and effects of any size, these hold .950 and more, with one of two
+        levels .939, with two such facets .93; .97 to .99 where two or three levels have no effect.
         """
         strata, signs = self.strata(components), self.signs
         counted = signs > 1e-9
-        with np.errstate(invalid="ignore", divide="ignore"):
-            total = np.tensordot(np.where(counted, signs, 0.0), strata, 1)
-            with_error = np.tensordot(signs, strata, 1)
-            variance = np.maximum(np.maximum(with_error, strata[counted].max(0)), least)
-            fewest = 1 / self.freedom[counted].min()
-            most = 8 / fewest**2
-            spread = np.tensordot(signs**2 / self.freedom, strata**2, 1)
-            degrees = variance ** (1 + fewest) * np.maximum(total, variance) ** (1 - fewest) / spread
-        return variance, np.where(spread > 0, np.clip(degrees, 1.0, most), np.nan)
+        with np.errstate(invalid="ignore"):
+            variance = np.maximum(np.maximum(np.tensordot(signs, strata, 1), strata[counted].max(0)), least)
+        parts = signs[counted] * np.moveaxis(strata[counted], 0, -1)
+        return variance, joint_freedom(parts, self.freedom[counted], variance)
 
     def component_intervals(self, components: Float, level: float) -> tuple[Float, Float]:
         """Ends (R, ...) of intervals of the components, at least 0, by modified large samples.
@@ -128,6 +125,22 @@ class FacetDesign:
         lower = flat - np.sqrt((squares * (lows + highs) ** 2).sum(1))
         upper = flat + np.sqrt((squares * (up + down) ** 2).sum(1))
         return np.maximum(lower, 0.0).reshape(components.shape), np.maximum(upper, 0.0).reshape(components.shape)
+
+
+def joint_freedom(parts: Float, freedom: Float, variance: Float) -> Float:
+    """Degrees of freedom (...) of a ``variance`` (...) of ``parts`` (..., R) with ``freedom`` (R,); NaN where it is 0.
+
+    See `FacetDesign.error`. Parts may add up to more than the variance: those of most degrees then count less.
+    """
+    order = np.argsort(freedom)
+    parts, freedom = parts[..., order], freedom[order]
+    near = np.maximum.outer(freedom, freedom) <= _ALIKE * np.minimum.outer(freedom, freedom)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.diff(np.minimum(parts.cumsum(-1) / np.asarray(variance)[..., None], 1.0), prepend=0.0)
+        together = (parts @ near) ** 2 / (parts**2 @ (near / freedom[:, None]))
+    share[..., -1] += 1 - share.sum(-1)
+    quantile = (share * student_quantile(_LEVEL, np.where(together > 0, together, freedom))).sum(-1)
+    return np.where(variance > 0, scipy.special.stdtridf((1 + _LEVEL) / 2, quantile), np.nan)
 
 
 def design_of(

@@ -218,6 +218,27 @@ def test_pairs_that_all_agree_leave_tau_open():
     assert of_items["lower"][0] == 1  # other items for these models, whose order no item disputes
 
 
+@pytest.mark.parametrize("n", [5, 7, 20])
+def test_models_that_all_agree_leave_every_measure_open(n):
+    """The open ends are what evaluators measure on average who order so many models without a fault in one of forty."""
+    found = rank_agreement(np.arange(1.0 * n), np.arange(1.0 * n), top=3, n_resamples=50).set_index("measure")
+    assert (found["value"] == [1, 1, 1, 1, 0]).all()
+    low = found["lower"]
+    rng, rho, n_samples = np.random.default_rng(4), np.sin(np.pi * low["kendall_tau"] / 2), 10_000
+    gold = -np.sort(-rng.normal(size=(n_samples, n)), axis=1)
+    scores = rho * gold + np.sqrt(1 - rho**2) * rng.normal(size=gold.shape)
+    ranks, places = np.argsort(np.argsort(-scores, axis=1), axis=1), np.arange(n)
+    moved = ranks - places
+    assert abs((1 - 6 * (moved**2).sum(1) / (n * (n**2 - 1))).mean() - low["spearman"]) < 0.015
+    deviation = np.abs(moved).mean()
+    assert deviation < found["upper"]["rank_deviation"] < 1.25 * deviation
+    assert low["top_overlap"] < (ranks[:, :3] < 3).mean()
+    reversed_ = rank_agreement(np.arange(1.0 * n), -np.arange(1.0 * n), top=3, n_resamples=50).set_index("measure")
+    np.testing.assert_allclose(reversed_["upper"][["kendall_tau", "spearman"]], -low[["kendall_tau", "spearman"]])
+    if n == 20:  # at 5 models the tops overlap in any case
+        assert reversed_.loc["top_overlap", ["value", "lower", "upper"]].tolist() == [0, 0, 3 / 20]
+
+
 def test_warnings_of_many_evaluators_are_one():
     board = pd.DataFrame({f"e{k:02d}": GAPS["x"].iloc[k % 2 :] for k in range(22)})
     odd = ", ".join(f"e{k:02d}" for k in range(1, 16, 2))

@@ -22,11 +22,17 @@ from jaxeval.ratings.vote_groups import VoteGroups
 
 
 def battles_of(wins, names=None):
-    """Battles that make the table (M, M) of ``wins``, which may be any weights."""
+    """Battles that make the table (M, M) of ``wins``: those won, and of each pair one battle with what remains."""
     names = np.array([f"m{k}" for k in range(len(wins))] if names is None else names)
-    first, second = np.nonzero(wins)
-    table = {"model_a": names[first], "model_b": names[second], "target": 1.0, "weight": wins[first, second]}
-    return Battles.from_pandas(pd.DataFrame(table), weight="weight")
+    won = np.floor(wins + 1e-9)
+    rest = np.triu(np.round(wins - won, 9))
+    tables = [
+        pd.DataFrame({"model_a": names[i], "model_b": names[j], "target": target, "n": n})
+        for where, of in ((won, None), (rest, rest))
+        for i, j in (np.nonzero(where),)
+        for target, n in ((1.0, won[i, j].astype(int)) if of is None else (of[i, j], 1),)
+    ]
+    return Battles.from_pandas(pd.concat(tables, ignore_index=True), count="n")
 
 
 def thin_board(seed, n_models=7, n_battles=20):
@@ -64,14 +70,12 @@ def test_strengths_are_those_of_a_fit_with_hat_values(seed):
     np.testing.assert_allclose(fit.strengths, twins.firth(wins), rtol=0, atol=1e-9)
     theta = fit.strengths.to_numpy()
     inverse = np.linalg.pinv(twins.information(theta, wins), hermitian=True)
-    square = twins.information(theta, wins**2)  # the weight of each battle, squared
-    errors = ELO_PER_LOGIT * np.sqrt(np.diag(inverse @ square @ inverse))
-    np.testing.assert_allclose(fit.standard_errors_hessian, errors, rtol=1e-7)
+    np.testing.assert_allclose(fit.standard_errors_hessian, ELO_PER_LOGIT * np.sqrt(np.diag(inverse)), rtol=1e-7)
     n, p = wins + wins.T, 1 / (1 + np.exp(theta - theta[:, None]))  # intervals count the battles that the penalty adds
     added = n * p * (1 - p) * (np.diag(inverse)[:, None] + np.diag(inverse) - 2 * inverse)
     of_penalty = np.diag((added * p * (1 - p)).sum(1)) - added * p * (1 - p)
     inverse = np.linalg.pinv(twins.information(theta, wins) + of_penalty, hermitian=True)
-    half = norm.ppf(0.95) * ELO_PER_LOGIT * np.sqrt(np.diag(inverse @ (square + of_penalty) @ inverse))
+    half = norm.ppf(0.95) * ELO_PER_LOGIT * np.sqrt(fit.dispersion * np.diag(inverse))
     interval = fit.interval(0.9)
     np.testing.assert_allclose(interval["lower"], fit.ratings - half, rtol=1e-9)
     np.testing.assert_allclose(interval["upper"], fit.ratings + half, rtol=1e-9)
@@ -208,10 +212,11 @@ def test_names_sides_rows_and_strangers_do_not_matter():
     rng = np.random.default_rng(0)
     order = rng.permutation(len(wins))
     shuffled = battles_of(wins[np.ix_(order, order)], expected.index[order])
-    i, j = np.nonzero(wins)
-    names = expected.index.to_numpy()
-    swapped = pd.DataFrame({"model_a": names[j], "model_b": names[i], "target": 0.0, "weight": wins[i, j] / 2})
-    twice = Battles.from_pandas(pd.concat([swapped, swapped]).sample(frac=1, random_state=0), weight="weight")
+    met = wins + wins.T
+    i, j = np.nonzero(np.triu(met))
+    names, n = expected.index.to_numpy(), np.round(met[i, j]).astype(int)
+    swapped = pd.DataFrame({"model_a": names[j], "model_b": names[i], "target": wins[j, i] / n, "n": n})
+    twice = Battles.from_pandas(swapped.sample(frac=1, random_state=0), count="n")
     apart = np.zeros((9, 9))
     apart[:7, :7], apart[7, 8] = wins, 1
     for battles in (shuffled, twice, battles_of(apart)):
@@ -326,10 +331,32 @@ def test_wald_intervals_of_clusters_are_no_narrower_than_those_of_battles():
     np.testing.assert_allclose(fit.interval()["upper"] - fit.ratings, widest)
 
 
-def test_fractions_of_battles_come_with_a_warning():
-    battles = simulate_battles(60, 5, seed=0)
-    assert any("reweight" in text for text in fit_bradley_terry(battles, penalty="firth", reweight=True).warnings)
-    assert not any("reweight" in text for text in fit_bradley_terry(battles, penalty="firth").warnings)
+@pytest.mark.parametrize("penalty", ["firth", "auto"])
+@pytest.mark.parametrize("weight", [1.0, None])
+def test_a_factor_in_all_weights_changes_nothing(penalty, weight):
+    """Weights are no numbers of battles: of equal ones the board is that of none."""
+    table = simulate_battles(60, 5, seed=0).to_pandas()
+    weight = np.random.default_rng(0).uniform(0.2, 3, len(table)) if weight is None else np.full(len(table), weight)
+    boards = [
+        bootstrap(Battles.from_pandas(table.assign(w=factor * weight), weight="w"), 40, penalty=penalty)
+        for factor in (2, 14, 0.02)
+    ]
+    if (weight == 1).all():  # what is drawn of battles without weights has another order
+        alone = bootstrap(table, 40, penalty=penalty)
+        np.testing.assert_allclose(alone.fit.interval(), boards[0].fit.interval(), rtol=1e-6)
+    for board in boards[1:]:
+        np.testing.assert_allclose(board.interval(), boards[0].interval(), rtol=1e-6)
+        np.testing.assert_allclose(board.draws, boards[0].draws, rtol=1e-6)
+        assert board.first_sentence() == boards[0].first_sentence()
+        assert (board.rank_sets() == boards[0].rank_sets()).all(axis=None)
+
+
+def test_as_many_equal_battles_as_would_say_as_much():
+    """A pair of three battles of weight 3 and one of 1: Kish's number is 100 / 28, and so many are penalised."""
+    table = pd.DataFrame({"model_a": "x", "model_b": "y", "target": [1.0, 1, 0, 0], "w": [3.0, 3, 3, 1]})
+    found = fit_bradley_terry(Battles.from_pandas(table, weight="w"), penalty="firth").strengths
+    n = 100 / 28
+    assert found["x"] - found["y"] == pytest.approx(np.log((0.6 * n + 0.5) / (0.4 * n + 0.5)), abs=1e-9)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from command_line import run
 from scored import answers, wide
 
 from jaxeval import DataError, error_budget, plan_scores, simulate_facet_scores
+from jaxeval.statistics.variance_components import joint_freedom
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,9 @@ class TestRandomFacets:
         ).to_dict("records")
         own = parts["item"] / 4, parts["judge"] / 2, parts["prompt"], parts["residual"] / 8
         assert row["standard_error"] ** 2 == pytest.approx(sum(own))
-        dof = sum(own) ** 2 / sum(v**2 / (n - 1) for v, n in zip(own, (240, 10, 3, 240), strict=True))
+        dof = joint_freedom(np.array(own), np.array([239.0, 9, 2, 239]), sum(own))
+        mean = np.array(own) / sum(own) @ scipy.stats.t.ppf(0.975, [239, 9, 2, 239])
+        assert scipy.stats.t.ppf(0.975, dof) == pytest.approx(mean, rel=1e-3)  # items and single scores are pooled
         t, z = scipy.stats.t.ppf([0.95, 0.8], dof)
         assert row["smallest_difference"] == pytest.approx((t + z) * row["standard_error"])
         assert (row["n_items"], row["n_judge"], row["n_prompt"]) == (240, 10, 3)
