@@ -132,6 +132,28 @@ def scored(n_boards: int, n_resamples: int, rate: float | None) -> Iterator[Any]
         yield jaxeval.score_leaderboard(table, missing="available", n_resamples=n_resamples, progress=False)
 
 
+def accuracies(n_boards: int, n_resamples: int) -> Iterator[Any]:
+    """300 answers a model, a third of them labelled, by a judge who knows .8 of the wrong and .9 of the right ones."""
+    for seed in range(n_boards):
+        table = jaxeval.simulate_judged_answers([0.7] * 6, q0=[[0.8]], q1=[[0.9]], n_items=300, seed=seed)
+        answers = jaxeval.JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
+        accuracy = jaxeval.judge_accuracy(*answers.split(1 / 3, seed), n_resamples=n_resamples, progress=False)
+        yield jaxeval.score_leaderboard(accuracy)
+
+
+def anchored(n_boards: int, n_resamples: int) -> Iterator[Any]:
+    """80 verdicts of each model against a reference on the same prompts, two of five of which it wins."""
+    for seed in range(n_boards):
+        hard = np.random.default_rng([9, seed]).beta(2, 3, 80)
+        won = np.random.default_rng([10, seed]).random((80, 6)) < hard[:, None]
+        rows = pd.DataFrame(won, columns=NAMES).rename_axis("item").reset_index().melt("item", var_name="model")
+        verdicts = rows.assign(verdict=rows["value"].astype(float), judge="judge", anchor="reference")
+        yield jaxeval.joint_scores(
+            jaxeval.AnchoredVerdicts.from_pandas(verdicts.drop(columns="value")), "model", n_resamples=n_resamples,
+            seed=seed, progress=False,
+        )  # fmt: skip
+
+
 ESTIMATORS: dict[str, Callable[[int, int], Iterator[Any]]] = {
     "votes": sliced,
     "votes, Davidson's ties": lambda n, b: sliced(n, b, ties="davidson"),
@@ -144,11 +166,16 @@ ESTIMATORS: dict[str, Callable[[int, int], Iterator[Any]]] = {
     "scores, right at .9": lambda n, b: scored(n, b, 0.9),
     "scores, right at .99": lambda n, b: scored(n, b, 0.99),
     "scores, graded": lambda n, b: scored(n, b, None),
+    "accuracies by a judge": accuracies,
+    "verdicts beside a reference": anchored,
 }
 
 
 def claims(board: Any) -> tuple[bool, pd.Series, Any]:
     """Whether a board has a leader, its tiers, and its sets of ranks (M, 2)."""
+    if isinstance(board, jaxeval.Draws):
+        tiers = board.tiers(LEVEL)
+        return bool((tiers == 1).sum() == 1), tiers, board.rank_sets(LEVEL).dropna().to_numpy(int)
     if hasattr(board, "rank_sets"):
         leads = "ahead of all" in board.first_sentence(LEVEL)
         return leads, board.tiers(LEVEL), board.rank_sets(LEVEL).dropna().to_numpy(int)
@@ -168,7 +195,7 @@ def estimators(n_boards: int, n_resamples: int) -> list[dict[str, Any]]:
             tiers.append(bool((tier.dropna() > 1).any()))
             missed.append(np.mean((sets[:, 0] > 1) | (sets[:, 1] < len(sets))) if len(sets) else 0.0)
         row = {"estimator": name, "boards": len(leaders), "leaders": sum(leaders), "tiers": sum(tiers)}
-        rows.append({**row, "rank_sets_missed": float(np.mean(missed))})
+        rows.append({**row, "rank_sets_missed": float(np.mean(missed)), "date": environment()["date"]})
         print(rows[-1], flush=True)
     return rows
 
@@ -180,7 +207,7 @@ def main() -> None:
         rows += cells(n_models, sizes.boards, sizes.resamples)
     others = estimators(sizes.of_estimators, sizes.resamples)
     if vars(sizes) == DEFAULTS:
-        found = {"cells": rows, "estimators_date": environment()["date"], "estimators": others}
+        found = {"cells": rows, "estimators": others}
         save("equal_models", {"level": LEVEL, **DEFAULTS, **found})
 
 

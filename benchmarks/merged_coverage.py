@@ -101,7 +101,7 @@ def main() -> None:
         found = json.loads((RESULTS / "merged_coverage.json").read_text())
         for cell in found["cells"]:
             cell |= cells.loc[cell["judge"], cell["models"], cell["bias"]].to_dict()
-        found["anchors_date"] = environment()["date"]
+            cell["anchors_date"] = environment()["date"]
         (RESULTS / "merged_coverage.json").write_text(json.dumps(found, indent=1) + "\n")
     elif arguments.pools == DEFAULT_POOLS:
         save(

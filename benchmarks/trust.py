@@ -172,14 +172,13 @@ def no_leader() -> str:
     text += others and [
         "Six equal models, of which the first has eight times as many votes or rankings as the last (panels and "
         "prediction-powered boards: as many; scores: twice as many items; merged boards: 20 models, two of them rated "
-        "by the judge alone), by estimator, simulated on "
-        f"{found['estimators_date']}: boards with a leader, boards of several tiers, and the share of sets of ranks "
-        "that leave out a rank. The level allows one of twenty of each, and one of ten at .9.",
+        "by the judge alone), by estimator: boards with a leader, boards of several tiers, and the share of sets of "
+        "ranks that leave out a rank. The level allows one of twenty of each, and one of ten at .9.",
         table(
-            ["estimator", "boards", "a leader", "several tiers", "sets of ranks"],
+            ["estimator", "boards", "a leader", "several tiers", "sets of ranks", "simulated on"],
             [[own["estimator"], str(own["boards"]), share(own["leaders"] / own["boards"]),
-              share(own["tiers"] / own["boards"]), share(own["rank_sets_missed"])] for own in others],
-            "lrrrr",
+              share(own["tiers"] / own["boards"]), share(own["rank_sets_missed"]), own["date"]] for own in others],
+            "lrrrrl",
         ),
     ]  # fmt: skip
     return "\n\n".join(text)

@@ -51,7 +51,6 @@ WITHOUT_A_ROW = {
 FEW_VOTES = 200
 #: Below so many items or clusters a board of scores warns.
 FEW_ITEMS = 30
-JUST_ENOUGH = "percentiles of models just over 200 votes are short; a penalised fit gives those below it theirs"
 FEW = "a warning says that intervals from so few depend on how scores are distributed"
 #: Starts of notes of what is wrong by its name, or shown on purpose beside what the library gives by default.
 ON_PURPOSE = (
@@ -208,8 +207,9 @@ def merged() -> tuple[str, Iterator[Row]]:
                 alike = [cell for cell in own if cell["models"] == n]
                 mean = sum(cell[what] for cell in alike) / len(alike)
                 spread = sum(cell[error] ** 2 for cell in alike) ** 0.5 / len(alike)
-                yield row(names, f"merged board, {what}", f"{n} models, some 200 votes each", mean, spread,
-                          found["pools"] * len(alike), found["level"], note=JUST_ENOUGH)  # fmt: skip
+                each = row(names, f"merged board, {what}", f"{n} models, some 200 votes each", mean, spread,
+                           found["pools"] * len(alike), found["level"])  # fmt: skip
+                yield {**each, "date": min(cell.get("anchors_date", date) for cell in alike)}
 
     return date, rows()
 

@@ -563,11 +563,13 @@ class Bootstrap(Result):
                 f"the anchor {named(self.models[held])} has fewer than {ENOUGH_BATTLES} battles: relative to it, "
                 "intervals of the others may be too short. Differences do not depend on it; take an anchor with more"
             )
-        elif rests_on_few and scale.gauge == f"mean rating {scale.base:g}":
+        elif rests_on_few:
+            plain = scale.gauge == f"mean rating {scale.base:g}"
+            advice = 'gauge="votes" (--gauge votes) is a mean by battles' if plain else "take an anchor with more"
             messages.append(
-                f"most {self.competitor.many} have fewer than {ENOUGH_BATTLES} battles and err together in the "
-                f"{scale.gauge}: relative to it, intervals of the others may be too short. Differences do not "
-                'depend on it; gauge="votes" (--gauge votes) is a mean by battles'
+                f"{self.competitor.many} with fewer than {ENOUGH_BATTLES} battles make most of the {scale.gauge} and "
+                "err together there: relative to it, intervals of the others may be too short. Differences do not "
+                f"depend on it; {advice}"
             )
         failed = int((~self.converged).sum())
         if failed:

@@ -161,7 +161,7 @@ def test_draws_that_few_battles_moved_are_reflected(few):
         moved = dataclasses.replace(board, draws=draws)
         found, percentile = moved.interval(), moved.interval(kind="percentile")
         assert moved.n_reflected == n
-        assert any("err together in the mean rating 1000" in text for text in moved.warnings) == (n > 0)
+        assert any("most of the mean rating 1000 and err together" in text for text in moved.warnings) == (n > 0)
         assert found.loc[["m0", "m1"]].equals(percentile.loc[["m0", "m1"]]) == (shift == 0)
         ratings = board.fit.ratings
         assert ((found["lower"] <= ratings) & (ratings <= found["upper"])).all()
@@ -176,8 +176,8 @@ def test_draws_that_few_battles_moved_are_reflected(few):
 @pytest.mark.parametrize(
     ("gauge", "told"),
     [
-        ("mean", ["err together in the mean rating 1000"]),
-        ("votes", []),
+        ("mean", ["most of the mean rating 1000 and err together"]),
+        ("votes", ["most of the mean rating weighted by battles 1000 and err together"]),
         (("m5", 1000.0), ["the anchor m5 has fewer than 200 battles"]),
         (("m0", 1000.0), []),
     ],
