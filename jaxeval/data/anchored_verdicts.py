@@ -150,11 +150,9 @@ class AnchoredVerdicts(Shown):
                 "reference="
             )
         if replies:
-            of_judge = frame[columns["judge"]] if columns["judge"] else pd.Series(0, frame.index)
-            replied = replied_verdicts(
-                frame, verdict, reference, pd.factorize(of_judge, use_na_sentinel=False)[0],
-                ReplyRules(confidence=confidence), unparsed == "drop",
-            )  # fmt: skip
+            judge, _ = codes_of(frame, columns["judge"], pd.Index(["judge"]))
+            rules = ReplyRules(confidence=confidence)
+            replied = replied_verdicts(frame, verdict, reference, judge, rules, unparsed == "drop")
             outcome, unread = replied.outcome, replied.unread
             notes, weight = (replied.told,) if replied.told else (), replied.weight
             stated = replied.confidence if stated is None else stated

@@ -15,7 +15,7 @@ from jaxeval.data.columns import folded, renames, words_of
 from jaxeval.data.labels import spoken_label
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
 from jaxeval.data.published_formats import blind_questions
-from jaxeval.data.roles import ROLES, n_values
+from jaxeval.data.roles import ROLES, is_plain, n_values
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
@@ -138,7 +138,7 @@ def _as_typed(value: Any) -> str:
 
 def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[FoundVotes]:
     """The ways to read results between the sides ``a`` and ``b``."""
-    for columns, why in _result_columns(frame, a, b):
+    for columns, why in _result_columns(frame, a, b) if is_plain(frame[a]) and is_plain(frame[b]) else ():
         if (reading := reading_of(frame, a, b, columns, why)) is not None:
             yield reading
 

@@ -97,7 +97,7 @@ class Judgments(Shown):
         messages: tuple[str, ...] = ()
         result_roles = {"winner", "target", "score_a", "winner_model"} & roles.keys()
         if shape in (None, "pair") and not (_has(columns, "pair") or result_roles):
-            by_value = found_votes(frame)
+            by_value = found_votes(frame.loc[:, ~frame.columns.duplicated(keep=False)])
             if by_value is not None:
                 vote_columns = dict(by_value.arguments)
                 vote_columns |= dict(zip(("score_a", "score_b"), vote_columns.pop("scores", ()), strict=False))

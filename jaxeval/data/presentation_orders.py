@@ -13,7 +13,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import codes_of, encode_models, first_place, folded, plain, reject_missing, require_column
 from jaxeval.data.judge_calls import Calls, ReplyRules, Unparsed, read_calls, unread_error
 from jaxeval.data.labels import Sides
-from jaxeval.data.roles import usual_column
+from jaxeval.data.roles import is_plain, usual_column
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -309,6 +309,12 @@ def orders_in_rows(
     if column is None:
         return None, ""
     names = [column, *(name for usual in ("judge", "run") if (name := usual_column(frame, None, usual)) is not None)]
+    if odd := [name for name in names if not is_plain(frame[name])]:  # such as chat prompts
+        if item is None:
+            return None, ""
+        raise DataError(
+            f"column {odd[0]!r} holds lists or objects, which make no groups: name other items (item=, --item)"
+        )
     number = frame.groupby(names, sort=False, dropna=False, observed=True).ngroup().to_numpy()
     pairs = pairs_of(number, sides.first, sides.second, len(sides.models))
     if not pairs.flipped.any():

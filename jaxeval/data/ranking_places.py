@@ -11,7 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.columns import factorize_sorted, numbers, plain, reject_missing, reject_values, require_column
+from jaxeval.data.columns import (
+    factorize_sorted,
+    factorized,
+    numbers,
+    plain,
+    reject_missing,
+    reject_values,
+    require_column,
+)
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -70,7 +78,10 @@ class Found(NamedTuple):
 def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Found:
     """The places of a table with one row per place."""
     require_column(frame, ranking, item, rank)
-    number, names = pd.factorize(frame[ranking])
+    try:
+        number, names = factorized(frame[ranking])
+    except TypeError as error:
+        raise DataError(f"column {ranking!r} must name the ranking of each row, and holds {error}") from error
     reject_missing(number < 0, ranking)
     ranks = numbers(frame[rank], rank)
     bad = ~((ranks >= 1) & (ranks == np.floor(ranks)) & (ranks < 2**53))

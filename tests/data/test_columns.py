@@ -118,3 +118,28 @@ def test_a_condition_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(ImportError, match=r"the extra jaxeval\[sql\]: pip install duckdb"):
         rows_where(pd.DataFrame({"n": [1, 2, 3]}), "n > 1")
+
+
+class TestListsInPlaceOfNames:
+    """Columns of lists and of objects, such as chat prompts, make no groups."""
+
+    chats = pd.DataFrame({"model_a": [*"xy"], "model_b": [*"yx"], "prompt": [[{"role": "user"}]] * 2,
+                          "scores_a": 1, "scores_b": 2})  # fmt: skip
+
+    def test_they_are_refused(self):
+        places = pd.DataFrame({"ranking": [[1], [1]], "item": [*"ab"], "rank": [1, 2]})
+        with pytest.raises(DataError, match="column 'ranking' must name the ranking of each row, and holds lists"):
+            jaxeval.Rankings.from_pandas(places)
+        replies = pd.DataFrame({"model": [*"xy"], "judge": [{"name": 1}] * 2, "output": ["[[A]]", "[[B]]"]})
+        with pytest.raises(DataError, match="column 'judge' holds values that cannot be compared"):
+            jaxeval.AnchoredVerdicts.from_pandas(replies, reference="A")
+        with pytest.raises(DataError, match="column 'prompt' holds lists or objects, which make no groups"):
+            jaxeval.JudgedBattles.from_pandas(self.chats, item="prompt")
+
+    def test_nobody_asked_for_them(self):
+        assert jaxeval.JudgedBattles.from_pandas(self.chats).n_battles == 2
+
+    def test_columns_that_are_there_twice_have_no_role(self):
+        votes = pd.DataFrame([[*"xyA."], [*"yxB."]], columns=["left", "right", "winner", "note"])
+        votes = pd.concat([votes, votes[["note"]]], axis=1)
+        assert jaxeval.Judgments.from_pandas(votes).roles == {"model_a": "left", "model_b": "right", "winner": "winner"}
