@@ -115,8 +115,11 @@ def test_correlation_within_clusters_does_not_hang_on_which_sizes_changed():
         lost = np.isin(cluster, np.flatnonzero(sizes == size)[:10])
         assert changed_effect((lost - lost.mean()) * share, share, cluster) == pytest.approx(kish, rel=0.1)
     assert changed_effect(0 * share, share, cluster) == pytest.approx(kish)
-    alone = np.arange(2000) % 10 == 0
-    assert changed_effect((alone - 0.1) * share, share, cluster) < 1 + 0.6 * (kish - 1)
+    alone = np.random.default_rng(0).random(2000) < 0.1
+    assert changed_effect((alone - alone.mean()) * share, share, cluster) < 1 + 0.4 * (kish - 1)
+    half = np.where(cluster % 2 == 1, np.isin(cluster, cluster[-1] - np.arange(0, 6, 2)), alone)
+    r = (changed_effect((half - half.mean()) * share, share, cluster) - 1) / (kish - 1)
+    assert 216 / half.sum() < r < 0.85  # 216 changed as wholes
     weight = np.where(cluster % 2, 3.0, 1.0)  # as clusters of three times as many items
     copied = np.repeat(np.arange(2000), np.where(cluster % 2, 3, 1))
     whole = cluster % 7 == 0
