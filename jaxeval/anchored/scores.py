@@ -26,7 +26,7 @@ from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import student_quantile
-from jaxeval.statistics.random_facets import RandomFacets
+from jaxeval.statistics.random_facets import RandomFacets, reject_confounded
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
 
@@ -190,7 +190,9 @@ def _facets(verdicts: AnchoredVerdicts, by: Sequence[str], random: str | Sequenc
     if not names:
         return None
     others = pd.DataFrame({role: number for role, number in verdicts.number.items() if role not in by})
-    return RandomFacets.of({name: verdicts.number[name] for name in names}, "item", verdicts.number["item"], others)
+    facets, (group, table) = {name: verdicts.number[name] for name in names}, verdicts.groups(by)
+    reject_confounded(facets, [group], table.astype(str).agg(" ".join, axis=1).tolist())
+    return RandomFacets.of(facets, "item", verdicts.number["item"], others)
 
 
 def _influences(verdicts: AnchoredVerdicts, by: Sequence[str], prior: float) -> Float:

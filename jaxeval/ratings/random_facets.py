@@ -15,7 +15,7 @@ import numpy as np
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.statistics.random_facets import RandomFacets
+from jaxeval.statistics.random_facets import RandomFacets, reject_confounded
 
 B = TypeVar("B", bound=Bootstrap)
 
@@ -24,7 +24,7 @@ def board_facets(options: BootstrapOptions, battles: Battles, facets: Sequence[s
     """The random facets of rows of judgments, drawn one by one or in clusters; None where there are none.
 
     Raises:
-        DataError: a facet is no column, or has one level.
+        DataError: a facet is no column, has one level, or is confounded with the models.
         ValueError: the board has options that know nothing of facets.
     """
     if not facets:
@@ -35,6 +35,7 @@ def board_facets(options: BootstrapOptions, battles: Battles, facets: Sequence[s
             "others give draws_of a statistic of your own"
         )
     codes = {name: battles.codes(name)[0] for name in facets}
+    reject_confounded(codes, [battles.model_a, battles.model_b], list(map(str, battles.models)))
     cluster = None if options.cluster is None else battles.codes(options.cluster)[0]
     return RandomFacets.of(codes, options.cluster or "battle", cluster, battles.columns)
 

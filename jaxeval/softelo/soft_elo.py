@@ -27,7 +27,7 @@ from jaxeval.softelo.temperature import Ties, compress, in_likelihood, smoothing
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds
-from jaxeval.statistics.random_facets import RandomFacets
+from jaxeval.statistics.random_facets import RandomFacets, reject_confounded
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
 
@@ -203,9 +203,7 @@ def soft_elo(
             "take fit_judge_panel (jaxeval panel), or read all battles as one judge's"
         )
     of_facets = [
-        RandomFacets.of({x: judged.codes(x)[0] for x in facets}, cluster or "battle", codes, judged.columns)
-        if facets
-        else None
+        _facets(judged, facets, cluster, codes) if facets else None
         for judged, codes in zip(judges.values(), clusters, strict=True)
     ]
     stratum_of = [_checked_strata(judged, strata, cluster) for judged in judges.values()]
@@ -288,6 +286,14 @@ def soft_elo(
         warnings=[*_warnings(models, len(judges) > 1), *warnings],
         _about="; ".join(dict.fromkeys(found.about for found in of_facets if found is not None)),
     )
+
+
+def _facets(
+    battles: JudgedBattles, names: Sequence[str], cluster: str | None, codes: NDArray[np.intp] | None
+) -> RandomFacets:
+    facets = {name: battles.codes(name)[0] for name in names}
+    reject_confounded(facets, [battles.model_a, battles.model_b], list(map(str, battles.models)))
+    return RandomFacets.of(facets, cluster or "battle", codes, battles.columns)
 
 
 def _moved(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy
@@ -27,7 +28,7 @@ from jaxeval.statistics.variance_components import (
     sentence_of,
     warnings_of,
 )
-from jaxeval.wording import named
+from jaxeval.wording import counted, named
 
 #: Names of columns that are sampled in most evaluations; commands propose to declare them.
 USUAL_FACETS = ("judge", "prompt", "prompt_variant", "template", "seed", "run", "trial", "epoch", "serving", "engine")
@@ -141,6 +142,31 @@ class RandomFacets:
         with np.errstate(invalid="ignore"):
             away = (draws - estimate + effects) * longer
             return np.where(np.isfinite(away), estimate + away, draws)
+
+
+def reject_confounded(
+    facets: Mapping[str, NDArray[np.intp]], models: Sequence[NDArray[Any]], names: Sequence[str]
+) -> None:
+    """Raise DataError where each level of a facet is that of the rows of one model, and each of another one.
+
+    Args:
+        facets: level (N,) of each row, by facet.
+        models: (N,) of each row, or of its two sides.
+        names: of the models.
+    """
+    for name, code in facets.items():
+        rows = np.bincount(code)
+        if not 1 < len(rows) <= len(names):
+            continue
+        met = sum(np.bincount(code * len(names) + model, minlength=len(rows) * len(names)) for model in models)
+        table = np.reshape(met, (len(rows), len(names)))
+        owner = table.argmax(1)
+        if (table.max(1) == rows).all() and len(set(owner.tolist())) == len(rows):
+            raise DataError(
+                f"{name!r} is confounded with the models: each of its {counted(len(rows), 'level')} belongs to one "
+                f"model ({names[owner[0]]!r} is the first one's), so that a rating cannot be told from it: let levels "
+                "meet all models"
+            )
 
 
 def _moderated(ratio: Float, freedom: float, most: float) -> tuple[Float, float]:

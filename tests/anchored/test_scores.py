@@ -112,6 +112,10 @@ class TestRandomJudges:
         ):
             with pytest.raises(error, match=text):
                 anchored_scores(data, **{"by": "model", **options})
+        own = data.take(data.outcome >= 0)
+        own.number["judge"] = own.number["model"]
+        with pytest.raises(DataError, match="'judge' is confounded with the models"):
+            anchored_scores(own, "model", random="judge")
         with pytest.raises(ValueError, match="counts have none"):
             anchored_scores({"wins": [1], "losses": [2]}, random="judge")
 

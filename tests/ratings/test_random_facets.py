@@ -85,6 +85,10 @@ def test_what_is_refused():
     ):
         with pytest.raises(error, match=text):
             jaxeval.bootstrap(table.assign(judge=0), 20, random=["judge"], progress=False, **options)
+    first = table.assign(judge="j-" + table[["model_a", "model_b"]].min(axis=1))
+    own = first[first["judge"].isin(["j-m00", "j-m01"]) & ~first[["model_a", "model_b"]].eq("m00").all(axis=1)]
+    with pytest.raises(jaxeval.DataError, match=r"'judge' is confounded with the models: .*\('m00' is the first"):
+        jaxeval.bootstrap(own, 20, random=["judge"], progress=False)
 
 
 @pytest.mark.slow
