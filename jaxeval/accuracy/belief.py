@@ -19,7 +19,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
@@ -32,6 +31,7 @@ from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import SURE_Z, LabelledSums
+from jaxeval.statistics import special
 
 Words = NDArray[np.object_]
 
@@ -109,7 +109,7 @@ def shift_z(total: Sums, data: Arrays | None = None) -> Float:
 def shift_p(total: Sums, data: Arrays | None = None) -> Float:
     """Return (M, J) p-value of `shift_z`; NaN without labels of the model, or without test items."""
     known = ((total.own.n > 0) & (total.test.n > 0)).any(0)
-    return np.where(known, 2 * scipy.special.ndtr(-np.abs(shift_z(total, data))), np.nan)
+    return np.where(known, 2 * special.ndtr(-np.abs(shift_z(total, data))), np.nan)
 
 
 def shifted(total: Sums, data: Arrays | None = None) -> Bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
@@ -19,6 +18,7 @@ from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Accuracies, Doubt, JudgedSums, LabelledSums, Rates
+from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import normal_quantile, wilson
 
 Words = NDArray[np.object_]
@@ -167,7 +167,7 @@ def degrees(part: Slice, binary: Bool, items: Contributions | None = None) -> Fl
 def critical_values(freedom: Float, level: float) -> Float:
     """Return quantiles of Student's t; normal where the degrees of freedom are infinite."""
     finite = np.where(np.isinf(freedom), 1.0, freedom)
-    return np.where(np.isinf(freedom), normal_quantile(level), scipy.special.stdtrit(finite, (1 + level) / 2))
+    return np.where(np.isinf(freedom), normal_quantile(level), special.stdtrit(finite, (1 + level) / 2))
 
 
 def design_effects(part: Slice, items: Contributions) -> Float:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from jaxeval.accuracy.statuses import UNBOUNDED, EstimateStatus
@@ -15,6 +14,7 @@ from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_ar
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.show.shown import Result
+from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import counted
 
@@ -118,7 +118,7 @@ def ppi_plus_plus(
         shift, variance = evaluate(judge_error.careful_mean_label, centred, _sums(y, f, g), weight, verdicts)
     centre, error = estimate + shift, np.sqrt(variance)
     n, scored = y.shape[-1], ~verdicts & (not pooled_variance)
-    quantile = np.where(scored, scipy.special.stdtrit(max(n - 2, 1), (1 + level) / 2), z)
+    quantile = np.where(scored, special.stdtrit(max(n - 2, 1), (1 + level) / 2), z)
     with np.errstate(invalid="ignore"):
         half = quantile * error
     status = np.select(

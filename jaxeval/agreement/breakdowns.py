@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from jaxeval.agreement.measures import PANEL, distance_of
 from jaxeval.arrays import Bool, Float
@@ -16,6 +15,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.cells import with_kinds
+from jaxeval.statistics import special
 from jaxeval.statistics.clusters import FEW_CLUSTERS, wilson_share
 from jaxeval.statistics.rater_agreement import cohen_kappa, label_table, reliability_bins
 from jaxeval.wording import counted, visible_line
@@ -61,7 +61,7 @@ def beside_people(sums: Float, level: float) -> Beside:
         centre = (agreed - other).sum(-1) / (total + _PSEUDO * mean)
         rest = ((agreed - other - centre[..., None] * n) ** 2).sum(-1) + _PSEUDO * mean**2 * (1 + centre**2)
         error = np.sqrt(rest * (count + _PSEUDO) / (count + _PSEUDO - 1)) / (total + _PSEUDO * mean)
-        half = stdtrit(np.maximum(count + _PSEUDO - 1, 1), (1 + level) / 2) * error
+        half = special.stdtrit(np.maximum(count + _PSEUDO - 1, 1), (1 + level) / 2) * error
     return Beside(value, np.maximum(centre - half, -1), np.minimum(centre + half, 1), people)
 
 

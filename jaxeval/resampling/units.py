@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -101,6 +102,7 @@ _MOST_PLACES_OF_UNIT, _MOST_PLACES = 64, 2**16
 _MOST_BATTLES = 2**53 - 1  # doubles count them
 # A battle is drawn more often than this with a probability under 2**-32.
 _THRESHOLDS = 12
+_FEW_VALUES = 1000
 
 
 def shortfall_of(total: Int) -> Int:
@@ -330,8 +332,10 @@ def poisson_tables(rates: Float) -> PoissonTables:
 
     value = np.arange(n_values.sum()) + of_values(smallest - start)
     most = int(value.max(initial=0))
-    if most < len(value):  # else a table of all would be longer than what is read of it
-        log_factorial = scipy.special.gammaln(np.arange(most + 1) + 1.0)[value]
+    if most < max(len(value), _FEW_VALUES):  # else a table of all would be longer than what is read of it
+        whole_numbers = np.arange(most + 1) + 1.0  # of few, SciPy's special functions are not imported
+        of_each = list(map(math.lgamma, whole_numbers)) if most < _FEW_VALUES else scipy.special.gammaln(whole_numbers)
+        log_factorial = np.asarray(of_each)[value]
     else:
         log_factorial = scipy.special.gammaln(value + 1.0)
     mass = value * of_values(np.log(np.maximum(rates, 1e-300))) - of_values(rates) - log_factorial
