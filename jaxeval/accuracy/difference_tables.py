@@ -95,12 +95,8 @@ class _Estimates(NamedTuple):
     units: DrawnItems | None  # what items belong to
 
 
-class _Shared(NamedTuple):
-    """Rogan-Gladen with one calibration for all models."""
-
-    estimates: _Estimates
-    rates: Rates  # (1, J)
-    labels_of: str
+#: Rogan-Gladen with one calibration for all models: accuracies, rates (1, J), and whose labels.
+_Shared = tuple[_Estimates, Rates, str]
 
 
 def difference_tables(
@@ -121,7 +117,7 @@ def difference_tables(
     has_labels = (judged.total.own.n > 0).all((0, 2))
     only = [int(k) if labels_of_b and has_labels[k] else None for k in b]
     shared = {which: _shared(part, accuracy, which) for which in dict.fromkeys(only)}
-    with_one = [(x.estimates, np.flatnonzero([k == which for k in only])) for which, x in shared.items()]
+    with_one = [(x, np.flatnonzero([k == which for k in only])) for which, (x, *_) in shared.items()]
     corrected = np.isin(of_own["rogan_gladen"].status, (EstimateStatus.OK, EstimateStatus.CLIPPED))
     truth, _ = part.truth()
     marked = believed_of_pair(believe[a], believe[b], corrected[a] & corrected[b])
@@ -139,7 +135,7 @@ def difference_tables(
     differences = {key: np.stack([columns[key] for columns in frames], -1) for key in frames[0]}
     checks = _stability(a, b, part, of_own["rogan_gladen"].estimate, [shared[which] for which in only], level)
     stability = {key: np.where(accuracy.binary, x, np.nan) for key, x in checks.items()}
-    names = np.array([[shared[which].labels_of] for which in only], object)
+    names = np.array([[shared[which][2]] for which in only], object)
     stability["shared_labels"] = np.broadcast_to(names, stability["delta_j"].shape)
     return _labelled(pairs, part, differences), _labelled(pairs, part, stability)
 
@@ -217,7 +213,7 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
         degrees=degrees(part, binary, items),
         units=data.units,
     )
-    return _Shared(of_shared, rates_of(labelled), name)
+    return of_shared, rates_of(labelled), name
 
 
 def _differences(by_model: _Estimates, a: Int, b: Int, level: float) -> Columns:
@@ -276,7 +272,7 @@ def _stability(a: Int, b: Int, part: Slice, theta: Float, shared: Sequence[_Shar
     """Return columns (P, J): how the judges' rates differ between the models, and the bias of a shared calibration."""
     judged = part.judged
     point, draws = rates_of(judged.total.own), rates_of(judged.draws.own)
-    used = Rates(*(np.concatenate(x) for x in zip(*(s.rates for s in shared), strict=True)))
+    used = Rates(*(np.concatenate(x) for x in zip(*(rates for _, rates, _ in shared), strict=True)))
     with np.errstate(invalid="ignore", divide="ignore"):
         centres, variance = (np.asarray(x) for x in judge_error.youden_j(point))
         # Judgments of both models on an item go together.

@@ -18,7 +18,7 @@ from jaxeval.audits.drift import audited_drift
 from jaxeval.audits.fewest_votes import LEVEL
 from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
 from jaxeval.audits.pairing import audited_pairing
-from jaxeval.audits.parts import Absent, Answered, Audited, AuditOptions, Finding, NotAnsweredError, Question, Severity
+from jaxeval.audits.parts import Answered, Audited, AuditOptions, Finding, NotAnsweredError, Question, Severity
 from jaxeval.audits.rank_evidence import audited_ranks
 from jaxeval.audits.replication import replicated
 from jaxeval.audits.who_votes import audited_votes
@@ -68,7 +68,7 @@ class Audit(Result):
         (['board'], ['board'])
     """
 
-    parts: Mapping[str, Answered | Absent]
+    parts: Mapping[str, Answered | str]
     questions: Mapping[str, str]  # of the parts, by their names
     settings: Mapping[str, Any]  # options, the digest of the votes, and versions
     notes: tuple[str, ...]  # what was read
@@ -116,8 +116,8 @@ class Audit(Result):
             ValueError: the part has no answer; the message says why.
         """
         part = self.parts[name]
-        if isinstance(part, Absent):
-            raise NotAnsweredError(f"the audit has no {name}: {part.reason}")
+        if isinstance(part, str):
+            raise NotAnsweredError(f"the audit has no {name}: {part}")
         return part
 
     @property
@@ -133,12 +133,12 @@ class Audit(Result):
     @property
     def answers(self) -> dict[str, Answered]:
         """The results of the parts that have one, by name."""
-        return {name: result for name, result in self.parts.items() if not isinstance(result, Absent)}
+        return {name: result for name, result in self.parts.items() if not isinstance(result, str)}
 
     @property
     def absent(self) -> dict[str, str]:
         """Why parts have no answer, by name."""
-        return {name: result.reason for name, result in self.parts.items() if isinstance(result, Absent)}
+        return {name: result for name, result in self.parts.items() if isinstance(result, str)}
 
     def findings(self) -> list[Finding]:
         """Return all sentences of all parts, the most serious first, and then in the order of the parts."""

@@ -42,22 +42,18 @@ _TERMS = 2048
 _BLOCK = 2**22
 
 
-class FewestMoves(NamedTuple):
-    """What was found for T lanes."""
-
-    number: Float  # (T,) moves after which the models are swapped; NaN where none were found
-    move: Int  # (T, K) the moves that were chosen from,
-    times: Float  # (T, K) and how often each is made
-
-
-def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) -> FewestMoves:
+def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) -> tuple[Float, Int, Float]:
     """Return the fewest ``moves`` found that put the second model of each of T ``pairs`` (T, 2) ahead of the first.
 
     ``section`` names the refits in a checkpoint.
+
+    Returns:
+        The number of moves (T,) after which the models are swapped, NaN where none were found; the moves (T, K) that
+        were chosen from, and how often each is made (T, K).
     """
     if len(moves.capacity) == 0:  # such as ties, which are not flipped
         nothing = np.zeros((len(pairs), 0))
-        return FewestMoves(np.full(len(pairs), np.nan), nothing.astype(np.int64), nothing)
+        return np.full(len(pairs), np.nan), nothing.astype(np.int64), nothing
     theta = boards.board.theta
     pull = boards.inverse[pairs[:, 0]] - boards.inverse[pairs[:, 1]]
     gap = theta[pairs[:, 0]] - theta[pairs[:, 1]]
@@ -74,7 +70,7 @@ def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) 
         fits = boards.refit(entries, lanes.theta, pairs, open_, f"{section}-{number}")
         lane = np.arange(len(pairs))
         lanes.look(open_, fits.theta[lane, pairs[:, 0]] - fits.theta[lane, pairs[:, 1]], fits, moves)
-    return FewestMoves(np.where(np.isfinite(lanes.high), lanes.high, np.nan), lanes.at, lanes.best)
+    return np.where(np.isfinite(lanes.high), lanes.high, np.nan), lanes.at, lanes.best
 
 
 def _needed(gain: Float, capacity: Float, gap: Float) -> Float:

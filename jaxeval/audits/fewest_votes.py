@@ -14,7 +14,7 @@ import pandas as pd
 from jaxeval import plots
 from jaxeval.arrays import Float, Int
 from jaxeval.audits.changed_boards import ChangedBoards, VoteChanges, VoteMoves, VoterMoves, Way
-from jaxeval.audits.fewest_moves import FewestMoves, fewest_moves, surely_needed
+from jaxeval.audits.fewest_moves import fewest_moves, surely_needed
 from jaxeval.audits.parts import Answered, Audited, AuditOptions, Finding, NotAnsweredError, Severity, check_plain
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
@@ -229,13 +229,12 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         changes = []
         for way in Way:
             moves = VoteMoves.of(board, way)
-            fewest = fewest_moves(boards, moves, pairs, f"fewest-{way}")
-            counts[way] = fewest.number
+            counts[way], move, times = fewest_moves(boards, moves, pairs, f"fewest-{way}")
             least[f"{way}_at_least"] = surely_needed(board, boards.inverse, moves, neighbours)
-            changes.append(_changes(moves, fewest, neighbours, board.models))
+            changes.append(_changes(moves, move, times, neighbours, board.models))
             run.advance(1)
         if options.voter is not None:
-            counts["voters"] = fewest_moves(boards, _voter_moves(audited), pairs, "fewest-voters").number
+            counts["voters"] = fewest_moves(boards, _voter_moves(audited), pairs, "fewest-voters")[0]
         run.advance(1)
         without, removed = without_each_model(boards, order)
         run.advance(1)
@@ -312,10 +311,10 @@ def _border_table(
     )
 
 
-def _changes(moves: VoteMoves, fewest: FewestMoves, pairs: Int, names: pd.Index) -> pd.DataFrame:
-    """Return the votes that swap each of the ``pairs``."""
-    pair, k = np.nonzero(fewest.times[: len(pairs)])
-    move = fewest.move[pair, k]
+def _changes(moves: VoteMoves, move: Int, times: Float, pairs: Int, names: pd.Index) -> pd.DataFrame:
+    """Return the votes that swap each of the ``pairs``: how many ``times`` each ``move`` is made (T, K)."""
+    pair, k = np.nonzero(times[: len(pairs)])
+    move = move[pair, k]
     return pd.DataFrame({
         "above": names[pairs[pair, 0]],
         "below": names[pairs[pair, 1]],
@@ -323,7 +322,7 @@ def _changes(moves: VoteMoves, fewest: FewestMoves, pairs: Int, names: pd.Index)
         "model_a": names[moves.first[move]],
         "model_b": names[moves.second[move]],
         "result": moves.target[move],
-        "votes": fewest.times[pair, k].astype(np.int64),
+        "votes": times[pair, k].astype(np.int64),
     })  # fmt: skip
 
 

@@ -200,12 +200,6 @@ def check_plain(audited: Audited) -> None:
         )
 
 
-class Absent(NamedTuple):
-    """A part of an audit without an answer."""
-
-    reason: str
-
-
 class Question(NamedTuple):
     """One question of an audit."""
 
@@ -214,13 +208,13 @@ class Question(NamedTuple):
     run: Callable[[Audited], Answered]
     needs: tuple[str, ...] = ()  # options of an audit without which there is nothing to answer
 
-    def answer(self, audited: Audited) -> Answered | Absent:
+    def answer(self, audited: Audited) -> Answered | str:
         """Return what the part finds, or why it finds nothing."""
         lacking = [name for name in self.needs if not getattr(audited.options, name)]
         if lacking:
             names = " and ".join(f"{name}= (on the command line --{name})" for name in lacking)
-            return Absent(f"it needs a column that nobody named: say {names}")
+            return f"it needs a column that nobody named: say {names}"
         try:
             return self.run(audited)
         except (NotAnsweredError, DataError) as error:
-            return Absent(str(error))
+            return str(error)

@@ -111,5 +111,5 @@ def shares(**arguments: ArrayLike) -> dict[str, Float]:
 
 
 def scalar_or_array(x: NDArray[Any]) -> Any:
-    """Return A Python scalar for an array of no dimensions, else the array."""
+    """Return a Python scalar for an array of no dimensions, else the array."""
     return x.item() if x.ndim == 0 else x

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -238,16 +238,11 @@ def compare_boards(
         2  model-3        -8.7
         3  model-4         4.6
     """
-    question = _Asked(
-        names=_checked_names(names),
-        level=checked_level(level),
-        min_battles=checked_integer("min_battles", min_battles),
-        top=checked_integer("top", top, 1),
-        gauge=options.pop("gauge", "mean"),
-        base=options.pop("base", 1000.0),
-    )
+    names, level = _checked_names(names), checked_level(level)
+    min_battles, top = checked_integer("min_battles", min_battles), checked_integer("top", top, 1)
+    gauge, base = options.pop("gauge", "mean"), options.pop("base", 1000.0)
     ids, of_b = [id] if isinstance(id, str) else list(id), dict(options_b or {})
-    if question.gauge == "votes":
+    if gauge == "votes":
         raise ValueError("gauge='votes' weighs models differently on each board: take 'mean', or (model, rating)")
     if unknown := [name for name in of_b if name not in _OF_ONE_BOARD]:
         raise ValueError(
@@ -257,38 +252,20 @@ def compare_boards(
     if not ids and _is_file(a) and _is_file(b):
         columns += [name for name in columns_for_votes(a, b, shared) if name not in columns]
     one, other = _side(a, columns), _side(b, columns)
+    messages: list[str] = []
     if not (isinstance(one, Battles) and isinstance(other, Battles)):
         how = [*options, *(["options_b"] if of_b else []), *(["id"] if ids else []), *(["shared"] if shared else [])]
-        return _compared(_resampled_before(one, other, how), question)
-    if a is b or (isinstance(a, str | Path) and a == b):
-        other = one  # one table
-    votes = shared_votes(one, other, shared, ids)
-    resampled = _resampled(one, other, (dict(options), {**options, **of_b}), votes, apart=shared == "none")
-    messages = []
-    if not resampled.pairing.together:
-        messages = _looking_alike(one, other, ids) if shared is None else []
-    return _compared(replace(resampled, told=[*resampled.told, *messages]), question)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What is asked of two boards with draws."""
-
-    names: tuple[str, str]
-    level: float
-    min_battles: int
-    top: int
-    gauge: Gauge
-    base: float
-
-
-@dataclass(frozen=True)
-class _Resampled:
-    """Two boards with their draws."""
-
-    boards: tuple[Bootstrap, Bootstrap]
-    pairing: BoardPairing
-    told: Sequence[str] = ()
+        boards, pairing, messages = _resampled_before(one, other, how)
+    else:
+        if a is b or (isinstance(a, str | Path) and a == b):
+            other = one  # one table
+        votes = shared_votes(one, other, shared, ids)
+        boards, pairing = _resampled(one, other, (dict(options), {**options, **of_b}), votes, apart=shared == "none")
+        if not pairing.together and shared is None:
+            messages = _looking_alike(one, other, ids)
+    return _compared(
+        boards, pairing, messages, names=names, level=level, min_battles=min_battles, top=top, gauge=gauge, base=base
+    )
 
 
 def _checked_names(names: tuple[str, str]) -> tuple[str, str]:
@@ -328,7 +305,7 @@ def _side(board: BoardLike, columns: Sequence[str]) -> Battles | Bootstrap:
 
 def _resampled(
     a: Battles, b: Battles, options: tuple[dict[str, Any], dict[str, Any]], votes: SharedVotes, apart: bool
-) -> _Resampled:
+) -> tuple[tuple[Bootstrap, Bootstrap], BoardPairing]:
     """Return both boards refitted to one draw of the union, if they share votes or clusters; else to independent draws.
 
     ``apart``: clusters of the same name on both boards are different clusters, too.
@@ -359,14 +336,16 @@ def _resampled(
             run["checkpoint"] = Path(kept) / folder
     if not together:
         one, other = (bootstrap(x, **{**option, **run}) for x, option, run in zip((a, b), options, how, strict=True))
-        return _Resampled((one, other), pairing)
+        return (one, other), pairing
     units = shared_units(posed[0], posed[1], votes)
     first = posed[0].resampled(units[0], how[0])
     alike = posed[0].digest == posed[1].digest and digest_of(units[0]) == digest_of(units[1])
-    return _Resampled((first, first if alike else posed[1].resampled(units[1], how[1])), pairing)
+    return (first, first if alike else posed[1].resampled(units[1], how[1])), pairing
 
 
-def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, refused: Sequence[str]) -> _Resampled:
+def _resampled_before(
+    one: Battles | Bootstrap, other: Battles | Bootstrap, refused: Sequence[str]
+) -> tuple[tuple[Bootstrap, Bootstrap], BoardPairing, list[str]]:
     """Boards that came with draws."""
     if not (isinstance(one, Bootstrap) and isinstance(other, Bootstrap)):
         raise TypeError("one board has draws and the other has none: pass the battles of both, or bootstrap() of both")
@@ -386,7 +365,7 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, refu
     n_a, n_b = (int(board.fit.n_battles.sum()) // 2 for board in (one, other))
     pairing = BoardPairing(n_a=n_a, n_b=n_b, n_shared=0, known="", n_other_result=0, together=False, made_before=True)
     if one.models.equals(other.models) and np.array_equal(one.draws_logit, other.draws_logit, equal_nan=True):
-        return _Resampled((one, one), pairing._replace(together=True))
+        return (one, one), pairing._replace(together=True), []
     messages = []
     if columns := [name for name in one._overlapping if name in other._overlapping]:
         messages.append(
@@ -402,7 +381,7 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, refu
             "battles themselves, with the options in which board b differs as options_b: the boards are then drawn "
             "together"
         )
-    return _Resampled((one, other), pairing, messages)
+    return (one, other), pairing, messages
 
 
 def _looking_alike(a: Battles, b: Battles, ids: Sequence[str]) -> list[str]:
@@ -421,9 +400,11 @@ def _looking_alike(a: Battles, b: Battles, ids: Sequence[str]) -> list[str]:
     ]
 
 
-def _compared(resampled: _Resampled, question: _Asked) -> BoardComparison:
+def _compared(
+    boards: tuple[Bootstrap, Bootstrap], pairing: BoardPairing, messages: list[str], *, names: tuple[str, str],
+    level: float, min_battles: int, top: int, gauge: Gauge, base: float,
+) -> BoardComparison:  # fmt: skip
     """Return the models that both boards rate, on one scale."""
-    boards, names, messages = resampled.boards, question.names, list(resampled.told)
     if boards[0].settings.ties != boards[1].settings.ties:
         boards = tuple(x.expected_score if isinstance(x, ContextualBootstrap) else x for x in boards)  # type: ignore[assignment]
         messages.append(
@@ -441,8 +422,8 @@ def _compared(resampled: _Resampled, question: _Asked) -> BoardComparison:
     for name, board in zip(names, boards, strict=True):
         of_both = board.fit.n_battles.loc[both], np.isfinite(board.fit.ratings.loc[both])
         for model, n, rated in zip(both, *of_both, strict=True):
-            if n < question.min_battles:
-                left_out.setdefault(model, f"with fewer than {counted(question.min_battles, 'battle')} on {name}")
+            if n < min_battles:
+                left_out.setdefault(model, f"with fewer than {counted(min_battles, 'battle')} on {name}")
             elif not rated:
                 left_out.setdefault(model, f"without a finite rating on {name}")
     models = both[~both.isin(list(left_out))]
@@ -456,18 +437,13 @@ def _compared(resampled: _Resampled, question: _Asked) -> BoardComparison:
         )
     n = len(a.draws)
     order = [np.arange(n)] * 2
-    if not resampled.pairing.together:  # the two may have used the same random numbers
+    if not pairing.together:  # the two may have used the same random numbers
         one, other = ((digest_of((x.models, x.fit._board.cells)), digest_of(x.draws_logit)) for x in boards)
         later = int(one < other)  # whoever is named first
         order[later] = np.roll(order[later], -1)
-    ratings = [_on_scale(board, models, question, rows) for board, rows in zip(boards, order, strict=True)]
+    ratings = [_on_scale(board, models, gauge, base, rows) for board, rows in zip(boards, order, strict=True)]
     drawn = {name: getattr(a.settings, name) for name in ("n_resamples", "seed", "scheme", "cluster", "strata")}
-    shown = {
-        "level": question.level,
-        "gauge": ratings[0].gauge,
-        "min_battles": question.min_battles,
-        "names": list(names),
-    }
+    shown = {"level": level, "gauge": ratings[0].gauge, "min_battles": min_battles, "names": list(names)}
     reports = [str(board.fit.report) for board in boards]
     if reports[0] == reports[1]:  # two slices of battles that were read together
         reports = [f"{names[0]} and {names[1]}, read together: {reports[0]}"]
@@ -479,24 +455,22 @@ def _compared(resampled: _Resampled, question: _Asked) -> BoardComparison:
         ratings=(ratings[0], ratings[1]),
         identical=a is b,
         one_scale=a.settings.link == b.settings.link,
-        pairing=resampled.pairing,
+        pairing=pairing,
         only=only,
         left_out=left_out,
-        top=question.top,
-        level=question.level,
+        top=top,
+        level=level,
         settings={**drawn, **shown, "versions": a.settings.versions},
-        notes=(resampled.pairing.sentence(names), *reports),
-        told=(*messages, *too_few_draws(n, question.level)),
+        notes=(pairing.sentence(names), *reports),
+        told=(*messages, *too_few_draws(n, level)),
     )
 
 
-def _on_scale(board: Bootstrap, models: pd.Index, question: _Asked, draws: Int) -> Draws:
+def _on_scale(board: Bootstrap, models: pd.Index, gauge: Gauge, base: float, draws: Int) -> Draws:
     """Return the ratings of ``models`` alone, in a gauge that they hold, with the ``draws`` in the given order."""
     at, fit = board.models.get_indexer(models), board.fit
     rated, unit = np.ones(len(at), bool), fit.scale.unit
-    scale = make_scale(
-        question.gauge, question.base, models, fit.n_battles.to_numpy()[at], rated, unit, board.competitor
-    )
+    scale = make_scale(gauge, base, models, fit.n_battles.to_numpy()[at], rated, unit, board.competitor)
     theta = fit.theta[at]
     return Draws(
         models,

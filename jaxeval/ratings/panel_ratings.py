@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -52,13 +52,6 @@ BY_ROW = (
     "verdicts are drawn one by one, as if judges erred independently on an item: if they do not, intervals are too "
     "narrow"
 )
-
-
-class _Judges(NamedTuple):
-    """What the draws say of the judges, (B, K) each; NaN where there is no figure."""
-
-    discrimination: Float
-    side_bias: Float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +139,7 @@ class JudgePanel(Bootstrap):
 
     fit: JudgePanelFit
     settings: PanelSettings
-    _judges: _Judges | None = field(default=None, repr=False)
+    _judges: Float | None = field(default=None, repr=False)  # (B, 2 K) of `joint_judges`; NaN without a figure
 
     @property
     def ratings(self) -> pd.Series:
@@ -173,9 +166,10 @@ class JudgePanel(Bootstrap):
         """Discriminations and side biases as joint draws; their names have the levels ``measure`` and ``judge``."""
         assert self._judges is not None
         fit = self.fit
-        measures = {"discrimination": (fit.discriminations, self._judges.discrimination)}
+        discriminations, side_biases = np.split(self._judges, 2, axis=1)
+        measures = {"discrimination": (fit.discriminations, discriminations)}
         if self.settings.side_bias:
-            measures["side_bias"] = fit.side_biases, self._judges.side_bias
+            measures["side_bias"] = fit.side_biases, side_biases
         alone = fit._likelihood.judged & (fit._likelihood.judged.sum() == 1)  # whose discrimination is 1
         return Draws(
             pd.MultiIndex.from_product([measures, fit._likelihood.judges], names=["measure", "judge"]),
@@ -367,12 +361,12 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
 
     def result(self, fit: JudgePanelFit, refitted: Refitted | None) -> JudgePanel:
         refitted = _nothing(fit._likelihood, self.options.n_resamples) if refitted is None else refitted
-        m, k = len(fit.ratings), len(fit._likelihood.judges)
+        m = len(fit.ratings)
         there = refitted.converged[:, None] & fit._likelihood.moves[m:]
         of_judges = np.where(there, refitted.parameters[:, m:], np.nan)
         board = bootstrap_result(JudgePanel, fit, refitted, self.options)
         settings = PanelSettings.of(vars(board.settings) | {"side_bias": self.side_bias})
-        return replace(board, settings=settings, _judges=_Judges(of_judges[:, :k], of_judges[:, k:]))
+        return replace(board, settings=settings, _judges=of_judges)
 
 
 def _clusters(

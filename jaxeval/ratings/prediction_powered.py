@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -44,13 +44,6 @@ FEW_VOTES = 50
 _TOO_LOW = 0.5
 #: The standing of models that only the judge saw.
 JUDGE_ONLY = "judge only"
-
-
-class _Judge(NamedTuple):
-    """What the draws say of the judge, (B,) each; NaN where a resample did not converge."""
-
-    lam: Float
-    gain: Float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,14 +119,15 @@ class PredictionPoweredBoard(Bootstrap):
 
     fit: PredictionPoweredFit
     settings: PredictionPoweredSettings
-    _judge: _Judge | None = field(default=None, repr=False)
+    _lam: Float | None = field(default=None, repr=False)  # (B,); NaN where a resample did not converge, like the next
+    _gain: Float | None = field(default=None, repr=False)  # (B,) from the judge
 
     @property
     def warnings(self) -> list[str]:
         """As in `Bootstrap`, and whether the votes are too few to know the judge's worth."""
         messages = super().warnings
-        if self._judge is not None:
-            worths = self._worth(self._judge.gain)
+        if self._gain is not None:
+            worths = self._worth(self._gain)
             if self.worth - worths.mean() > _TOO_LOW * worths.std() > 0:
                 messages.append(
                     f"in the resamples the judge's verdicts are worth {counted(round(worths.mean()), 'vote')} on "
@@ -161,8 +155,8 @@ class PredictionPoweredBoard(Bootstrap):
     @property
     def lam_draws(self) -> Float:
         """(B,) the weight in each resample."""
-        assert self._judge is not None
-        return self._judge.lam
+        assert self._lam is not None
+        return self._lam
 
     @property
     def worth(self) -> float:
@@ -187,8 +181,8 @@ class PredictionPoweredBoard(Bootstrap):
         Raises:
             ValueError: a level that is not between 0 and 1.
         """
-        assert self._judge is not None
-        lower, upper = (float(end) for end in interval_bounds(self._worth(self._judge.gain), level))
+        assert self._gain is not None
+        lower, upper = (float(end) for end in interval_bounds(self._worth(self._gain), level))
         if not (self.worth > 0 and upper > 0):
             return lower, upper
         reflected = min(self.worth**2 / max(lower, self.worth / 2), self.fit.n_judge_only)
@@ -323,7 +317,7 @@ class _Powered(SliceBoards[PredictionPoweredFit, PredictionPoweredBoard]):
         board = bootstrap_result(PredictionPoweredBoard, fit, refitted, self.options)
         lam, gain = np.where(refitted.converged, refitted.parameters[:, -2:].T, np.nan)
         settings = PredictionPoweredSettings.of(vars(board.settings) | self.how)
-        return replace(board, settings=settings, _judge=_Judge(lam, gain))
+        return replace(board, settings=settings, _lam=lam, _gain=gain)
 
 
 def _checked_lam(lam: Any) -> float:
