@@ -35,13 +35,6 @@ _UNSEEN = 1e-9
 _BLOCK = 1024
 
 
-class ModelParameters(NamedTuple):
-    """What each parameter has a number for, and where the search begins."""
-
-    of: Mapping[str, str | int]
-    start: Mapping[str, float]
-
-
 @dataclass(frozen=True, eq=False)
 class OccasionCells(Cells):
     """Equal battles of one occasion are a cell. An occasion is a side A, a side B, and what is known of them."""
@@ -143,18 +136,18 @@ def _shares(target: Float, n_choices: int) -> Float:
 
 
 def fit_choice_board(
-    function: Statistic, parameters: ModelParameters, models: pd.Index, cells: OccasionCells, rows: OccasionRows,
-    ridge: float,
+    function: Statistic, parameters: Mapping[str, str | int], begin: Mapping[str, float], models: pd.Index,
+    cells: OccasionCells, rows: OccasionRows, ridge: float,
 ) -> ChoiceBoard:  # fmt: skip
-    """Fit one slice.
+    """Fit one slice, by what each parameter has a number for and where the search for it begins.
 
     Raises:
         ValueError: the function gives something else than log-probabilities.
         DataError: the battles leave parameters open.
     """
-    levels = {name: _levels(of, models, rows) for name, of in parameters.of.items()}
-    sizes = tuple((name, _padded(parameters.of[name], len(index))) for name, index in levels.items())
-    start = np.concatenate([np.full(size, float(parameters.start.get(name, 0.0))) for name, size in sizes])
+    levels = {name: _levels(of, models, rows) for name, of in parameters.items()}
+    sizes = tuple((name, _padded(parameters[name], len(index))) for name, index in levels.items())
+    start = np.concatenate([np.full(size, float(begin.get(name, 0.0))) for name, size in sizes])
     ends = np.cumsum([0, *(size for _, size in sizes)])
     place = np.concatenate([end + np.arange(len(index)) for end, index in zip(ends[:-1], levels.values(), strict=True)])
     names = pd.MultiIndex.from_tuples(

@@ -13,14 +13,7 @@ import pandas as pd
 from jaxeval.arrays import as_leaf
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import design
-from jaxeval.engine.choice_boards import (
-    MODEL,
-    ChoiceBoard,
-    ModelParameters,
-    OccasionCells,
-    OccasionRows,
-    fit_choice_board,
-)
+from jaxeval.engine.choice_boards import MODEL, ChoiceBoard, OccasionCells, OccasionRows, fit_choice_board
 from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
 from jaxeval.execution.shapes import REFITS
@@ -167,8 +160,10 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
         """By Newton's method."""
         models, cells = self.slices.boards[s]
         assert isinstance(cells, OccasionCells)
-        parameters = ModelParameters(self.model.parameters, self.model.start)
-        return fit_choice_board(self.model.function, parameters, models, cells, self.rows, self.options.ridge)
+        model = self.model
+        return fit_choice_board(
+            model.function, model.parameters, model.start, models, cells, self.rows, self.options.ridge
+        )
 
     def refits(self, s: int, fit: ChoiceBoard) -> BoardRefits:
         """By chord steps, and by Newton's method what those leave."""

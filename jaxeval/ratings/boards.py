@@ -265,9 +265,10 @@ def _fit_sparse(board: _Given, options: FitOptions, start: Float | None) -> Boar
     """Fit on the graph of pairs."""
     models, cells, n, wins, _ = board
     link = options.response.link
-    fit = fit_sparse(cells, n, wins, len(models), fit_terms(options.ridge), start, link)
-    active = (fit.connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
-    return Board(*board, active=active, ridge=options.ridge, link=link, **fit._asdict())
+    connectivity, end, graph = fit_sparse(cells, n, wins, len(models), fit_terms(options.ridge), start, link)
+    active = (connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
+    how = int(end.status), int(end.n_steps), float(end.grad_norm), options.ridge, link
+    return Board(*board, connectivity, active, np.asarray(end.theta), *how, graph=graph)
 
 
 def _leave_out(models: Bool, *tables: Float) -> None:

@@ -17,7 +17,7 @@ from jaxeval.execution.shapes import padded_graph, padded_models
 from jaxeval.kernels.batch import sparse
 from jaxeval.kernels.batch.sparse import SLOTS, Adjacency, Graph
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.solve import Terms
+from jaxeval.kernels.solve import Solution, Terms
 from jaxeval.options.boards import FitMethod
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
 from jaxeval.resampling.units import pad
@@ -45,17 +45,6 @@ class WideGraph(NamedTuple):
         placed = np.zeros((*values.shape[:-1], self.graph.adjacency.n_models), values.dtype)
         placed[..., self.number] = values
         return placed
-
-
-class SparseFit(NamedTuple):
-    """A fit on a graph of pairs, models as on the board."""
-
-    connectivity: Connectivity
-    theta: Float  # (M,)
-    status: int
-    n_steps: int
-    grad_norm: float
-    graph: WideGraph
 
 
 def resolved(method: FitMethod, n_models: int) -> Literal["dense", "sparse"]:
@@ -95,10 +84,10 @@ def fit_sparse(
     terms: Terms,
     start: Float | None = None,
     link: Link = Link.LOGIT,
-) -> SparseFit:
+) -> tuple[Connectivity, Solution, WideGraph]:
     """Fit one board to the weights ``n`` (P,) of the pairs' battles and what their first models took of them.
 
-    From ``start`` (M,), log-strengths, if given.
+    From ``start`` (M,), log-strengths, if given. Models of the result are as on the board.
     """
     wide = make_graph(cells, n_models)
     begin = None if start is None else wide.numbered(start)
@@ -108,8 +97,8 @@ def fit_sparse(
         theta, status, n_steps, grad_norm, standing = jax.device_get(solution)
     battles = per_model(cells.first, cells.second, n, n_models)
     connectivity = with_components(cells.first, cells.second, battles, standing[wide.number])
-    theta = recentred(theta[wide.number], connectivity, float(terms.ridge))
-    return SparseFit(connectivity, theta, int(status), int(n_steps), float(grad_norm), wide)
+    on_board: Any = recentred(theta[wide.number], connectivity, float(terms.ridge))
+    return connectivity, Solution(on_board, status, n_steps, grad_norm), wide
 
 
 def recentred(theta: Float, connectivity: Connectivity, ridge: float) -> Float:
