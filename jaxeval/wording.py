@@ -19,7 +19,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def counted(n: Any, one: str, many: str | None = None, digits: int = 6) -> str:
-    """A number and what it counts: "1 file", "2,000 files".
+    """Return a number and what it counts: "1 file", "2,000 files".
 
     Args:
         n: the number.
@@ -39,7 +39,7 @@ class Noun(NamedTuple):
 
     @classmethod
     def of(cls, word: str | Sequence[str]) -> Noun:
-        """The noun of a word such as "player"; "city,cities", or a pair, says both forms.
+        """Return the noun of a word such as "player"; "city,cities", or a pair, says both forms.
 
         Raises:
             TypeError: it is no text.
@@ -78,7 +78,7 @@ class Noun(NamedTuple):
         return f"{'an' if self.one[0].casefold() in 'aeio' else 'a'} {self.one}"
 
     def counted(self, n: Any, one: str = "", many: str | None = None) -> str:
-        """A number of them, and a verb behind: "1 model", "2 models have"."""
+        """Return a number of them, and a verb behind: "1 model", "2 models have"."""
         return counted(n, f"{self.one} {one}".rstrip(), f"{self.many} {one if many is None else many}".rstrip())
 
 
@@ -89,7 +89,7 @@ COMPETITOR = Noun("competitor", "competitors")
 
 
 def plural(word: str) -> str:
-    """The plural of an English word by the usual rules: "players", "classes", "entries"."""
+    """Return the plural of an English word by the usual rules: "players", "classes", "entries"."""
     last = word[-2:].casefold()
     if last.endswith(("s", "x", "z")) or last in ("ch", "sh"):
         return f"{word}es"
@@ -103,33 +103,33 @@ def capitalised(text: str) -> str:
 
 
 def common_noun(nouns: Iterable[Noun | None]) -> Noun:
-    """The one that all are, or `COMPETITOR` where they differ; None stands for no word."""
+    """Return the one that all are, or `COMPETITOR` where they differ; None stands for no word."""
     return said_noun(nouns) or MODEL
 
 
 def said_noun(nouns: Iterable[Noun | None]) -> Noun | None:
-    """The only word among the ``nouns``, `COMPETITOR` where there are several, and None where there is none."""
+    """Return the only word among the ``nouns``, `COMPETITOR` where there are several, and None where there is none."""
     known = {noun for noun in nouns if noun is not None}
     return (known.pop() if len(known) == 1 else COMPETITOR) if known else None
 
 
 def competitor_of(settings: Mapping[str, Any] | None) -> Noun:
-    """What the ``settings`` of a table say that its rows are."""
+    """Return what the ``settings`` of a table say that its rows are."""
     return Noun.of((settings or {}).get("competitor", MODEL))
 
 
 def competitor_settings(noun: Noun) -> dict[str, list[str]]:
-    """What `competitor_of` reads; nothing for models, so that their tables are what they always were."""
+    """Return what `competitor_of` reads; nothing for models, so that their tables are what they always were."""
     return {} if noun == MODEL else {"competitor": list(noun)}
 
 
 def slice_title(name: Hashable, by: Sequence[str]) -> str:
-    """A slice's name for readers, who may not know which column a number or a truth value is of."""
+    """Return a slice's name for readers, who may not know which column a number or a truth value is of."""
     return f"{' / '.join(by)} = {name}" if by else str(name)
 
 
 def named(names: pd.Index | Sequence[Any], limit: int = 8) -> str:
-    """The first ``limit`` names, and how many more there are."""
+    """Return the first ``limit`` names, and how many more there are."""
     shown = ", ".join(map(str, names[:limit]))
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 

@@ -467,7 +467,7 @@ def _ridge_of_one(cells: _Cells, ridge: float) -> float:
 def _fitted(
     cells: _Cells, weights: Float, settings: Mapping[str, Any], start: kernel.IndexScale | None
 ) -> kernel.FittedIndex:
-    """The fit to all cells under ``weights``."""
+    """Return the fit to all cells under ``weights``."""
     shape = len(cells.models), len(cells.benchmarks)
     weight, share = np.zeros(shape), np.full(shape, 0.5)
     weight[cells.model, cells.benchmark] = weights * cells.questions
@@ -484,7 +484,7 @@ def _fitted(
 
 
 def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.IndexScale, running: Any) -> Draws:
-    """Draws of all parameters."""
+    """Return draws of all parameters."""
     statistic = partial(
         kernel.indices,
         start=jax.tree.map(np.asarray, start),
@@ -533,7 +533,7 @@ def _p_of_equal_models(cells: _Cells, seed: int) -> float:
 
 
 def _left(n_each: Int, cells: _Cells) -> Float:
-    """What weighing and fitting leave of the variance of a model's scores, at least a fifth."""
+    """Return what weighing and fitting leave of the variance of a model's scores, at least a fifth."""
     left = 1 - 1 / n_each - 2 * len(cells.benchmarks) / len(cells.share)
     return np.maximum(left / (1 + 1 / n_each), 0.2)
 

@@ -103,7 +103,7 @@ class ParetoFront(Result):
         return sentences
 
     def _sliding(self) -> tuple[str, dict[str, pd.DataFrame]]:
-        """Who is best by what a point of quality may cost: from where the cheapest is to where the best is."""
+        """Return who is best by what a point of quality may cost: from where the cheapest is to where the best is."""
         on_front = self.table[self.table["on_front"]]
         steps = on_front[["cost", "quality"]].diff().iloc[1:]
         prices = (steps["cost"] / steps["quality"]).to_numpy()
@@ -276,7 +276,7 @@ def _costs(draws: Draws, cost: Any) -> Draws:
 
 
 def _dominated(quality: Float, cost: Float) -> Bool:
-    """(..., M) models that another one dominates."""
+    """Return (..., M) models that another one dominates."""
     order = np.lexsort((-quality, cost))
     q, c = quality[order], cost[order]
     best = np.concatenate([[-np.inf], np.maximum.accumulate(q)[:-1]])  # of what costs no more
@@ -289,7 +289,7 @@ def _dominated(quality: Float, cost: Float) -> Bool:
 
 
 def _domination(quality: Float, cost: Float) -> tuple[Float, Float]:
-    """Share of draws in which row dominates column, and in which each is dominated at all."""
+    """Return share of draws in which row dominates column, and in which each is dominated at all."""
     m = quality.shape[1]
     pairs, alone = np.zeros((m, m)), np.zeros(m)
     for q, c in zip(quality, cost, strict=True):
@@ -301,7 +301,7 @@ def _domination(quality: Float, cost: Float) -> tuple[Float, Float]:
 
 
 def _above(draws: Draws, level: float) -> Bool:
-    """(M, M) whether the row is above the column, all pairs at once at ``level``."""
+    """Return (M, M) whether the row is above the column, all pairs at once at ``level``."""
     compared = draws.differences()
     above = np.zeros((len(draws.names), len(draws.names)), bool)
     if len(compared.models) < 2:

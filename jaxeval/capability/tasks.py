@@ -47,7 +47,7 @@ class Tasks(NamedTuple):
 
 
 def tasks_of(table: Any, columns: Mapping[str, str | None], weight: str | None) -> tuple[Tasks, bool]:
-    """What the runs say of tasks and agents; and whether there is no column of families."""
+    """Return what the runs say of tasks and agents; and whether there is no column of families."""
     frame, by_role = columns_by_role(table, columns, "runs", ("family",))
     without_family = "family" not in by_role
     by_role = {"family": by_role["task"], **by_role}
@@ -141,7 +141,7 @@ def rows_of(tasks: Tasks, stages: Sequence[str], minutes_sd: float, seed: int) -
 
 
 def _shares_of_parts(tasks: Tasks, row: Any, part: Any, parts: Any) -> Float:
-    """The share of successes in each part of an agent's runs on a task; runs may lie in two parts."""
+    """Return the share of successes in each part of an agent's runs on a task; runs may lie in two parts."""
     share = tasks.share[row].copy()
     for (a, t), successes in tasks.order.groupby(["agent", "task"])["success"]:
         done = np.concatenate([[0.0], np.cumsum(successes.to_numpy())])
@@ -151,7 +151,7 @@ def _shares_of_parts(tasks: Tasks, row: Any, part: Any, parts: Any) -> Float:
 
 
 def statistic_of(settings: Mapping[str, Any], levels: Sequence[float]) -> Any:
-    """The function of weights and rows: shares of success, then horizons of a kind or, with a spread, of two."""
+    """Return the function of weights and rows: shares of success, then horizons of a kind or, with a spread, of two."""
     options = {
         "curve": settings["curve"], "levels": tuple(levels), "ridge": settings["ridge"],
         "spread": settings["task_spread"] or None, "multiples": _MULTIPLES if settings["minutes_sd"] else (),

@@ -433,7 +433,7 @@ def _checked_options(
 
 
 def _with_unknown(draws: Draws, known: Bool) -> Draws:
-    """Draws without numbers where they are not ``known``."""
+    """Return draws without numbers where they are not ``known``."""
     return replace(draws, estimate=np.where(known, draws.estimate, np.nan), draws=np.where(known, draws.draws, np.nan))
 
 

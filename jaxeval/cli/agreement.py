@@ -104,7 +104,7 @@ def _holds_replies(frame: pd.DataFrame, judges: Names | None, arguments: dict[st
 
 
 def _outputs(frame: pd.DataFrame, labels: Any, arguments: dict[str, Any]) -> Any:
-    """What judges printed, with the labels of people, who may contradict each other."""
+    """Return what judges printed, with the labels of people, who may contradict each other."""
     from jaxeval.data.judge_outputs import JudgeOutputs
 
     if isinstance(labels, list):
@@ -117,7 +117,7 @@ def _outputs(frame: pd.DataFrame, labels: Any, arguments: dict[str, Any]) -> Any
 
 
 def _table(frame: pd.DataFrame, arguments: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A table of verdicts, with its judges and runs called as `judge_agreement` calls them; and options of it."""
+    """Give a table of verdicts, with its judges and runs called as `judge_agreement` calls them; and options of it."""
     odd = sorted(set(arguments) - {"item", "judge", "run", "shown_first"})
     if odd:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in odd)

@@ -155,7 +155,7 @@ def anchored(
 
 
 def _holds_counts(file: str, names: Sequence[str], verdict: str | None) -> bool:
-    """Whether the file has counts; a column of verdicts beside them must be asked for."""
+    """Return whether the file has counts; a column of verdicts beside them must be asked for."""
     counts = {"wins", "losses"} <= set(names)
     if counts and verdict is None and "verdict" in names:
         raise DataError(
@@ -168,7 +168,7 @@ def _holds_counts(file: str, names: Sequence[str], verdict: str | None) -> bool:
 def _read_counts(
     file: str, counts: pd.DataFrame, by_task: bool, missing: str, labels: Any, **columns: str | None
 ) -> pd.DataFrame:
-    """A table of counts, its columns of roles under their own names."""
+    """Return a table of counts, its columns of roles under their own names."""
     from jaxeval.data.columns import require_column
     from jaxeval.data.table_files import naming
 

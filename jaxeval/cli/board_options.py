@@ -122,7 +122,7 @@ def check_draws(options: DrawnTogether) -> None:
 def covariates_of(
     names: str | None, position: bool = False, neutral: str | None = None, same_groups: tuple[str, ...] = ()
 ) -> tuple[list[FeatureLike], list[str]]:
-    """The covariates, and the columns that they need."""
+    """Return the covariates, and the columns that they need."""
     from jaxeval.data.features import position_advantage, same_group
 
     if neutral and not position:
@@ -136,7 +136,7 @@ def covariates_of(
 
 
 def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list[str]]:
-    """Columns of each of ``texts``, joined by colons."""
+    """Return columns of each of ``texts``, joined by colons."""
     columns = [[part.strip() for part in text.split(":")] for text in texts]
     if any(not least <= len(parts) <= most or not all(parts) for parts in columns):
         raise click.UsageError(f"{takes}, got {','.join(texts)!r}")
@@ -144,5 +144,5 @@ def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list
 
 
 def gauge_of(battles: Battles, gauge: Gauge) -> Gauge:
-    """The gauge of the option, an anchor by the name that the battles have for it."""
+    """Return the gauge of the option, an anchor by the name that the battles have for it."""
     return (named_model(battles.models, str(gauge[0])), gauge[1]) if isinstance(gauge, tuple) else gauge

@@ -50,7 +50,7 @@ class Command(click.Command):
         return sorted(super().get_params(ctx), key=self._place)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """What was typed, former spellings of options replaced."""
+        """Return what was typed, former spellings of options replaced."""
         self.typed = list(args)
         end = args.index("--") if "--" in args else len(args)
         return super().parse_args(ctx, [*map(self._new_spelling, args[:end]), *args[end:]])
@@ -89,7 +89,7 @@ class Command(click.Command):
 
 
 def _section(param: click.Parameter) -> str:
-    """Where it stands; --help is no option of ours."""
+    """Return where it stands; --help is no option of ours."""
     return getattr(param, "section", RUNS if param.is_eager else "") or "Options"
 
 
@@ -104,7 +104,7 @@ class _Imported(UserDict[str, Any]):
 
 
 def _with_line(command: click.Command) -> click.Command:
-    """The command, with the line that says what it answers."""
+    """Return the command, with the line that says what it answers."""
     row = ROWS.get(str(command.name))
     if row is not None:
         command.short_help = row.line
@@ -137,7 +137,7 @@ class Commands(click.Group):
         return {entry.name: entry for entry in every if entry.name not in self.commands}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, which another package may have added."""
+        """Return the command of a name, which another package may have added."""
         known = super().get_command(ctx, cmd_name)
         if known is not None or cmd_name not in self.others:
             return known
@@ -151,7 +151,7 @@ class Commands(click.Group):
         return command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of the questions."""
+        """Return the commands in the order of the questions."""
         known = [name for name in ROWS if name in self.commands]
         return [*known, *(name for name in self.commands if name not in known), *sorted(self.others)]
 
@@ -169,7 +169,7 @@ class Commands(click.Group):
                 formatter.write_dl([(name.ljust(width), entry.value) for name, entry in sorted(self.others.items())])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """What was typed: "help" asks for help, as --help does."""
+        """Return what was typed: "help" asks for help, as --help does."""
         if args[:1] == ["help"] and not os.path.exists("help"):
             args = [*args[1:], "--help"]
         return super().parse_args(ctx, args)
@@ -177,7 +177,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that ``args`` name; for those that begin with a file or a folder, `jaxeval.cli.look`."""
+        """Return the command that ``args`` name; for those that begin with a file or a folder, `jaxeval.cli.look`."""
         if args and self.get_command(ctx, args[0]) is None and (args[0] == "-" or not args[0].startswith("-")):
             from jaxeval.cli.look import is_file, look, no_such_file
 

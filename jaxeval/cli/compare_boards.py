@@ -207,7 +207,7 @@ def _chosen(reading: Reading, boards: Sequence[Battles]) -> list[Battles]:
 
 
 def _slices(battles: Battles, by: str, pair: tuple[str, str], missing: Any, options: dict[str, Any]) -> BoardComparison:
-    """Two groups of ``by`` compared, with the draws that `leaderboard` has of them."""
+    """Return two groups of ``by`` compared, with the draws that `leaderboard` has of them."""
     import numpy as np
 
     from jaxeval.ratings.bootstrap import bootstrap

@@ -46,7 +46,7 @@ class GateCommand(CompilingCommand):
     """A command that ends with `COULD_NOT_RUN` after bad input, if it was asked for a gate."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """What was typed."""
+        """Return what was typed."""
         if "--gate" in args:
             ctx.meta[ERROR_STATUS] = COULD_NOT_RUN
         return super().parse_args(ctx, args)
@@ -215,7 +215,7 @@ def compare_scores(
 
 
 def _complete(scores: ItemScores) -> ItemScores:
-    """The scores of the items that all models have."""
+    """Return the scores of the items that all models have."""
     from jaxeval.scores.estimates import kept_items, of_items
 
     return of_items(scores, kept_items(scores, "complete")[0])

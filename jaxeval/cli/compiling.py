@@ -76,7 +76,7 @@ def remove_programs(folder: Path, name: str) -> None:
 
 
 def _usual_folder() -> Path:
-    """The user's folder of caches."""
+    """Return the user's folder of caches."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local")
     if sys.platform == "darwin":
@@ -90,7 +90,7 @@ def _home() -> Path:
 
 
 def _with_home(path: Path) -> Path:
-    """The path, in which a ``~`` that no shell has replaced is the user's home folder."""
+    """Return the path, in which a ``~`` that no shell has replaced is the user's home folder."""
     try:
         return path.expanduser()
     except RuntimeError as error:
@@ -98,7 +98,7 @@ def _with_home(path: Path) -> Path:
 
 
 def _made(folder: Path) -> Path:
-    """The folder, which is there now and in which nobody else can put programs."""
+    """Return the folder, which is there now and in which nobody else can put programs."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         folder.mkdir(0o700)
@@ -186,7 +186,7 @@ def kept_programs() -> Iterator[None]:
 
 
 def _folder() -> Path | None:
-    """Where programs are kept; None if nowhere, or where JAX alone was told to, as by a variable of its own."""
+    """Return where programs are kept; None if nowhere, or where JAX alone was told to, as by a variable of its own."""
     if os.environ.get(OF_JAX) or "jax" in sys.modules:
         return None
     try:

@@ -176,7 +176,7 @@ def declared_options(kind: type[Options]) -> Iterator[Option]:
 
 
 def _how(written: str, default: Any, declared: Declared) -> dict[str, Any]:
-    """What `click.Option` takes."""
+    """Return what `click.Option` takes."""
     how: dict[str, Any] = {"help": declared.text or None, "metavar": declared.metavar, "hidden": declared.hidden}
     if declared.metavar in ("COL", "A:B", "A:TIES:B", "A,B"):
         how["shell_complete"] = _columns_there

@@ -122,7 +122,7 @@ def study_evaluators(
 def _read_scores(
     file: FileName, gold: str | None, model: str | None, evaluators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The gold column and those of evaluators, by model; and what was left out."""
+    """Return the gold column and those of evaluators, by model; and what was left out."""
     names = column_names(file)
     if gold is None:
         raise DataError(f"which column has the gold scores? Name it with --gold; there are {', '.join(names)}")
@@ -199,7 +199,7 @@ def _ranking_rows(taus: pd.DataFrame, comparison: pd.DataFrame, few: int) -> pd.
 
 
 def _measure_rows(shown: pd.DataFrame) -> pd.DataFrame:
-    """A row per evaluator: its measures, and of how many models they are."""
+    """Return a row per evaluator: its measures, and of how many models they are."""
     named = shown.assign(measure=shown["measure"].str.replace("_", " "))
     measures = wide(named, "evaluator", "measure", lambda row: estimate(row, "value"))
     counts = shown.drop_duplicates("evaluator")[["n_models", "n_pairs", "n_missing"]].reset_index(drop=True)
@@ -220,7 +220,7 @@ def _improvement_cell(row: pd.Series) -> str:
 
 
 def _collected(tables: dict[str, pd.DataFrame]) -> list[str]:
-    """Warnings of all tables; those of one alone name it."""
+    """Return warnings of all tables; those of one alone name it."""
     by_table = {name: table.attrs.get("warnings", []) for name, table in tables.items()}
     times = Counter(sentence for sentences in by_table.values() for sentence in sentences)
     return [w if times[w] > 1 else f"{name}: {w}" for name, sentences in by_table.items() for w in sentences]

@@ -47,7 +47,7 @@ class ExportedPrograms:
         self._folder = folder
 
     def call(self, program: Program[T], arguments: BoundArguments) -> T:
-        """What ``program`` gives for all of its ``arguments``."""
+        """Return what ``program`` gives for all of its ``arguments``."""
         static, others = program.split(arguments)
         leaves, tree = jax.tree.flatten(others)
         key = program.__qualname__, str(static), tree, tuple(map(jax.typeof, leaves))
@@ -56,7 +56,7 @@ class ExportedPrograms:
         return value
 
     def _made(self, program: Program[Any], static: Mapping[str, Any], others: Mapping[str, Any], key: str) -> Wrapped:
-        """The program with its ``static`` arguments given, from its file if it has one."""
+        """Return the program with its ``static`` arguments given, from its file if it has one."""
         function = program.of_others(static)
         if jax.device_count() > 1 or _VALUES_WITHOUT_A_NAME.search(key):
             return function
@@ -73,7 +73,7 @@ class ExportedPrograms:
 
 @cache
 def _surroundings() -> str:
-    """What a program depends on besides its arguments."""
+    """Return what a program depends on besides its arguments."""
     code = hashlib.sha256()
     for path in sorted(Path(kernels.__path__[0]).rglob("*.py")):
         code.update(path.read_bytes())
@@ -94,7 +94,7 @@ def _register_trees() -> None:
 
 
 def _read(path: Path) -> bytearray | None:
-    """What `_write` wrote; None if nothing did, or if the file is damaged."""
+    """Return what `_write` wrote; None if nothing did, or if the file is damaged."""
     with suppress(OSError):
         data = path.read_bytes()
         if hashlib.sha256(data[_DIGEST_BYTES:]).digest() == data[:_DIGEST_BYTES]:

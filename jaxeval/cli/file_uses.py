@@ -72,7 +72,7 @@ class Use(NamedTuple):
 
 
 def uses_of(head: Head) -> list[Use]:
-    """The commands for a file, the one that fits best first."""
+    """Return the commands for a file, the one that fits best first."""
     if head.saved is not None:
         return _SAVED.get(head.saved, [])
     if head.keys:
@@ -90,7 +90,7 @@ def uses_of(head: Head) -> list[Use]:
 
 
 def nothing_in(head: Head) -> str | None:
-    """What is missing in a file that has columns, but no rows, or no results; None if that is not the matter."""
+    """Return what is missing in a file that has columns, but no rows, or no results; None if that is not the matter."""
     if head.rows is None or not head.names or head.keys or head.saved is not None:
         return None
     if len(head.rows) == 0:
@@ -129,7 +129,7 @@ _SAVED = {
 
 
 def _known_formats(head: Head) -> Iterator[Use]:
-    """What a file of a published format is for."""
+    """Yield what a file of a published format is for."""
     kinds: list[tuple[Shape, bool]] = [("pair", False), ("answer", False), ("answer", True)]
     for shape, is_document in kinds:
         form = format_of_names(head.keys if is_document else head.names, shape, is_document, lambda: head.rows)
@@ -154,12 +154,12 @@ def _known_formats(head: Head) -> Iterator[Use]:
 
 
 def _with_option(option: str, names: Sequence[str]) -> list[str]:
-    """The words of an option that is given once for each of the names."""
+    """Return the words of an option that is given once for each of the names."""
     return [word for name in names for word in (option, name)]
 
 
 def _naming(roles: Mapping[str, Any]) -> list[str]:
-    """The options that name columns by role, where they are not called so."""
+    """Return the options that name columns by role, where they are not called so."""
     return [word for role, name in roles.items() if name not in (role, None) for word in (f"--{role}", str(name))]
 
 
@@ -205,7 +205,7 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _arena(frame: pd.DataFrame, options: tuple[str, ...]) -> Iterator[Use]:
-    """What more there is for files of the Arena: objects of categories and of counts of style."""
+    """Yield what more there is for files of the Arena: objects of categories and of counts of style."""
     objects = [name for name in ("category_tag", "conv_metadata")
                if name in frame and frame[name].map(lambda value: isinstance(value, dict)).any()]  # fmt: skip
     if "category_tag" in objects:
@@ -268,12 +268,12 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _is_person(name: str) -> bool:
-    """Whether a name is one of a person: expert, annotator_2."""
+    """Return whether a name is one of a person: expert, annotator_2."""
     return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
 
 
 def _judged(frame: pd.DataFrame) -> Iterator[Use]:
-    """Battles with scores of a judge, or with what judges printed."""
+    """Yield battles with scores of a judge, or with what judges printed."""
     names = {folded(name) for name in frame}
     output = usual_column(frame, None, "output")
     scored = {folded(name) for name in SCORES} <= names
@@ -493,7 +493,7 @@ def _runs(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _benchmarks(frame: pd.DataFrame) -> Iterator[Use]:
-    """Shares of models on benchmarks, one for each pair."""
+    """Yield shares of models on benchmarks, one for each pair."""
     model, benchmark = guessed_column(frame, "model"), guessed_column(frame, "benchmark")
     share = usual_column(frame, None, USUAL["score"])
     if model is None or benchmark is None or share is None or not is_numeric_dtype(frame[share]):
@@ -506,7 +506,7 @@ def _benchmarks(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
-    """Whether every model has every item, as far as the rows tell."""
+    """Return whether every model has every item, as far as the rows tell."""
     if len(columns) < 2 or len(frame) >= HEAD_ROWS:
         return True
     sizes = [frame[name].nunique() for name in columns]
@@ -514,7 +514,7 @@ def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
 
 
 def _meta(frame: pd.DataFrame) -> Iterator[Use]:
-    """Models, and what several evaluators say of each."""
+    """Yield models, and what several evaluators say of each."""
     model = guessed_column(frame, "model")
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
     if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3 or sides_of(frame):
@@ -530,7 +530,7 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _families(frame: pd.DataFrame) -> Iterator[Use]:
-    """Who made each model, a file that goes with votes."""
+    """Yield who made each model, a file that goes with votes."""
     if {"name", "family"} <= {*map(str, frame)} and frame.shape[1] <= 3 and not sides_of(frame):
         why = "families in 'family', of the models in 'name'"
         yield Use("How much does a maker gain by having many models on the leaderboard?",

@@ -168,7 +168,7 @@ def index(file: File, options: Index, drawn: ResamplingOptions, shown: Top, outp
 
 
 def _left_out(fit: CapabilityIndex) -> pd.DataFrame:
-    """The largest change of an index if a benchmark is left out, and whose it is."""
+    """Return the largest change of an index if a benchmark is left out, and whose it is."""
     changed = fit.without_each_benchmark()
     most = changed.abs().idxmax(axis=1)
     change = [changed.loc[name, model] for name, model in most.items()]

@@ -71,7 +71,7 @@ class Judged(Options):
     def boards(
         self, human: Battles, verdicts: Battles, typed: Options, options: dict[str, Any], random: Sequence[str] = ()
     ) -> tuple[Any, dict[str, Any]]:
-        """The resampled boards, and the options of their table.
+        """Return the resampled boards, and the options of their table.
 
         Raises:
             click.UsageError: an option that they do not have.
@@ -103,7 +103,7 @@ class Borrowing(Options):
             raise click.UsageError("--prior-spread needs --borrow")
 
     def boards(self, battles: Battles, typed: SliceOptions, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The boards of all groups, and the options of their table.
+        """Return the boards of all groups, and the options of their table.
 
         Raises:
             click.UsageError: an option that they do not have.
@@ -127,7 +127,7 @@ class PanelReading(CallReading):
     side_bias: bool = option(True, "Whether judges may favour a side.", flag="--side-bias/--no-side-bias", section="")
 
     def read(self, files: Sequence[FileName], reading: Reading, keep: Sequence[str]) -> Battles:
-        """The verdicts in files, each with its judge: rows, columns of verdicts, scores, or what judges printed.
+        """Return the verdicts in files, each with its judge: rows, columns of verdicts, scores, or what judges printed.
 
         Raises:
             click.UsageError: options of another form of files.
@@ -160,7 +160,7 @@ class PanelReading(CallReading):
         return panel_battles(reading.read(files, list(dict.fromkeys([*keep, *kept]))), where)
 
     def _outputs(self, paths: Sequence[FileName], reading: Reading, arguments: dict[str, Any]) -> tuple[Any, Any]:
-        """What judges printed."""
+        """Return what judges printed."""
         from jaxeval.data.judge_outputs import JudgeOutputs
         from jaxeval.data.panel_verdicts import PanelColumns
 
@@ -172,7 +172,7 @@ class PanelReading(CallReading):
         return outputs, PanelColumns()
 
     def _scored(self, paths: Sequence[FileName], reading: Reading) -> dict[str, Any]:
-        """Tables of scores, by judge."""
+        """Return tables of scores, by judge."""
         from jaxeval.data.judge_outputs import read_judges
 
         if len(paths) > 1:
@@ -184,7 +184,7 @@ class PanelReading(CallReading):
     def panels(
         self, verdicts: Battles, typed: DrawnTogether, options: dict[str, Any], random: Sequence[str] = ()
     ) -> tuple[Any, dict[str, Any]]:
-        """The resampled boards, and the options of their table."""
+        """Return the resampled boards, and the options of their table."""
         from jaxeval.ratings.panel_ratings import fit_judge_panel
 
         # What judges printed is read into columns of usual names.
@@ -198,7 +198,7 @@ _OF_CALLS = tuple(field.name for field in fields(CallReading) if field.name not 
 
 
 def _there(names: Sequence[str], role: str) -> str | None:
-    """The column of a role among those of a table."""
+    """Return the column of a role among those of a table."""
     from jaxeval.data.roles import columns_of, usual_names
 
     return next(iter(columns_of(names, usual_names(role))), None)

@@ -67,7 +67,7 @@ class Labels(Options):
         return self.human is not None
 
     def corrected_by(self, accuracy: JudgeAccuracy) -> str:
-        """The estimator's name in the tables."""
+        """Return the estimator's name in the tables."""
         from jaxeval.accuracy.belief import usual_estimator
 
         return self.estimator or usual_estimator(accuracy.settings.sampling, accuracy.binary)
@@ -80,7 +80,7 @@ class Labels(Options):
         by: str | None,
         drawn: Mapping[str, Any],
     ) -> tuple[JudgeAccuracy, str]:
-        """The corrected scores, and what was read."""
+        """Return the corrected scores, and what was read."""
         from jaxeval.accuracy.judge_accuracy import judge_accuracy
         from jaxeval.data.score_files import read_judged_scores
 
@@ -107,7 +107,7 @@ class Labels(Options):
         refuse_beside("--human", options.given(), {"by", "simultaneous_ranks"})
 
     def boards(self, accuracy: JudgeAccuracy, simultaneous: bool) -> dict[str, pd.DataFrame]:
-        """The board of each judge, one below the other, accuracies by all estimators, and judges' rates."""
+        """Return the board of each judge, one below the other, accuracies by all estimators, and judges' rates."""
         import pandas as pd
 
         from jaxeval.scores.score_leaderboard import score_leaderboard
@@ -125,7 +125,7 @@ class Labels(Options):
 
 
 def warnings_of(accuracy: JudgeAccuracy, estimator: str) -> list[str]:
-    """What is to be said of scores by an estimator."""
+    """Return what is to be said of scores by an estimator."""
     from jaxeval.accuracy.belief import SPOKEN, why_none
     from jaxeval.accuracy.cautions import model_cautions
 
@@ -148,7 +148,7 @@ def warnings_of(accuracy: JudgeAccuracy, estimator: str) -> list[str]:
 
 
 def how_corrected(settings: Mapping[str, Any]) -> str:
-    """The settings of a board of judged scores, in words."""
+    """Return the settings of a board of judged scores, in words."""
     from jaxeval.accuracy.estimates import ESTIMATORS
     from jaxeval.execution.precision import versions
 

@@ -37,7 +37,7 @@ class InputFile(click.Path):
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, the pattern, or the name."""
+        """Return the path, the pattern, or the name."""
         if is_remote(value):
             return value
         if is_pattern(str(value)):
@@ -54,7 +54,7 @@ class InputFile(click.Path):
         return super().convert(value, param, ctx)
 
     def _only_file(self, folder: Path, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The only table in a folder."""
+        """Return the only table in a folder."""
         try:
             names = names_of(folder)
         except DataError as error:
@@ -65,7 +65,7 @@ class InputFile(click.Path):
 
 
 def is_pattern(name: str) -> bool:
-    """Whether it is no file, and may match the names of some."""
+    """Return whether it is no file, and may match the names of some."""
     return any(sign in name for sign in "*?[") and not Path(name).exists()
 
 
@@ -77,7 +77,7 @@ class OutputFile(click.Path):
         self.endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or an error that says what is wrong with it."""
+        """Return the path, or an error that says what is wrong with it."""
         path = Path(str(super().convert(value, param, ctx)))
         if self.endings and path.suffix.lower() not in self.endings:
             self.fail(f"{path} must end in {', '.join(self.endings)}", param, ctx)
@@ -94,7 +94,7 @@ class OutputPath(OutputFile):
         self.stdout = stdout
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or an error that says what is wrong with it."""
+        """Return the path, or an error that says what is wrong with it."""
         path = Path(value)
         if (self.stdout and path == STDOUT) or path.is_dir() or str(value).endswith("/"):
             return path
@@ -109,7 +109,7 @@ class Designs(click.Choice[str]):
     """The designs of a calibration, of which "by label" is "by-label" on the command line."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The design."""
+        """Return the design."""
         return super().convert(value.replace(" ", "-").replace("_", "-"), param, ctx).replace("-", " ")
 
 
@@ -121,7 +121,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
         self.parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value."""
+        """Return the value."""
         if not isinstance(value, str):
             return value
         try:

@@ -250,7 +250,7 @@ def panel(
 
 
 def _written(options: GroupBoard, published: Published, outputs: Outputs) -> dict[str, Path | None]:
-    """The files that every leaderboard may be written to, by their options."""
+    """Return the files that every leaderboard may be written to, by their options."""
     if options.by and published.eval_results:
         raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
     pages = {"--html": published.path, "--card": published.card, "--badge": published.badge}
@@ -290,7 +290,7 @@ def demo(size: DemoSize, options: DemoBoard, published: Published, outputs: Outp
 
 
 def _drawn(battles: Battles, options: dict[str, Any], random: Sequence[str] = ()) -> tuple[Any, dict[str, Any]]:
-    """Draws of one board, and the options of its table."""
+    """Return draws of one board, and the options of its table."""
     from jaxeval.ratings.bootstrap import bootstrap
 
     table_options = ("level", "min_battles", "simultaneous_ranks")

@@ -30,12 +30,12 @@ _MOST_NEAR = 10_000  # files of a folder among which a mistyped one is sought
 
 
 def is_file(text: str) -> bool:
-    """Whether an argument is a file, a folder, or a pattern that matches some, here or elsewhere."""
+    """Return whether an argument is a file, a folder, or a pattern that matches some, here or elsewhere."""
     return is_remote(text) or os.path.exists(text) or bool(any(sign in text for sign in "*?[") and glob(text))
 
 
 def no_such_file(text: str) -> str | None:
-    """The error about an argument that looks like a file's place; None if it does not."""
+    """Return the error about an argument that looks like a file's place; None if it does not."""
     if os.path.islink(text):
         return f"{text!r} is a link to {os.readlink(text)!r}, which does not exist"
     if any(sign in text for sign in "*?["):
@@ -58,7 +58,7 @@ class _Look(click.Command):
     """Says of an option that it belongs to a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """What was typed."""
+        """Return what was typed."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -101,7 +101,7 @@ def look(files: tuple[FileName, ...]) -> None:
 
 
 def _what(read: Sequence[FileName], head: Head) -> str:
-    """What was looked at."""
+    """Return what was looked at."""
     shown = visible_line(read[0])
     text = f"{shown}: {head.form}"
     if head.names:
@@ -114,7 +114,7 @@ def _what(read: Sequence[FileName], head: Head) -> str:
 
 
 def _of_two(uses: list[Use], others: Sequence[Use]) -> list[Use]:
-    """The uses of two files, ``others`` those of the second one; two files of votes may also be compared."""
+    """Return the uses of two files, ``others`` those of the second one; two files of votes may also be compared."""
     board = next((use for use in uses if use.words[0] == "leaderboard" and "--by" not in use.words), None)
     if board is None or "NEW_FILE" in board.words or board.words not in [use.words for use in others]:
         return uses
@@ -123,7 +123,7 @@ def _of_two(uses: list[Use], others: Sequence[Use]) -> list[Use]:
 
 
 def _calibrated(uses: Sequence[Use], others: Sequence[Use], files: Sequence[FileName]) -> list[Use]:
-    """The uses of the first file, which has human labels, for the answers of the second one."""
+    """Return the uses of the first file, which has human labels, for the answers of the second one."""
     labelled, answers = map(str, files)
     blanks = {"{}": labelled, "OTHER_FILE": answers}
     return [
@@ -147,7 +147,7 @@ def _suggested(uses: Sequence[Use], files: Sequence[FileName]) -> list[str]:
 
 
 def line_of(use: Use, files: Sequence[FileName]) -> str:
-    """What to type."""
+    """Return what to type."""
     if use.words[0] == "python":
         return _quoted([*use.words[:-1], use.words[-1].format(str(files[0]))])
     words: list[str] = []
@@ -172,7 +172,7 @@ _BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner C
 
 
 def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> DataError:
-    """The error about the files of a command, begun with the line to type where their rows say one.
+    """Return the error about the files of a command, begun with the line to type where their rows say one.
 
     Args:
         error: what was wrong.
@@ -212,7 +212,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
 
 
 def _needs(head: Head, files: Sequence[FileName]) -> list[str]:
-    """What each command reads, for a file that no command is known to fit."""
+    """Return what each command reads, for a file that no command is known to fit."""
     reason = "Its columns do not say" if head.names else "It does not say"
     needs = {row.name: row.needs for row in ROWS.values() if row.needs}
     width = max(map(len, needs))

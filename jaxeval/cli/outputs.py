@@ -78,7 +78,7 @@ def keep_quiet(value: bool) -> None:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[FileName]) -> None:
-    """An error if a file to write, by its option, is one to read, or that of another option.
+    """Raise an error if a file to write, by its option, is one to read, or that of another option.
 
     Inputs are files, folders and patterns; those on other machines cannot be written.
     """

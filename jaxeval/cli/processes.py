@@ -46,7 +46,7 @@ class Processes(click.ParamType):  # type: ignore[type-arg]
         return {"process_id": int(match[1]), "num_processes": int(match[2]), "coordinator_address": match[3]}
 
     def _of_environment(self, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
-        """What Kubeflow's Trainer sets for a JAX job; otherwise nothing, which leaves it to JAX to find out."""
+        """Return what Kubeflow's Trainer sets for a JAX job; otherwise nothing, which leaves it to JAX to find out."""
         address, *numbers = (os.environ.get(name) for name in _VARIABLES)
         if not any(numbers):
             return {}
@@ -142,7 +142,7 @@ def _told_while_waiting() -> Iterator[None]:
 
 
 def gather_files(paths: Sequence[FileName], read: Callable[[list[FileName]], Battles]) -> Battles:
-    """The battles of all ``paths``, every process reading its share of the files.
+    """Return the battles of all ``paths``, every process reading its share of the files.
 
     Raises:
         DataError: a file cannot be read, or none has rows.

@@ -55,7 +55,7 @@ class Publishing(Options):
             raise click.UsageError(f"--eval-benchmark takes ORG/DATASET:TASK, got {self.eval_benchmark!r}")
 
     def tables(self, tables: Mapping[str, pd.DataFrame]) -> Mapping[str, pd.DataFrame]:
-        """The tables to write, the leaderboard in the columns that were asked for."""
+        """Return the tables to write, the leaderboard in the columns that were asked for."""
         if self.schema == "jaxeval":
             return tables
         from jaxeval.show.hub import arena_table

@@ -47,7 +47,7 @@ class Reading(Competitor, VoteReading):
         id: str | None = None,
         known: Mapping[str, str] | None = None,
     ) -> Battles:
-        """The battles in files; ``id`` and ``known`` as of `read_battles`."""
+        """Return the battles in files; ``id`` and ``known`` as of `read_battles`."""
         from jaxeval.data.readers import read_battles
         from jaxeval.data.saved_battles import is_saved
 
@@ -104,7 +104,7 @@ class Reading(Competitor, VoteReading):
             )
 
     def _saved(self, paths: Sequence[FileName], path: Path, id: str | None) -> Battles:
-        """The battles of a state, which are read already."""
+        """Return the battles of a state, which are read already."""
         from jaxeval.data.battles import Battles
 
         if len(paths) > 1:
@@ -123,13 +123,13 @@ class Reading(Competitor, VoteReading):
         return battles if self.where is None else battles.filter(self.where)
 
     def named(self, battles: Battles) -> Battles:
-        """The battles, with the word for what competes, if one was given."""
+        """Return the battles, with the word for what competes, if one was given."""
         if self.competitor is None:
             return battles
         return replace(battles, report=replace(battles.report, _said=self.competitor))
 
     def chosen(self, battles: Battles) -> Battles:
-        """The battles that count, with models renamed; names to leave out may be old or new ones."""
+        """Return the battles that count, with models renamed; names to leave out may be old or new ones."""
         battles = self.remembering(self.named(battles))
         new = {named_model(battles.models, name): other for name, other in battles.names.items()}
         before = [name for name in self.exclude if named_model(battles.models, name) in battles.models]
@@ -144,7 +144,7 @@ class Reading(Competitor, VoteReading):
         return battles.filter(models=models or None, exclude=exclude) if models or exclude else battles
 
     def remembering(self, battles: Battles) -> Battles:
-        """The battles, with the names of ``--rename`` among those that a state keeps for later runs."""
+        """Return the battles, with the names of ``--rename`` among those that a state keeps for later runs."""
         if self.rename is None:
             return battles
         from jaxeval.data.model_tables import read_names
@@ -176,7 +176,7 @@ class BoardReading(Costs, Reading):
             raise click.UsageError("--cost needs --metadata: it is a column of that file")
 
     def with_metadata(self, table: pd.DataFrame) -> pd.DataFrame:
-        """A table of models with the columns of ``--metadata``."""
+        """Return a table of models with the columns of ``--metadata``."""
         if self.metadata is None:
             return table
         from jaxeval.data.model_tables import join_metadata, read_metadata

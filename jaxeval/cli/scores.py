@@ -49,7 +49,7 @@ class ScoreReading(declared.ItemScoreColumns):
     def read(
         self, files: Sequence[FileName], keep: Sequence[str] = (), random: Sequence[str] = ()
     ) -> ItemScores:  # fmt: skip
-        """The scores in ``files``."""
+        """Return the scores in ``files``."""
         from jaxeval.data.score_files import read_scores
 
         return read_scores(files if len(files) > 1 else files[0], keep=keep, random=random, **self.columns)
@@ -59,7 +59,7 @@ class ScoreReading(declared.ItemScoreColumns):
         return [] if random else undeclared(files[0], {*self.columns.values(), "trial"})
 
     def read_two(self, a: FileName, b: FileName) -> tuple[ItemScores, str, str]:
-        """The scores of two models from a file or folder each, and what they are called."""
+        """Return the scores of two models from a file or folder each, and what they are called."""
         from jaxeval.data.score_files import read_two_models
 
         return read_two_models(a, b, **self.columns)
@@ -248,7 +248,7 @@ def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int |
 
 
 def what_was_read(item_scores: ItemScores) -> str:
-    """How much there is of everything, in words."""
+    """Return how much there is of everything, in words."""
     parts = [counted(len(item_scores.models), "model"), counted(len(item_scores.items), "item")]
     if item_scores.benchmark is not None:
         parts.append(counted(len(item_scores.benchmark.names), "benchmark"))

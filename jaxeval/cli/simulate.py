@@ -51,7 +51,7 @@ def _votes(size: Size) -> pd.DataFrame:
 
 
 def _verdicts(size: Size) -> pd.DataFrame:
-    """A judge's verdicts on the battles of `_votes`, and on ten times as many that nobody voted on."""
+    """Return a judge's verdicts on the battles of `_votes`, and on ten times as many that nobody voted on."""
     voted, n = _votes(size), 10 * size.n
     strengths = votes.simulate_strengths(size.models, seed=size.seed)
     # The models are the same, and the battles are drawn anew.
@@ -84,7 +84,7 @@ def _calls(size: Size, new: bool) -> pd.DataFrame:
 
 
 def _answers(size: Size, labelled: bool) -> pd.DataFrame:
-    """The first fifth of the items with people's labels, or the others without."""
+    """Return the first fifth of the items with people's labels, or the others without."""
     m, q1 = size.models, [[0.9, 0.85]]
     q0 = np.column_stack([np.full(m, 0.8), np.linspace(0.6, 0.8, m)])
     table = judged.simulate_judged_answers(np.linspace(0.75, 0.6, m), q0=q0, q1=q1, n_items=size.n, seed=size.seed)

@@ -57,7 +57,7 @@ class State(NamedTuple):
     def with_added(
         self, read: Callable[[Sequence[FileName], str | None, Mapping[str, str]], Battles], vote_id: str | None = None
     ) -> Battles:
-        """All battles: those that are there, and those of the files that are not there yet.
+        """Return all battles: those that are there, and those of the files that are not there yet.
 
         Args:
             read: reads the battles of files, with the column of ids, where the battles of other files are known.
@@ -89,7 +89,7 @@ class State(NamedTuple):
         return replace(together, files={**together.files, **contents, **added}, id=vote_id)
 
     def _checked(self, vote_id: str | None) -> str | None:
-        """The column of ids that a state keeps to."""
+        """Return the column of ids that a state keeps to."""
         if self.battles is None or self.battles.id == vote_id:
             return vote_id
         if self.battles.id is None:
@@ -129,7 +129,7 @@ class State(NamedTuple):
         return path.with_name(f"{path.stem}.history.parquet")
 
     def history(self, table: pd.DataFrame, day: date) -> pd.DataFrame:
-        """The dated boards with that of this run, in place of an earlier one of the same day.
+        """Return the dated boards with that of this run, in place of an earlier one of the same day.
 
         Raises:
             DataError: the file beside the state is no history.
@@ -152,7 +152,7 @@ class State(NamedTuple):
         tell(f"kept the boards of {counted(history['date'].nunique(), 'day')} in {self.history_path}")
 
     def looked_at_again(self, table: pd.DataFrame) -> list[str]:
-        """What to say of the intervals of a board that grows with every run, and is looked at as often."""
+        """Return what to say of the intervals of a board that grows with every run, and is looked at as often."""
         from jaxeval.audits.anytime import wider_at_all_looks
 
         lower, upper = (table[name].to_numpy(float) for name in ("lower", "upper"))

@@ -198,7 +198,7 @@ class AnchoredVerdicts(Shown):
         return "\n".join([*lines, *self.read_as])
 
     def take(self, rows: Bool | NDArray[np.intp]) -> AnchoredVerdicts:
-        """The verdicts that a mask, or row numbers, select; the levels stay as they are."""
+        """Return the verdicts that a mask, or row numbers, select; the levels stay as they are."""
         number = {role: x[rows] for role, x in self.number.items()}
         confidence = None if self.confidence is None else self.confidence[rows]
         return replace(self, outcome=self.outcome[rows], number=number, confidence=confidence)
@@ -220,7 +220,7 @@ class AnchoredVerdicts(Shown):
         )
 
     def groups(self, roles: str | Sequence[str]) -> tuple[Int, pd.DataFrame]:
-        """(N,) number of each verdict's combination of ``roles``, and a table of the combinations that occur.
+        """Return (N,) number of each verdict's combination of ``roles``, and a table of the combinations that occur.
 
         Raises:
             ValueError: a role is unknown, or no role is named.
@@ -322,7 +322,7 @@ def _of_codes(values: Float) -> str:
 
 
 def _outcomes(column: pd.Series, name: str) -> Float:
-    """(N,) outcomes in [0, 1], NaN where missing."""
+    """Return (N,) outcomes in [0, 1], NaN where missing."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
     if column.dtype == object and _all_numbers(column):
@@ -366,7 +366,7 @@ def _outcomes(column: pd.Series, name: str) -> Float:
 
 
 def _is_preference(frame: pd.DataFrame) -> bool:
-    """Whether a column "preference" has numbers between 1 and 2, as AlpacaEval writes them."""
+    """Return whether a column "preference" has numbers between 1 and 2, as AlpacaEval writes them."""
     if "preference" not in frame or not pd.api.types.is_numeric_dtype(frame["preference"]):
         return False
     values = frame["preference"].dropna()
@@ -374,7 +374,7 @@ def _is_preference(frame: pd.DataFrame) -> bool:
 
 
 def _stated(frame: pd.DataFrame, confidence: Confidence) -> Float | None:
-    """(N,) confidence in [0, 1] from the column "confidence"; None without that column."""
+    """Return (N,) confidence in [0, 1] from the column "confidence"; None without that column."""
     if "confidence" not in frame.columns:
         return None
     values = numbers_or_nan(frame["confidence"], "confidence") / (100 if confidence == "percent" else 1)
@@ -409,7 +409,7 @@ _TASKS = ("category", "dataset")
 def anchored_table(
     path: FileName | Sequence[FileName], text: Sequence[str], baseline: str | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The rows of files as one table for `AnchoredVerdicts.from_pandas`, and how they were read, in words.
+    """Return the rows of files as one table for `AnchoredVerdicts.from_pandas`, and how they were read, in words.
 
     A published format becomes a row for each answer, judge and prompt, with the columns model, anchor, item, verdict
     (the outcome for the model) and, where there are such, judge and task.
@@ -443,7 +443,7 @@ def anchored_table(
 
 
 def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list[str]]:
-    """Battles of a published format as outcomes of models against the reference."""
+    """Return battles of a published format as outcomes of models against the reference."""
     battles = form.read(source)
     models, first, second = encode_models(battles, "model_a", "model_b")
     target, weight = _targets(battles, Sides(models, first, second))
@@ -485,7 +485,7 @@ def _targets(battles: pd.DataFrame, sides: Sides) -> tuple[Float, Float]:
 
 
 def _only(models: pd.Index, first: Any, second: Any, baseline: str | None) -> str:
-    """The reference: the model that is in every battle."""
+    """Return the reference: the model that is in every battle."""
     if baseline is not None:
         if baseline not in models:
             raise DataError(

@@ -49,7 +49,7 @@ _DEFAULTS = [["model", "a"], ["model", "b"]]
 
 
 def competitor_word(noun: str | Sequence[str] | None, *columns: str) -> Noun | None:
-    """What competes: as somebody says, or as the ``columns`` are called that hold it; None where neither is clear.
+    """Give what competes: as somebody says, or as the ``columns`` are called that hold it; None where neither is clear.
 
     Columns model_a and model_b say nothing: jaxeval expects these names of every table.
 
@@ -86,13 +86,13 @@ def _word_of(columns: Sequence[str]) -> Noun | None:
 
 
 def _words(name: str) -> list[str]:
-    """The words of a column's name: player1_id, Player 1 and playerOne have two or three."""
+    """Return the words of a column's name: player1_id, Player 1 and playerOne have two or three."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z0-9])", " ", str(name))
     return re.findall(r"[^\W_]+", apart.casefold())
 
 
 def _without(words: Sequence[list[str]], sides: tuple[str, str]) -> list[list[str]] | None:
-    """The words of two columns without those of their sides; None where they have not one each, at one place."""
+    """Return the words of two columns without those of their sides; None where they have not one each, at one place."""
     first, second = words
     if first.count(sides[0]) != 1 or second.count(sides[1]) != 1 or first.index(sides[0]) != second.index(sides[1]):
         return None
@@ -108,7 +108,7 @@ _LEAST_PROPENSITY = 1e-50
 def read_battle_rows(
     frame: pd.DataFrame, reading: outcomes.BattleReading, rows: Rows | None, keep: Sequence[str] | None
 ) -> dict[str, Any]:
-    """The fields of `Battles` in a table, with the errors of `Battles.from_pandas`."""
+    """Return the fields of `Battles` in a table, with the errors of `Battles.from_pandas`."""
     (model_a, model_b), target, count, where = reading.sides, reading.target, reading.count, reading.where
     weight, propensity, cluster, both_bad = reading.weight, reading.propensity, reading.cluster, reading.both_bad
     noun = competitor_word(reading.competitor, model_a, model_b)
@@ -244,12 +244,12 @@ def read_battle_rows(
 
 
 def n_battles_of(which: Bool, count: Int | None) -> int:
-    """How many battles the rows ``which`` (N,) hold; row n holds ``count[n]``, or one where ``count`` is None."""
+    """Give how many battles the rows ``which`` (N,) hold; row n holds ``count[n]``, or one where ``count`` is None."""
     return int(which.sum() if count is None else count[which].sum())
 
 
 def _voters(frame: pd.DataFrame, count: Int | None) -> Voters | None:
-    """Who voted, if a column says it; votes without a voter are each of another."""
+    """Return who voted, if a column says it; votes without a voter are each of another."""
     name = next((name for name in voter_columns(list(frame)) if is_plain(frame[name])), None)
     if name is None:
         return None
@@ -261,7 +261,7 @@ def _voters(frame: pd.DataFrame, count: Int | None) -> Voters | None:
 
 
 def effective_battles(weight: Float, count: Int | None) -> float:
-    """How many battles of equal weight say as much as those of ``weight`` (N,): (sum w)^2 / sum w^2 (Kish)."""
+    """Return how many battles of equal weight say as much as those of ``weight`` (N,): (sum w)^2 / sum w^2 (Kish)."""
     times = np.ones(len(weight)) if count is None else count
     return float((times @ weight) ** 2 / (times @ weight**2))
 

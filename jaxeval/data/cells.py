@@ -40,19 +40,19 @@ class Cells:
         return np.asarray(np.bincount(self.pair, self.count, len(self.first)))
 
     def localise(self, models: pd.Index) -> tuple[pd.Index, Cells]:
-        """The models among ``models`` that have battles here, and the cells renumbered to them."""
+        """Return the models among ``models`` that have battles here, and the cells renumbered to them."""
         present, (first, second) = renumbered(len(models), self.first, self.second)
         return models[present], replace(self, first=first, second=second)
 
     def pair_sums(self) -> tuple[Float, Float]:
-        """(P,) weight of each pair's battles, and the part that `first` won (weight times target)."""
+        """Return (P,) weight of each pair's battles, and the part that `first` won (weight times target)."""
         weight = self.count * self.weight
         total = np.bincount(self.pair, weight, minlength=len(self.first))
         won = np.bincount(self.pair, weight * self.target, minlength=len(self.first))
         return np.asarray(total, np.float64), np.asarray(won, np.float64)
 
     def tables(self, n_models: int) -> tuple[Float, Float]:
-        """(M, M) battle weights n_ij, symmetric, and wins y_ij (weight times target of i against j)."""
+        """Return (M, M) battle weights n_ij, symmetric, and wins y_ij (weight times target of i against j)."""
         n, wins = np.zeros((2, n_models, n_models))
         self.fill_tables(*self.pair_sums(), n, wins)
         return n, wins
@@ -85,7 +85,7 @@ def compressed(
     weight: Float | None,
     times: Int | None,
 ) -> tuple[Cells, NDArray[np.intp]]:
-    """Cells of rows (R,) of battles, and the cell of each row; without ``weight`` or ``times`` these are 1."""
+    """Return cells of rows (R,) of battles, and the cell of each row; without ``weight`` or ``times`` these are 1."""
     swap = model_a > model_b
     target = np.where(swap, 1 - target, target)
     pair = np.where(swap, model_b, model_a).astype(np.int64) * n_models + np.where(swap, model_a, model_b)

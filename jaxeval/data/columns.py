@@ -40,11 +40,11 @@ class Rows(NamedTuple):
     files: tuple[tuple[str, int], ...] = ()  # names of several files, and the number of the first row of each
 
     def of(self, index: NDArray[np.intp]) -> Rows:
-        """The rows of the input for some rows of the table."""
+        """Return the rows of the input for some rows of the table."""
         return self._replace(times=self.times[index], first=None if self.first is None else self.first[index])
 
     def place(self, row: int) -> str:
-        """Where a row of the table is first found, in words."""
+        """Return where a row of the table is first found, in words."""
         if self.first is None:
             return ""
         number = int(self.first[row])
@@ -53,12 +53,12 @@ class Rows(NamedTuple):
 
 
 def count_rows(which: Bool, rows: Rows | None) -> int:
-    """How many rows of the input ``which`` (N,) are."""
+    """Return how many rows of the input ``which`` (N,) are."""
     return int(which.sum() if rows is None else rows.times[which].sum())
 
 
 def first_place(which: Bool, rows: Rows | None = None) -> str:
-    """Where the first of ``which`` (N,) is in the input: " (first in row 3; rows count from 0)"."""
+    """Return where the first of ``which`` (N,) is in the input: " (first in row 3; rows count from 0)"."""
     row = int(which.argmax())
     place = f"row {row}" if rows is None else rows.place(row)
     return f" (first in {place}; rows count from 0)" if place else ""
@@ -87,7 +87,7 @@ def rows_of(table: Any, empty: str = "the table has no rows") -> pd.DataFrame:
 
 
 def frame_of(table: pa.Table, nested: bool = False) -> pd.DataFrame:
-    """The columns of ``table``, with those that pandas saved as an index; large whole numbers stay exact.
+    """Return the columns of ``table``, with those that pandas saved as an index; large whole numbers stay exact.
 
     With ``nested``, columns of objects and lists stay columns of Arrow, which takes a thousandth of the time.
     """
@@ -108,14 +108,14 @@ def frame_of(table: pa.Table, nested: bool = False) -> pd.DataFrame:
 
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
-    """A type of lists of strings, or of lists of such lists, as one that Arrow can turn into pandas."""
+    """Return a type of lists of strings, or of lists of such lists, as one that Arrow can turn into pandas."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(_without_views(kind.value_type))
     return pa.string() if pa.types.is_string_view(kind) else kind
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as Python's own, which prints without its type; anything else as it is."""
+    """Return a NumPy scalar as Python's own, which prints without its type; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -136,17 +136,17 @@ def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
 
 
 def folded(name: Any) -> str:
-    """A name without case, blanks, hyphens and underscores."""
+    """Return a name without case, blanks, hyphens and underscores."""
     return re.sub(r"[\s_-]+", "", str(name).casefold())
 
 
 def words_of(name: Any) -> list[str]:
-    """The words of a column's name, without case."""
+    """Return the words of a column's name, without case."""
     return [word.casefold() for word in _BETWEEN_WORDS.split(str(name))]
 
 
 def told_renames(renamed: Mapping[Any, str]) -> tuple[str, ...]:
-    """Sentences on what `renames` found."""
+    """Return sentences on what `renames` found."""
     return tuple(f"column {column!r}: read as {name!r}" for column, name in renamed.items())
 
 
@@ -168,7 +168,7 @@ def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFr
 
 
 def _padded(values: pd.Series) -> bool:
-    """Whether there are values, and all of them are text that begins or ends with a blank."""
+    """Return whether there are values, and all of them are text that begins or ends with a blank."""
     return len(values) > 0 and all(isinstance(value, str) and value != value.strip() for value in values)
 
 
@@ -220,7 +220,7 @@ def reject_repeats(
 
 
 def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
-    """(N,) codes of a column, -1 where it is missing, and its values.
+    """Return (N,) codes of a column, -1 where it is missing, and its values.
 
     Raises:
         TypeError: it holds lists or objects.
@@ -234,7 +234,7 @@ def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
 def factorize_sorted(
     column: pd.Series, name: str, rows: Rows | None = None, may_miss: bool = False
 ) -> tuple[NDArray[np.intp], pd.Index]:
-    """(N,) codes of a column, and its sorted values; missing values have the code -1 if they are allowed."""
+    """Return (N,) codes of a column, and its sorted values; missing values have the code -1 if they are allowed."""
     if isinstance(column, np.ndarray) and (
         column.dtype.kind in "bi" or (column.dtype.kind == "O" and {type(x) for x in column} == {str})
     ):
@@ -277,7 +277,7 @@ def codes_of(frame: Any, column: str | None, default: Any) -> tuple[NDArray[np.i
 def encode_models(
     frame: pd.DataFrame, model_a: str, model_b: str, rows: Rows | None = None
 ) -> tuple[pd.Index, NDArray[np.int32], NDArray[np.int32]]:
-    """The sorted models of both columns, and the (N,) codes of each column."""
+    """Return the sorted models of both columns, and the (N,) codes of each column."""
     codes_a, values_a = factorize_sorted(frame[model_a], model_a, rows)
     codes_b, values_b = factorize_sorted(frame[model_b], model_b, rows)
     for column, codes, values in ((model_a, codes_a, values_a), (model_b, codes_b, values_b)):
@@ -300,7 +300,7 @@ def encode_models(
 
 
 def renumbered(n: int, *numbers: NDArray[Any]) -> tuple[Bool, list[NDArray[np.int32]]]:
-    """(n,) which of ``n`` things occur in ``numbers``, and ``numbers`` with only those things counted."""
+    """Return (n,) which of ``n`` things occur in ``numbers``, and ``numbers`` with only those things counted."""
     there = np.zeros(n, bool)
     for of_rows in numbers:
         there[of_rows] = True
@@ -324,14 +324,14 @@ def _check_names(values_a: pd.Index, values_b: pd.Index, model_a: str, model_b: 
 
 
 def numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
-    """(N,) numbers, none of them missing."""
+    """Return (N,) numbers, none of them missing."""
     values = numbers_or_nan(column, name, rows)
     reject_missing(np.isnan(values), name, rows)
     return values
 
 
 def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Int:
-    """(N,) whole numbers >= 0, none of them missing."""
+    """Return (N,) whole numbers >= 0, none of them missing."""
     values = numbers(column, name, rows)
     bad = ~((values >= 0) & (values == np.floor(values)))
     reject_values(values, bad, name, "counts must come as whole numbers >= 0", rows)
@@ -340,7 +340,7 @@ def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Int
 
 
 def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
-    """(N,) numbers, NaN where missing; whole ones that a double would round are an error."""
+    """Return (N,) numbers, NaN where missing; whole ones that a double would round are an error."""
     if (what := _NO_NUMBERS.get(getattr(column.dtype, "kind", ""))) is not None:
         raise DataError(f"column {name!r} holds {what}: expected real numbers, such as days since a date")
     if isinstance(column, np.ndarray) and column.dtype.kind in "bif":
@@ -358,7 +358,7 @@ def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Fl
 
 
 def numeric_but_for_gaps(column: pd.Series) -> pd.Series:
-    """The column as numbers, if it is one of numbers and of words for missing ones; else the column itself.
+    """Return the column as numbers, if it is one of numbers and of words for missing ones; else the column itself.
 
     Numbers may have decimal commas, where these cannot be those of thousands.
     """
@@ -393,7 +393,7 @@ def _reject_rounded(column: pd.Series, values: Float, name: str, rows: Rows | No
 
 
 def finite_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
-    """(N,) finite numbers, NaN where missing."""
+    """Return (N,) finite numbers, NaN where missing."""
     values = numbers_or_nan(column, name, rows)
     reject_infinite(np.isinf(values), f"column {name!r}", rows=rows)
     return values
@@ -409,7 +409,7 @@ def reject_infinite(infinite: Bool, what: str, noun: str = "value", rows: Rows |
 
 
 def _first_text(column: pd.Series, rows: Rows | None) -> str:
-    """The first value of a column that is no number, and where it is, in words."""
+    """Return the first value of a column that is no number, and where it is, in words."""
     for row, value in enumerate(column):
         try:
             float(value)

@@ -34,7 +34,7 @@ _OTHER_EACH_TIME = {
 
 
 def columns_of(condition: str) -> tuple[str, ...]:
-    """Names of the columns that a condition is about, and paths of fields within them: "x.y" for field y of x.
+    """Return names of the columns that a condition is about, and paths of fields within them: "x.y" for field y of x.
 
     Raises:
         DataError: it is no condition in SQL.
@@ -44,7 +44,7 @@ def columns_of(condition: str) -> tuple[str, ...]:
 
 
 def _parsed(condition: str) -> list[dict[str, Any]]:
-    """The expressions in a condition, as DuckDB parses it."""
+    """Return the expressions in a condition, as DuckDB parses it."""
     with _connection() as connection:
         query = f"SELECT ({condition}\n) FROM battles"  # the line's end ends a comment
         ((answer,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
@@ -67,12 +67,12 @@ def _parsed(condition: str) -> list[dict[str, Any]]:
 
 
 def _references(parts: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """The columns in a condition, each once: its name, and those of fields within each other."""
+    """Return the columns in a condition, each once: its name, and those of fields within each other."""
     return list(dict.fromkeys(tuple(part["column_names"]) for part in parts if part["class"] == "COLUMN_REF"))
 
 
 def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bool:
-    """(N,) which rows meet a condition such as ``language = 'en' AND turn = 1``; NULL does not.
+    """Return (N,) which rows meet a condition such as ``language = 'en' AND turn = 1``; NULL does not.
 
     Args:
         frame: the table.
@@ -146,7 +146,7 @@ def _place(columns: dict[str, Any], names: Sequence[str], values: pd.Series) -> 
 
 
 def _arrow(name: str, values: Any) -> pa.Array:
-    """A column, or the column whose fields ``values`` holds; errors call it ``name``."""
+    """Return a column, or the column whose fields ``values`` holds; errors call it ``name``."""
     if isinstance(values, dict):
         fields = [_arrow(f"{name}.{field}", part) for field, part in values.items()]
         return pa.StructArray.from_arrays(fields, list(values))
@@ -170,7 +170,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def _parts(node: Any) -> Iterator[dict[str, Any]]:
-    """The objects in a parsed query."""
+    """Yield the objects in a parsed query."""
     if isinstance(node, dict):
         yield node
         node = list(node.values())

@@ -90,7 +90,7 @@ def reject_same_tables(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> 
 
 
 def one_table(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
-    """The rows of several tables, those of files called ``names``.
+    """Return the rows of several tables, those of files called ``names``.
 
     Raises:
         DataError: they have different columns, or one has the same rows as another.
@@ -146,7 +146,7 @@ def table_digest(table: pa.Table, text: str) -> str:
 
 
 def _parts(values: pa.Array) -> Iterator[bytes]:
-    """The content of a column."""
+    """Yield the content of a column."""
     if pa.types.is_dictionary(values.type):
         yield from _text_parts(values)
         return
@@ -165,7 +165,7 @@ def _parts(values: pa.Array) -> Iterator[bytes]:
 
 
 def _as_parquet(kind: pa.DataType) -> pa.DataType:
-    """The type that a column of type ``kind`` is saved as."""
+    """Return the type that a column of type ``kind`` is saved as."""
     if pa.types.is_timestamp(kind) and kind.unit == "s":
         return pa.timestamp("ms", kind.tz)
     return {pa.time32("s"): pa.time32("ms"), pa.date64(): pa.date32()}.get(kind, kind)
@@ -270,7 +270,7 @@ class EqualRows:
         return together(parts)
 
     def result(self, always: bool = False) -> Merged:
-        """All rows, merged if they are over two million and merging is worth the time, or if ``always``."""
+        """Return all rows, merged if they are over two million and merging is worth the time, or if ``always``."""
         tables = [*self._merged, *self._waiting]
         merging = always or (self._merged and self._worthwhile)
         if merging or any(name not in table.column_names for table in tables for name in self._aside):
@@ -280,7 +280,7 @@ class EqualRows:
         return Merged(rows.drop_columns([_TIMES, _FIRST]), times, first)
 
     def _with_text_aside(self, table: pa.Table) -> pa.Table:
-        """The columns aside as text, as nobody asked for them in a type; without those of lists or records."""
+        """Return the columns aside as text, as nobody asked for them in a type; without those of lists or records."""
         for name in set(self._aside) & set(table.column_names):
             try:
                 text = table[name].cast(pa.string())
@@ -330,7 +330,7 @@ def _together(tables: list[pa.Table]) -> pa.Table:
 
 
 def _merge_rows(tables: list[pa.Table]) -> pa.Table:
-    """The distinct rows of all tables, in the order in which they are first found."""
+    """Return the distinct rows of all tables, in the order in which they are first found."""
     rows = _together(tables)
     keys = [name for name in rows.column_names if name not in (_TIMES, _FIRST)]
     if any(pa.types.is_nested(rows.schema.field(name).type) for name in keys):
@@ -363,7 +363,7 @@ def _keys_of(table: pa.Table) -> tuple[Int, int]:
 
 
 def _distinct(key: Int, size: int, times: Int) -> tuple[NDArray[np.intp], Int]:
-    """The first row of each ``key`` (N,), and the sum of ``times`` of all its rows; keys are below ``size``."""
+    """Return the first row of each ``key`` (N,), and the sum of ``times`` of all its rows; keys are below ``size``."""
     n_rows = len(key)
     if size > _PLACES_PER_ROW * n_rows + 2**20:  # too many keys for a table with a place for each
         key, distinct = pd.factorize(key)

@@ -55,7 +55,7 @@ class Design:
 
 
 def position_advantage(neutral: str | None = None) -> Feature:
-    """The advantage of being side A: 1 for every battle, and 0 where the column ``neutral`` is true.
+    """Return the advantage of being side A: 1 for every battle, and 0 where the column ``neutral`` is true.
 
     Examples:
         >>> import jaxeval
@@ -119,7 +119,7 @@ _CENTRED = (
 
 
 def arena_style() -> list[Feature]:
-    """The four covariates by which the Arena controls for style: tokens, headers, lists and bold text.
+    """Return the four covariates by which the Arena controls for style: tokens, headers, lists and bold text.
 
     Each is ``(a - b) / (a + b)`` of both sides' counts (0 where both are 0), minus its mean over all battles, divided
     by its standard deviation. The Arena's own program, ``arena-rank``, subtracts this mean; jaxeval subtracts no mean
@@ -151,7 +151,7 @@ def arena_style() -> list[Feature]:
 
 
 def arena_style_columns(names: Sequence[str]) -> list[str]:
-    """The columns that `arena_style` needs, from a file whose columns have these ``names``.
+    """Return the columns that `arena_style` needs, from a file whose columns have these ``names``.
 
     Raises:
         DataError: the file does not have them.
@@ -167,7 +167,7 @@ def arena_style_columns(names: Sequence[str]) -> list[str]:
 
 
 def style_counts(battles: Battles, name: str) -> pd.Series:
-    """(R,) counts of a side; objects of several counts are added up."""
+    """Return (R,) counts of a side; objects of several counts are added up."""
     name = name if name in battles.columns else f"{_ARENA_OBJECT}.{name}"
     column = battles.column(name)
     if is_nested(column):
@@ -190,7 +190,7 @@ def _standardized(values: Float, count: Int | None) -> Float:
 
 
 def checked_features(features: Sequence[FeatureLike], feature_ridge: float) -> list[FeatureLike]:
-    """The covariates as a list.
+    """Return the covariates as a list.
 
     Raises:
         TypeError: ``features`` is no list of covariates.
@@ -207,7 +207,7 @@ def checked_features(features: Sequence[FeatureLike], feature_ridge: float) -> l
 
 
 def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -> Design:
-    """The covariates of all battles.
+    """Return the covariates of all battles.
 
     With ``normalize`` the unit of a column is its root mean square, so that a coefficient is that of a typical
     difference. No mean is subtracted, as that would favour a side. Computed covariates always have the unit 1.
@@ -235,7 +235,7 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
 
 
 def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
-    """The feature's name, its values, and whether they stay on their own scale."""
+    """Return the feature's name, its values, and whether they stay on their own scale."""
     if isinstance(feature, Feature):
         values = np.asarray(feature.values(battles), np.float64)
         if values.shape != (battles.n_rows,) or np.isnan(values).any():
@@ -263,7 +263,7 @@ def _root_mean_square(values: Float, count: Int | None) -> float:
 
 
 def relative_difference(a: pd.Series, b: pd.Series) -> pd.Series:
-    """(a - b) / (a + b), 0 where both are 0: the difference for style control of lengths, which differ by factors.
+    """Give (a - b) / (a + b), 0 where both are 0: the difference for style control of lengths, which differ by factors.
 
     Raises:
         DataError: a value is negative.

@@ -77,12 +77,12 @@ class FileFormat(NamedTuple):
 
 
 def has_known_ending(path: Path) -> bool:
-    """Whether a file's name says that it is a table, or a log of Inspect."""
+    """Return whether a file's name says that it is a table, or a log of Inspect."""
     return _kind_by_name(path) is not None or path.suffix.lower() in (".eval", ".zip")
 
 
 def format_of(path: Path) -> FileFormat:
-    """The format of a file.
+    """Return the format of a file.
 
     Raises:
         DataError: neither its name nor its content says which.
@@ -186,14 +186,14 @@ def _unwrapped(path: Path, size: int, mtime: int) -> Path:
 
 @cache
 def folder_of_copies() -> Path:
-    """The folder of copies, for the rest of the process."""
+    """Return the folder of copies, for the rest of the process."""
     folder = tempfile.TemporaryDirectory(prefix="jaxeval-")
     atexit.register(folder.cleanup)
     return Path(folder.name)
 
 
 def archived(path: Path) -> list[str]:
-    """Names of the files in a zip archive, but of Excel; empty for other files."""
+    """Return names of the files in a zip archive, but of Excel; empty for other files."""
     names = list(entries_of(path))
     return [] if _EXCEL_MARK in names else [name for name in names if not _OF_NO_FILE.search(name)]
 
@@ -233,17 +233,17 @@ def _encoding(head: bytes) -> str | None:
 
 
 def _by_bytes(table: dict[bytes, Any], head: bytes) -> Any:
-    """The value of the first key with which ``head`` begins."""
+    """Return the value of the first key with which ``head`` begins."""
     return next((value for start, value in table.items() if head.startswith(start)), None)
 
 
 def stream_of(path: Path, compression: str | None) -> Any:
-    """The content of a file, for which Arrow is imported only where it is compressed."""
+    """Return the content of a file, for which Arrow is imported only where it is compressed."""
     return path.open("rb") if compression is None else opened(path, compression)[0]
 
 
 def opened(path: Path, compression: str | None) -> tuple[pa.NativeFile, pa.NativeFile]:
-    """The content of a file, and the file itself, whose position says how much has been read."""
+    """Return the content of a file, and the file itself, whose position says how much has been read."""
     import pyarrow as pa
 
     raw = pa.OSFile(str(path))

@@ -40,7 +40,7 @@ class Head(NamedTuple):
 
 
 def read_head(name: FileName) -> Head:
-    """The beginning of a file; no more of the file is read than that.
+    """Return the beginning of a file; no more of the file is read than that.
 
     A Parquet file on another machine is fetched with all of its columns.
 
@@ -100,7 +100,7 @@ def _first_parquet(path: Path) -> pd.DataFrame:
 
 
 def _archive(path: Path, names: Sequence[str]) -> Head:
-    """What an archive of these files holds: draws, or a log of Inspect."""
+    """Return what an archive of these files holds: draws, or a log of Inspect."""
     if "draws.npy" in names and "about.npy" in names:
         return Head("a NumPy archive", saved="jaxeval draws")
     return Head("a log of Inspect", keys=["eval", "samples"], document=read_archive(path))

@@ -46,7 +46,7 @@ def whole_local_file(name: FileName) -> Path:
 
 
 def names_of(path: FileName | Sequence[FileName]) -> list[FileName]:
-    """The files that a path, a folder, a glob, or a list of those stands for, each once; "-" is standard input.
+    """Return the files that a path, a folder, a glob, or a list of those stands for, each once; "-" is standard input.
 
     Names of files on other machines are text; these files are not fetched.
 
@@ -125,7 +125,7 @@ def check_regular(path: Path) -> None:
 
 
 def _hidden(path: Path, patterns: Sequence[str] = ()) -> bool:
-    """Whether a name in the path begins with "_" or ".", and none of the ``patterns`` of names spells that out."""
+    """Give whether a name in the path begins with "_" or ".", and none of the ``patterns`` of names spells that out."""
     marks = ("_", ".")
     spelled = [pattern for pattern in patterns if pattern.startswith(marks)]
     return any(

@@ -113,7 +113,7 @@ class Format:
             raise ValueError(f"{self.name}: a document holds scores of answers, got shape={self.shape!r}")
 
     def seen(self, names: Sequence[str]) -> list[str]:
-        """The marks among the names of columns, or among the keys; none unless all are there."""
+        """Return the marks among the names of columns, or among the keys; none unless all are there."""
         present = [next((x for x in mark.split("|") if x in names), None) for mark in self.marks]
         return [] if None in present else [x for x in present if x is not None]
 

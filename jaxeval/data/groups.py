@@ -34,12 +34,12 @@ class Members(NamedTuple):
     overlapping: tuple[str, ...] = ()  # columns with overlapping categories
 
     def rows(self, entries: Any) -> NDArray[np.intp]:
-        """The rows of some entries."""
+        """Return the rows of some entries."""
         return np.arange(len(self.codes))[entries] if self.row is None else self.row[entries]
 
 
 def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows: Rows | None = None) -> Members:
-    """The sorted groups of a column.
+    """Return the sorted groups of a column.
 
     A column of lists has overlapping categories: a row is in the group of each value in its list, and in "overall". A
     column of objects with flags, such as ``{"math": {"math": true}, "code": {"code": false}}``, has overlapping
@@ -85,7 +85,7 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
 
 
 def crossed(parts: Sequence[Members], names: Sequence[str], n_rows: int) -> Members:
-    """The groups of several columns of R rows together: one for each combination of groups that occurs."""
+    """Return the groups of several columns of R rows together: one for each combination of groups that occurs."""
     row, joint, there = np.arange(n_rows), np.zeros(n_rows, np.intp), np.ones(n_rows, bool)
     for part in parts:
         n_own = np.bincount(part.rows(slice(None)), minlength=n_rows)
@@ -106,7 +106,7 @@ def crossed(parts: Sequence[Members], names: Sequence[str], n_rows: int) -> Memb
 
 
 def told_overlap(columns: Sequence[str], n_battles: int, n_counted: int) -> str:
-    """How often battles count where categories of ``columns`` overlap, in words; empty without such columns."""
+    """Return how often battles count where categories of ``columns`` overlap, in words; empty without such columns."""
     if not columns:
         return ""
     return (
@@ -116,7 +116,7 @@ def told_overlap(columns: Sequence[str], n_battles: int, n_counted: int) -> str:
 
 
 def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], pd.Series]:
-    """(R,) which rows have no list or object; and for each entry (E,) its row and its category."""
+    """Return (R,) which rows have no list or object; and for each entry (E,) its row and its category."""
     values = arrow_of(column).combine_chunks()
     none = values.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_struct(values.type):
@@ -141,7 +141,7 @@ def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], p
 
 
 def _flags(values: pa.StructArray, path: str) -> Iterator[tuple[str, pa.Array]]:
-    """The fields that are true or false, by the names that lead to them."""
+    """Yield the fields that are true or false, by the names that lead to them."""
     for field in values.type:
         child = pc.struct_field(values, [field.name])
         if pa.types.is_struct(field.type):

@@ -20,7 +20,7 @@ from jaxeval.wording import named
 
 
 def with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
-    """The table with a column "model": by default the name of the file."""
+    """Return the table with a column "model": by default the name of the file."""
     if "model" in frame:
         return frame
     return frame.assign(model=re.sub(r"(\.\w+)+$", "", base_name(name)))
@@ -84,7 +84,7 @@ def _tau2(source: Source) -> pd.DataFrame:
 
 
 def _hal(source: Source) -> pd.DataFrame:
-    """A run of an agent on a benchmark: tasks are items, right or wrong, or parts of the cost of a run."""
+    """Return a run of an agent on a benchmark: tasks are items, right or wrong, or parts of the cost of a run."""
     config, results = source.document["config"], source.document["results"]
     lists = [results.get(name) if isinstance(results, Mapping) else None for name in _HAL_TASKS]
     parts = [part for part in lists if isinstance(part, list)]
@@ -104,7 +104,7 @@ def _hal(source: Source) -> pd.DataFrame:
 
 
 def _swe_bench(source: Source) -> pd.DataFrame:
-    """The ids that a report names are its items; `score_files` adds the ids that it does not name."""
+    """Return the ids that a report names are its items; `score_files` adds the ids that it does not name."""
     resolved = source.document.get("resolved_ids", source.document.get("resolved"))
     lists = [x for x in source.document.values() if isinstance(x, list) and all(isinstance(y, str) for y in x)]
     if not isinstance(resolved, list):
@@ -203,7 +203,7 @@ def _promptfoo(source: Source) -> pd.DataFrame:
 
 
 def _assessments(entries: Any) -> dict[str, Any]:
-    """The valid assessments of a trace by name, the last one of each."""
+    """Return the valid assessments of a trace by name, the last one of each."""
     return {
         str(one.get("assessment_name") or one.get("name")): one["feedback"].get("value")
         for one in (() if entries is None else entries)

@@ -105,7 +105,7 @@ def unlike_runs(runs: Sequence[EvaluationRun]) -> list[str]:
 
 
 def _shortened(values: list[str]) -> list[str]:
-    """Values for one line; of long ones a part, from where they differ."""
+    """Return values for one line; of long ones a part, from where they differ."""
     alike = next((k for k, letters in enumerate(zip(*values, strict=False)) if len(set(letters)) > 1), 0)
     start = max(alike - _LONGEST // 4, 0) if max(map(len, values)) > _LONGEST else 0
     return [
@@ -139,7 +139,7 @@ def model_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_of(value: Any) -> str:
-    """A value as it is told: a number and the text of it are alike."""
+    """Return a value as it is told: a number and the text of it are alike."""
     if value is None:
         return "none"
     if isinstance(value, float) and value.is_integer():

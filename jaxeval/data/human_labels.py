@@ -42,7 +42,7 @@ class LabelScale(NamedTuple):
         return len(self.sides) < len(self.values)
 
     def without_middle(self) -> LabelScale:
-        """The scale of the labels that decide."""
+        """Return the scale of the labels that decide."""
         values, names = tuple(self.values[k] for k in self.sides), tuple(self.names[k] for k in self.sides)
         return LabelScale(self.kind, values, tuple(range(len(values))), names)
 
@@ -57,7 +57,7 @@ ANSWERS = LabelScale("answers", _HALVES, (0, 2), ("wrong", "neither", "right"))
 def read_scale(
     columns: Sequence[pd.Series], labels: Labels | Literal["grades"] | None
 ) -> tuple[LabelScale, Float, list[str]]:
-    """The scale of all columns, (N, K) labels as its numbers, NaN where missing, and how they were read, in words.
+    """Give the scale of all columns, (N, K) labels as its numbers, NaN where missing, and how they were read, in words.
 
     Raises:
         DataError: labels cannot be read, or their meaning is open.
@@ -85,7 +85,7 @@ def read_scale(
 
 
 def most_frequent(cell: NDArray[np.intp], values: Float, n_cells: int, scale: LabelScale) -> Float:
-    """(n_cells,) the most frequent of the labels (E,) in each cell; NaN without one.
+    """Return (n_cells,) the most frequent of the labels (E,) in each cell; NaN without one.
 
     Of several, it is the label that names no side, if the scale has one.
     """
@@ -144,7 +144,7 @@ def _of_words(words: list[str], columns: str) -> tuple[LabelScale, list[float], 
 
 
 def _spoken(column: pd.Series) -> pd.Series:
-    """A column with what its replies say, where it holds what a judge printed."""
+    """Return a column with what its replies say, where it holds what a judge printed."""
     nested = any(isinstance(value, dict | list) for value in column.head(50))
     texts = None if nested else [value for value in column.dropna().unique() if isinstance(value, str)]
     if texts is not None and not any("{" in text or "\n" in text or ":" in text for text in texts):
@@ -178,7 +178,7 @@ _WORDS = np.array(["model_b", "tie", "model_a"], object)
 
 
 def words_of(target: Float) -> NDArray[Any]:
-    """(N,) "model_a", "model_b" or "tie" of targets that the first model wins, None where they are missing."""
+    """Return (N,) "model_a", "model_b" or "tie" of targets that the first model wins, None where they are missing."""
     known = ~np.isnan(target)
     words = np.full(len(target), None, object)
     words[known] = _WORDS[(1 + np.sign(target[known] - 0.5)).astype(int)]
@@ -186,7 +186,7 @@ def words_of(target: Float) -> NDArray[Any]:
 
 
 def targets_of(words: pd.Series) -> Float:
-    """(N,) targets of the words that `words_of` gives, NaN where they are missing."""
+    """Return (N,) targets of the words that `words_of` gives, NaN where they are missing."""
     return words.map(dict(zip(_WORDS, (0.0, 0.5, 1.0), strict=True))).to_numpy(float)
 
 
@@ -198,7 +198,7 @@ class VerdictTable:
         self.models, self.first, self.second = encode_models(frame, *sides)
 
     def targets(self, column: str) -> Float:
-        """(N,) targets that the first model wins; NaN where there is no verdict."""
+        """Return (N,) targets that the first model wins; NaN where there is no verdict."""
         require_column(self.frame, column)
         sides = Sides(self.models, self.first, self.second)
         read = read_labels(
@@ -208,7 +208,7 @@ class VerdictTable:
         return read.target
 
     def b_first(self, shown_first: str | None) -> Bool:
-        """(N,) whether the second model was shown first."""
+        """Return (N,) whether the second model was shown first."""
         if shown_first in (None, self.sides[0]):
             return np.zeros(len(self.frame), bool)
         require_column(self.frame, str(shown_first))
@@ -293,7 +293,7 @@ def joined_labels(
 
 
 def units_of(battles: pd.DataFrame, labels: pd.DataFrame) -> tuple[Pairs, Pairs]:
-    """The item and pair of each battle and of each label; a pair is written as in its first battle, else label."""
+    """Give the item and pair of each battle and of each label; a pair is written as in its first battle, else label."""
     tables = (battles, labels)
     item = pd.factorize(np.concatenate([_item_keys(table["item"]) for table in tables]))[0]
     a, b = (np.concatenate([table[side].astype(str) for table in tables]) for side in ("model_a", "model_b"))
@@ -304,7 +304,7 @@ def units_of(battles: pd.DataFrame, labels: pd.DataFrame) -> tuple[Pairs, Pairs]
 
 
 def _item_keys(items: pd.Series) -> NDArray[Any]:
-    """(N,) items as text, in which items of two tables are compared: 7, 7.0 and "7" are the same."""
+    """Return (N,) items as text, in which items of two tables are compared: 7, 7.0 and "7" are the same."""
     if pd.api.types.is_float_dtype(items) and (items == items.round()).all():
         items = items.astype(np.int64)
     return items.astype(str).to_numpy(object)

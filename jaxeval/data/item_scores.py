@@ -182,7 +182,7 @@ class ItemScores(Shown):
         )
 
     def column(self, name: str) -> ItemColumn:
-        """A column that was kept.
+        """Return a column that was kept.
 
         Raises:
             DataError: no column of that name was kept.
@@ -292,7 +292,7 @@ def _reject_huge(values: Float, name: str) -> None:
 
 
 def _one_each(values: NDArray[Any], name: str, item: NDArray[np.intp], items: pd.Index) -> NDArray[Any]:
-    """(I,) the value of each item, which must be the same in all of its rows."""
+    """Return (I,) the value of each item, which must be the same in all of its rows."""
     of_item = np.zeros(len(items), values.dtype)
     of_item[item] = values
     several = np.unique(item[of_item[item] != values])
@@ -305,7 +305,7 @@ def _one_each(values: NDArray[Any], name: str, item: NDArray[np.intp], items: pd
 
 
 def step_of_means(scores: Float) -> np.float64:
-    """The power of two that means of ``scores`` are rounded to: about 1e-12 of the largest score.
+    """Return the power of two that means of ``scores`` are rounded to: about 1e-12 of the largest score.
 
     Means of the same scores in another order are then exactly equal, and do not differ by rounding.
     """

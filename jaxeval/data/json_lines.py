@@ -55,12 +55,12 @@ def check_lines(block: bytes, start: int) -> None:
 
 
 def count_lines(block: bytes) -> int:
-    """The number of line ends in ``block``: four times as fast as `bytes.count` if there are many."""
+    """Return the number of line ends in ``block``: four times as fast as `bytes.count` if there are many."""
     return sum(int(np.count_nonzero(piece == 0x0A)) for _, piece in _pieces(block))
 
 
 def too_long(number: int) -> DataError:
-    """The error about a line that is too long, by its number from 1."""
+    """Return the error about a line that is too long, by its number from 1."""
     return DataError(f"line {number:,} is longer than {MOST_BYTES:,} bytes: write one row per line")
 
 
@@ -74,7 +74,7 @@ def _check_length(block: bytes, start: int) -> None:
 
 
 def _opening(block: bytes) -> NDArray[np.intp]:
-    """Where lists and objects may begin: brackets in places of values, and by mistake a few within strings."""
+    """Return where lists and objects may begin: brackets in places of values, and by mistake a few within strings."""
     text = np.frombuffer(block, np.uint8)
     places = [np.empty(0, np.intp)]
     for start, piece in _pieces(block):
@@ -92,7 +92,7 @@ def _pieces(block: bytes) -> Iterator[tuple[int, NDArray[np.uint8]]]:
 
 
 def _object_end(block: bytes, start: int, end: int) -> int:
-    """The first line end between two positions that ends an object of its own, or -1.
+    """Return the first line end between two positions that ends an object of its own, or -1.
 
     Other line ends may stand within an object: the parser does not mind them.
     """
@@ -157,7 +157,7 @@ def lines_of_json(read: Callable[[int], bytes]) -> bytes:
 
 
 def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
-    """The rows of one JSON object that is a table; None for other objects.
+    """Return the rows of one JSON object that is a table; None for other objects.
 
     It is one as pandas writes it (``orient`` "columns", "list", "split" or "table"), or leaderbot's pairs and counts.
     """
@@ -184,7 +184,7 @@ def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
 
 
 def _lines_of_array(text: bytes) -> bytes:
-    """The objects in an array, a line each."""
+    """Return the objects in an array, a line each."""
     try:
         values = loads(text)
     except (ValueError, RecursionError) as error:
@@ -196,7 +196,7 @@ def _lines_of_array(text: bytes) -> bytes:
 
 
 def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Sequence[str]) -> Iterator[pa.Table]:
-    """The needed columns of what ``read`` gives, piece by piece; columns of ``text`` hold strings.
+    """Yield the needed columns of what ``read`` gives, piece by piece; columns of ``text`` hold strings.
 
     Raises:
         DataError: a line is no JSON object, or beyond the limits of `json_limits`; the error names the line.
@@ -229,7 +229,7 @@ def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Seque
 def _json_block(
     block: bytes, start: int, needed: NeededColumns, text: Sequence[str]
 ) -> tuple[pa.Table, list[str], list[str]]:
-    """The needed columns of some lines, the names of all columns, and the paths of all fields within them.
+    """Return the needed columns of some lines, the names of all columns, and the paths of all fields within them.
 
     There are ``start`` lines before the first of these.
     """
@@ -251,7 +251,7 @@ def _json_block(
 
 
 def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
-    """A table of lines; columns of ``text`` hold strings, even if they look like dates."""
+    """Return a table of lines; columns of ``text`` hold strings, even if they look like dates."""
     schema = pa.schema([(name, pa.string()) for name in text])
     parse = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     try:
@@ -306,7 +306,7 @@ def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[
 
 
 def _is_writable(value: Any) -> bool:
-    """Whether all text within a value of JSON can be written in UTF-8."""
+    """Return whether all text within a value of JSON can be written in UTF-8."""
     try:
         dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -40,7 +40,7 @@ class RepliedVerdicts(NamedTuple):
 
 
 def holds_text(column: pd.Series) -> bool:
-    """Whether a column holds only text or objects: no numbers or truth values."""
+    """Return whether a column holds only text or objects: no numbers or truth values."""
     if isinstance(column.dtype, pd.CategoricalDtype) or not (
         column.dtype == object or pd.api.types.is_string_dtype(column)
     ):
@@ -50,7 +50,7 @@ def holds_text(column: pd.Series) -> bool:
 
 
 def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool, str]:
-    """(N,) grades of single answers, 1 and 0 for Yes and No, or numbers; and (N,) which replies cannot be read.
+    """Return (N,) grades of single answers, 1 and 0 for Yes and No, or numbers; and (N,) which replies cannot be read.
 
     Also what is to be said of numbers that look like grades and are not used.
 
@@ -99,7 +99,7 @@ def _key(word: str) -> str:
 
 
 def _grade(word: str) -> float | None:
-    """The grade that a word stands for, NaN for an empty word; None for a word that is no grade."""
+    """Return the grade that a word stands for, NaN for an empty word; None for a word that is no grade."""
     key = _key(word)
     share = _OF.match(key)
     if share is not None:  # 7/10
@@ -139,7 +139,7 @@ def replied_verdicts(
 
 
 def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) -> Bool:
-    """(N,) whether the judge saw the reference first."""
+    """Return (N,) whether the judge saw the reference first."""
     if reference is None:
         raise DataError(
             f"column {column!r} holds what judges printed about two sides, but nothing says which side is the "
@@ -160,7 +160,7 @@ def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) ->
 
 
 def usual_replies(frame: pd.DataFrame) -> str | None:
-    """The first column that has a usual name of replies and holds text."""
+    """Return the first column that has a usual name of replies and holds text."""
     names = {folded(name) for name in usual_names("output")}
     return next((name for name in frame.columns if folded(name) in names and holds_text(frame[name])), None)
 
@@ -242,7 +242,7 @@ def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) ->
 
 
 def unused_scores(replies: Sequence[Reply], good: Bool) -> str:
-    """What is to be said of numbers in replies that look like scores and are not read; "" without such."""
+    """Return what is to be said of numbers in replies that look like scores and are not read; "" without such."""
     times = Counter(name for reply, fine in zip(replies, good, strict=True) if fine for name in reply.unused)
     if not times:
         return ""
@@ -252,7 +252,7 @@ def unused_scores(replies: Sequence[Reply], good: Bool) -> str:
 
 
 def _shares(replies: Sequence[Reply], stated: Confidence, name: Any) -> Float:
-    """(N,) confidence as shares, which should lie in [0, 1]; NaN where there is none."""
+    """Return (N,) confidence as shares, which should lie in [0, 1]; NaN where there is none."""
     confidence = np.array([reply.confidence for reply in replies])
     signed = np.array([reply.in_percent for reply in replies])
     bare = confidence[~signed & ~np.isnan(confidence)]
@@ -265,13 +265,13 @@ def _shares(replies: Sequence[Reply], stated: Confidence, name: Any) -> Float:
 
 
 def mean_score(scores: Float) -> Float:
-    """(N,) mean over the criteria (N, C) that a row has, NaN without one."""
+    """Return (N,) mean over the criteria (N, C) that a row has, NaN without one."""
     n = (~np.isnan(scores)).sum(-1)
     return np.where(n > 0, np.nansum(scores, -1) / np.maximum(n, 1), np.nan)
 
 
 def mean_difference(first: Float, second: Float) -> Float:
-    """(N,) mean score of the first side minus that of the second; rounded so that equal means give 0."""
+    """Return (N,) mean score of the first side minus that of the second; rounded so that equal means give 0."""
     return np.round(mean_score(first) - mean_score(second), 9) + 0.0
 
 
@@ -327,7 +327,7 @@ def _problem(reply: Reply, known: bool, expected: frozenset[str] | None, chosen:
 
 
 def _scores(replies: Sequence[Reply], good: Bool, names: list[str]) -> Float:
-    """(N, 2, C) scores of the ``good`` replies (N,), NaN where there is none."""
+    """Return (N, 2, C) scores of the ``good`` replies (N,), NaN where there is none."""
     scores = np.full((len(replies), 2, len(names)), np.nan)
     rows = [row for row in np.flatnonzero(good).tolist() if replies[row].scores is not None]
     if rows:
@@ -338,7 +338,7 @@ def _scores(replies: Sequence[Reply], good: Bool, names: list[str]) -> Float:
 
 
 def _beyond(scores: Float, names: list[str], scale: tuple[float, float]) -> NDArray[Any]:
-    """(N,) what is wrong with scores (N, 2, C) beyond their scale, or ""."""
+    """Return (N,) what is wrong with scores (N, 2, C) beyond their scale, or ""."""
     low, high = scale
     outside = np.asarray(((scores < low) | (scores > high)).any(axis=1))
     texts = np.array([f"criterion {name!r} beyond its scale of {low:g} to {high:g}" for name in names] or [""], object)

@@ -203,7 +203,7 @@ class JudgeOutputs(Shown):
         return cls(table, battles, labelled, report)
 
     def judged(self, judge: Any = None, *, hard_label: HardLabel | None = None) -> JudgedBattles:
-        """The battles of one judge, as `soft_elo` and others take them, with items, runs and further columns.
+        """Return the battles of one judge, as `soft_elo` and others take them, with items, runs and further columns.
 
         Args:
             judge: the judge's name; it may be left out if there is only one judge.
@@ -295,7 +295,7 @@ def _battles_table(calls: pd.DataFrame, used: CalledPairs) -> pd.DataFrame:
 
 
 def _counts(calls: pd.DataFrame, battles: pd.DataFrame) -> dict[str, int]:
-    """The numbers of the report that follow from the tables."""
+    """Return the numbers of the report that follow from the tables."""
     first, second = (targets_of(battles[f"verdict_{side}_first"]) for side in "ab")
     gap, verdict = (calls["score_a"] - calls["score_b"]).to_numpy(), targets_of(calls["verdict"])
     return {
@@ -426,7 +426,7 @@ def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
 
 
 def _holds_replies(names: Sequence[str], arguments: Mapping[str, Any]) -> bool:
-    """Whether a file with columns of these names holds replies of judges, and no table of scores or verdicts."""
+    """Return whether a file with columns of these names holds replies of judges, and no table of scores or verdicts."""
     folded_names = {folded(name) for name in names}
     table = any(arguments.get(option) for option in _SAYINGS) or set(SCORES) <= set(names)
     return (
@@ -448,7 +448,7 @@ def _of_replies(path: Path, arguments: dict[str, Any]) -> dict[str, JudgedBattle
 
 
 def _of_table(path: Path, arguments: dict[str, Any]) -> dict[str, JudgedBattles]:
-    """Battles of a table by judge; all belong to "judge" if no column names judges."""
+    """Return battles of a table by judge; all belong to "judge" if no column names judges."""
     column = arguments.pop("judge", None)
     with naming(path):
         names = head_names(path)

@@ -81,7 +81,7 @@ class _OddReply(ValueError):  # noqa: N818
 
 
 def read_reply(value: Any) -> Reply:
-    """What a reply says; it is text, or an object of JSON."""
+    """Return what a reply says; it is text, or an object of JSON."""
     try:
         if isinstance(value, dict):
             return _of_object(value) or Reply(wrong=_SAYS_NOTHING)
@@ -99,7 +99,7 @@ def read_reply(value: Any) -> Reply:
 
 
 def _without_reasoning(text: str) -> str:
-    """A reply without its blocks of reasoning; text before a closing tag without an opening one is reasoning, too.
+    """Give a reply without its blocks of reasoning; text before a closing tag without an opening one is reasoning, too.
 
     Tags within JSON are text of the answer. If a reply begins with reasoning that has no end, all of it is reasoning.
     """
@@ -152,7 +152,7 @@ def _of_text(text: str) -> Reply:
 
 
 def _of_ranks(text: str) -> Reply | None:
-    """What a list of sides with their ranks says, as the prompts of AlpacaEval ask for it; None for other text."""
+    """Give what a list of sides with their ranks says, as the prompts of AlpacaEval ask for it; None for other text."""
     if not (text.startswith("[") and text.endswith("]") and "rank" in text):
         return None
     for read in (json.loads, literal_eval):
@@ -167,7 +167,7 @@ def _of_ranks(text: str) -> Reply | None:
 
 
 def _best(ranks: dict[Any, Any]) -> str:
-    """The side with the first rank, or a tie."""
+    """Return the side with the first rank, or a tie."""
     side = {"1": "A", "2": "B"}
     if len(ranks) != _N_SIDES or any(
         isinstance(rank, bool) or not isinstance(rank, int | float) for rank in ranks.values()
@@ -181,7 +181,7 @@ def _best(ranks: dict[Any, Any]) -> str:
 
 
 def _of_json(text: str) -> tuple[Reply | None, str, str]:
-    """What the objects in ``text`` say, or None; why one of them cannot be read; and the text around them.
+    """Return what the objects in ``text`` say, or None; why one of them cannot be read; and the text around them.
 
     If the objects say nothing, that text is all of ``text``.
     """
@@ -241,7 +241,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number
 
 
 def _of_object(value: dict[Any, Any]) -> Reply | None:
-    """What an object says; None if it has no known key."""
+    """Return what an object says; None if it has no known key."""
     there = _there(value)
     scores, used = _scores(there), set[str]()
     if scores is not None:
@@ -270,7 +270,7 @@ def _of_object(value: dict[Any, Any]) -> Reply | None:
 
 
 def _ranked(value: list[Any] | dict[str, Any]) -> str:
-    """The first side of a list of sides, or the side with the first rank."""
+    """Return the first side of a list of sides, or the side with the first rank."""
     if isinstance(value, dict):
         return _best(value)
     if value and all(isinstance(entry, str) for entry in value):
@@ -279,7 +279,7 @@ def _ranked(value: list[Any] | dict[str, Any]) -> str:
 
 
 def _is_score(name: Any, entry: Any) -> bool:
-    """Whether an entry of an object looks like a score: a number, or numbers by name."""
+    """Return whether an entry of an object looks like a score: a number, or numbers by name."""
     if isinstance(entry, dict):
         return any(_is_score(key, value) for key, value in entry.items())
     key = _folded(str(name)[:_LONGEST_WORD])
@@ -344,7 +344,7 @@ def _scores(there: dict[str, Any]) -> tuple[Criteria, Criteria] | None:
 
 
 def _criteria(value: Any) -> Criteria:
-    """Numbers by criterion; a single number belongs to the criterion "score"."""
+    """Return numbers by criterion; a single number belongs to the criterion "score"."""
     if not isinstance(value, dict):
         return {"score": _number(value, "score")}
     scores = {spelled(str(name)[:_LONGEST_WORD]): _number(score, str(name)) for name, score in value.items()
@@ -358,7 +358,7 @@ def _criteria(value: Any) -> Criteria:
 
 @lru_cache(maxsize=4096)
 def spelled(name: str) -> str:
-    """A criterion's name without the case and the blanks that judges give it."""
+    """Return a criterion's name without the case and the blanks that judges give it."""
     return re.sub(r"[\s_-]+", "_", name.strip().casefold())
 
 
@@ -377,7 +377,7 @@ def _number(value: Any, name: str) -> float:
 
 
 def _confidence(value: Any) -> tuple[float, bool]:
-    """A stated confidence, given as a number or as text; and whether a sign of per cent follows it."""
+    """Return a stated confidence, given as a number or as text; and whether a sign of per cent follows it."""
     if value is None:
         return nan, False
     text = str(value).strip()

@@ -248,7 +248,7 @@ class JudgedAnswers(Shown):
         return part.take(np.flatnonzero(chosen.any(axis=1)))
 
     def take(self, items: Bool | NDArray[np.intp]) -> JudgedAnswers:
-        """The items that a mask (N,), or item numbers, select; models and judges stay."""
+        """Return the items that a mask (N,), or item numbers, select; models and judges stay."""
         kept = {name: Covariate(c.levels, c.number[items]) for name, c in self.covariates.items()}
         names = ("items", "judgment", "label", "answered", "answer")
         part = replace(self, covariates=kept, sampling=None, **{name: getattr(self, name)[items] for name in names})
@@ -299,7 +299,7 @@ class JudgedAnswers(Shown):
         return replace(parts[0], sampling=sampling), test
 
     def covariate(self, name: str) -> Covariate:
-        """A column that was kept with the answers.
+        """Return a column that was kept with the answers.
 
         Raises:
             DataError: no column of that name was kept.
@@ -378,7 +378,7 @@ def _judgments(
 
 
 def _labels(column: pd.Series, name: str, positive: Any) -> Float:
-    """(rows,) labels 0 and 1, NaN where missing."""
+    """Return (rows,) labels 0 and 1, NaN where missing."""
     if positive is not None:
         return _two_valued(column, positive)
     advice = f"write labels as 1 and 0, {OR_POSITIVE}"
@@ -401,7 +401,7 @@ def _two_valued(column: pd.Series, positive: Any) -> Float:
 
 
 def _is(value: Any, positive: Any) -> bool:
-    """Whether ``value`` is ``positive``, which the command line gives as text."""
+    """Return whether ``value`` is ``positive``, which the command line gives as text."""
     return bool(value == positive) or (isinstance(positive, str) and str(value) == positive)
 
 
@@ -432,7 +432,7 @@ def _reject_repeats(frame: pd.DataFrame, spot: Int, rows: Int, names: list[str],
 
 
 def _one_each(values: Float, place: Int, shape: tuple[int, int], what: str) -> Float:
-    """(N, M) the value of each answer, which must be the same in all of its rows that have one."""
+    """Return (N, M) the value of each answer, which must be the same in all of its rows that have one."""
     there = ~np.isnan(values)
     least, most = np.full(shape[0] * shape[1], np.inf), np.full(shape[0] * shape[1], -np.inf)
     np.minimum.at(least, place[there], values[there])
@@ -454,13 +454,13 @@ def _covariate(frame: pd.DataFrame, name: str, place: Int, shape: tuple[int, int
 
 
 def repeated(answer: Int, used: Bool) -> Bool:
-    """(N, M) which of the ``used`` answers an earlier model, which is used, gave as well."""
+    """Return (N, M) which of the ``used`` answers an earlier model, which is used, gave as well."""
     number = np.where(used, answer, -1).reshape(-1)
     return (pd.Series(number).duplicated().to_numpy() & (number >= 0)).reshape(answer.shape)
 
 
 def _answers(answers: JudgedAnswers, column: pd.Series, name: str, place: Int) -> Int:
-    """(N, M) number of the answer, equal for equal answers; an error if these differ in judgment or label."""
+    """Return (N, M) number of the answer, equal for equal answers; an error if these differ in judgment or label."""
     n, m = answers.label.shape
     codes, _ = factorize_sorted(column, name)
     number = _one_each(codes.astype(float), place, (n, m), f"values of column {name!r}")

@@ -179,7 +179,7 @@ class Judgments(Shown):
         return Answer(f"Judgments: {self}", self.table.head(ROWS_OF_DATA), n_rows=len(self))
 
     def column(self, role: str) -> pd.Series:
-        """The column of a role, or a further column.
+        """Return the column of a role, or a further column.
 
         Raises:
             DataError: there is no such column.
@@ -219,7 +219,7 @@ class Judgments(Shown):
         return self._view(Rankings.from_pandas, options, ranked="item")
 
     def _view(self, make: Callable[..., T], options: dict[str, Any], **called: str) -> T:
-        """What ``make`` reads of the table, its columns by role; ``called`` are roles with other names there."""
+        """Return what ``make`` reads of the table, its columns by role; ``called`` are roles with other names there."""
         known = signature(make).parameters
         columns = {called.get(role, role): self.column(role).name for role in self.roles}
         columns = {option: name for option, name in columns.items() if option in known}
@@ -227,7 +227,7 @@ class Judgments(Shown):
 
 
 def _found_roles(frame: pd.DataFrame, named_roles: Mapping[str, str]) -> dict[str, str]:
-    """The columns by role that are said, and those with usual names; no column has two roles."""
+    """Return the columns by role that are said, and those with usual names; no column has two roles."""
     roles = dict(named_roles)
     for role in ROLES:
         name = next((name for name in columns_of(frame, usual_names(role)) if name not in roles.values()), None)

@@ -79,7 +79,7 @@ class LabelledVerdicts:
         return np.where(whole, self._most(self.verdict), np.nan)
 
     def _most(self, labels: Float) -> Float:
-        """(N,) the most frequent of (N, K) labels."""
+        """Return (N,) the most frequent of (N, K) labels."""
         n, k = labels.shape
         return most_frequent(np.repeat(np.arange(n), k), labels.reshape(-1), n, self.scale)
 
@@ -227,7 +227,7 @@ class _LabelledTable(VerdictTable):
         return verdicts
 
     def _turned(self, target: Float) -> Float:
-        """(N,) targets that the first model of the battle wins, of those that the first one of the row does."""
+        """Return (N,) targets that the first model of the battle wins, of those that the first one of the row does."""
         return np.where(self.flipped, 1 - target, target)
 
     def _in_order(self, verdict: Float, shown_first: str | None) -> Float:
@@ -246,7 +246,7 @@ class _LabelledTable(VerdictTable):
         return np.sign(a - b)
 
     def _human(self, human: Any) -> tuple[list[Any] | None, Float]:
-        """Names of raters, and (N, R) their labels."""
+        """Return names of raters, and (N, R) their labels."""
         if human is None:
             human = next((name for name in usual_names("human") if name in self.frame), None)
         if human is None:
@@ -312,7 +312,7 @@ class _LabelledTable(VerdictTable):
 
 
 def kept_columns(frame: pd.DataFrame, names: Sequence[str], unit: NDArray[np.intp]) -> dict[str, NDArray[np.intp]]:
-    """(N,) the value of each battle, by column; ``unit`` numbers the battle of each row.
+    """Return (N,) the value of each battle, by column; ``unit`` numbers the battle of each row.
 
     Raises:
         DataError: there is no such column, or a battle has several of its values.
@@ -350,6 +350,6 @@ def refuse_raters_twice(human: Sequence[str], judges: Sequence[str]) -> None:
 
 
 def family_of(names: Sequence[Any], families: Mapping[Any, str] | None) -> NDArray[Any]:
-    """(K,) the family of each of the ``names``, None for names without a family."""
+    """Return (K,) the family of each of the ``names``, None for names without a family."""
     by_name = {str(name): family for name, family in (families or {}).items()}
     return np.array([by_name.get(str(name)) for name in names], object)

@@ -87,7 +87,7 @@ _MOST_SHOWN = 10
 
 
 def spoken_label(word: str) -> str | None:
-    """The standard label of a word of `SPOKEN`; None for another."""
+    """Return the standard label of a word of `SPOKEN`; None for another."""
     result = SPOKEN.get(word.casefold())
     if result is None:
         return None
@@ -153,13 +153,13 @@ class _Column(NamedTuple):
         return self.counted(list(range(len(self.distinct))))
 
     def results(self, of_label: list[Graded], message: str) -> LabelledResults:
-        """The results of the rows, from the result ``of_label`` that each label stands for."""
+        """Return the results of the rows, from the result ``of_label`` that each label stands for."""
         each = np.array([*of_label, Graded(np.nan)], float).reshape(-1, len(Graded._fields))[self.codes]
         weight = each[:, 1] if any(result.weight != 1 for result in of_label) else None
         return LabelledResults(each[:, 0], each[:, 2] > 0, weight, message)
 
     def known(self, of_label: list[Graded | None], knows: str, advice: str = "") -> list[Graded]:
-        """The results of all labels, or an error about the unknown ones."""
+        """Return the results of all labels, or an error about the unknown ones."""
         unknown = [k for k, result in enumerate(of_label) if result is None]
         if unknown:
             raise DataError(f"column {self.name!r} has unknown labels: {self.counted(unknown)}; {knows}{advice}")
@@ -176,7 +176,7 @@ def read_labels(
     option: str = "labels",
     advice: str = "",
 ) -> LabelledResults:
-    """What a column of labels says.
+    """Return what a column of labels says.
 
     Args:
         column: (N,) labels.
@@ -222,7 +222,7 @@ def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> li
 
 
 def _lettered(key: str) -> str:
-    """A word without the brackets about its letter: "output (a)" is "output a"."""
+    """Return a word without the brackets about its letter: "output (a)" is "output a"."""
     return _LETTER.sub(r"\1\2", key).strip()
 
 
@@ -243,7 +243,7 @@ def check_labels(labels: Any, option: str = "labels") -> None:
 
 
 def _as_codes(column: _Column) -> dict[str, str]:
-    """What two or three numbers may mean: of 0, 1 and 2 the tie is often 0, else it lies between the sides."""
+    """Return what two or three numbers may mean: of 0, 1 and 2 the tie is often 0, else it lies between the sides."""
     labels = [str(_shown(column.distinct[k])) for k in np.argsort(column.numbers, kind="stable")]
     if sorted(column.numbers) == [0, 1, 2]:
         labels = [labels[1], labels[0], labels[2]]
@@ -253,7 +253,7 @@ def _as_codes(column: _Column) -> dict[str, str]:
 
 
 def _recognised(column: _Column, sides: Sides | None, option: str, advice: str) -> LabelledResults:
-    """The results of labels by their own words: all are words of one family, or all are names of the winners."""
+    """Return the results of labels by their own words: all are words of one family, or all are names of the winners."""
     readings = [] if column.numeric else _by_words(column, sides)
     if sides is not None and not (column.numeric and set(column.numbers) <= _CODED):
         readings += _by_names(column, sides)
@@ -339,7 +339,7 @@ def _by_names(column: _Column, sides: Sides) -> list[_Reading]:
 
 
 def _models_named(column: _Column, sides: Sides) -> NDArray[np.intp]:
-    """The number of the model that each label names, in upper or lower case; -1 if it names none."""
+    """Return the number of the model that each label names, in upper or lower case; -1 if it names none."""
     of_label = sides.models.get_indexer(pd.Index(column.distinct, dtype=object))
     folded = pd.Index([_key(model) for model in sides.models])
     if folded.is_unique:
@@ -362,17 +362,17 @@ def _neither(column: _Column, sides: Sides | None) -> str:
 
 
 def _shown(label: Any) -> str:
-    """A label as it is written: whole numbers without a point."""
+    """Return a label as it is written: whole numbers without a point."""
     return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def _key(value: Any) -> str:
-    """A label in lower case, without blanks around it and without the brackets that judges print: "[[A]]"."""
+    """Return a label in lower case, without blanks around it and without the brackets that judges print: "[[A]]"."""
     return str(value).strip().strip("[]").strip().casefold()
 
 
 def unspaced(word: str) -> str:
-    """A grade without blanks about its signs: "A >> B" is "A>>B"."""
+    """Return a grade without blanks about its signs: "A >> B" is "A>>B"."""
     return _SIGNS.sub(r"\1", word)
 
 
@@ -383,7 +383,7 @@ def _form(label: Any) -> str | float:
 
 
 def _number(value: Any) -> float | None:
-    """The number that a label is, 1 and 0 for true and false; None for other text."""
+    """Return the number that a label is, 1 and 0 for true and false; None for other text."""
     text = str(value).strip().lower()
     if text in ("true", "false"):
         return float(text == "true")

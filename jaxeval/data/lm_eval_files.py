@@ -68,7 +68,7 @@ def read_archive(path: Path) -> dict[str, Any]:
 
 
 def _content(file: Any, entry: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member, of the length and with the checksum that the archive states."""
+    """Return the bytes of a member, of the length and with the checksum that the archive states."""
     file.seek(entry.header_offset)
     header = file.read(30)
     if header[:4] != b"PK\x03\x04":
@@ -92,14 +92,14 @@ def _content(file: Any, entry: zipfile.ZipInfo) -> bytes:
 
 
 def scorers_of(log: Mapping[str, Any]) -> list[str]:
-    """The scorers of a log, those of several values with the names of these."""
+    """Return the scorers of a log, those of several values with the names of these."""
     samples = [sample for sample in log.get("samples") or [] if isinstance(sample, dict)]
     scores = [sample["scores"] for sample in samples if isinstance(sample.get("scores"), dict)]
     return list(dict.fromkeys(name for by_scorer in scores for name, _ in _values(by_scorer)))
 
 
 def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[PlainTable, list[str]]:
-    """The long table of a log ("model", "benchmark", "item", "trial", "score"), and what is to be known of it.
+    """Return the long table of a log ("model", "benchmark", "item", "trial", "score"), and what is to be known of it.
 
     Epochs are trials. A sample that ended in an error, or that nobody scored, has a missing score.
 
@@ -157,7 +157,7 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[PlainTabl
 
 
 def _compared(log: Mapping[str, Any], run: Mapping[str, Any], scorer: str) -> dict[str, Any]:
-    """What should be alike in evaluations that are compared: what a model was asked, and how."""
+    """Return what should be alike in evaluations that are compared: what a model was asked, and how."""
     plan = _object(log, "plan")
     settings = _object(run, "model_generate_config") | {
         name: value for name, value in _object(plan, "config").items() if value is not None
@@ -177,7 +177,7 @@ def _compared(log: Mapping[str, Any], run: Mapping[str, Any], scorer: str) -> di
 
 
 def _asked(sample: Mapping[str, Any]) -> tuple[str, str]:
-    """What a sample asks, and its target. Messages have ids of their own."""
+    """Return what a sample asks, and its target. Messages have ids of their own."""
     asked = sample.get("input")
     return asked if isinstance(asked, str) else "", text_of(sample.get("target"))
 
@@ -187,13 +187,13 @@ class NoScoresError(DataError):
 
 
 def _object(run: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object of a log; nothing where a damaged one has something else there."""
+    """Return an object of a log; nothing where a damaged one has something else there."""
     value = run.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def _epoch(sample: Mapping[str, Any], number: int) -> int:
-    """The epoch of a sample, 1 where there is none."""
+    """Return the epoch of a sample, 1 where there is none."""
     try:
         return int(sample.get("epoch") or 1)
     except (TypeError, ValueError):
@@ -208,7 +208,7 @@ def _have(n: int) -> str:
 
 
 def _ended(log: Mapping[str, Any], samples: Sequence[Any]) -> str:
-    """How an evaluation ended that was not a success, and with how many samples."""
+    """Return how an evaluation ended that was not a success, and with how many samples."""
     status = log.get("status", "success")
     if status == "success":
         return ""
@@ -229,7 +229,7 @@ def _values(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def as_score(value: Any) -> float:
-    """A score as harnesses write it: a number, a truth value, yes or no, or one of the letters C, P, I and N.
+    """Return a score as harnesses write it: a number, a truth value, yes or no, or one of the letters C, P, I and N.
 
     Raises:
         DataError: it is none of these.
@@ -259,12 +259,12 @@ _SAMPLES = re.compile(r"samples_(.+?)(?:_(\d{4}-\d{2}-\d{2}T[\d.:-]+))?\.jsonl?"
 
 
 def metrics_of(names: Sequence[str]) -> list[str]:
-    """The metrics among the columns of samples, and no fields of other columns."""
+    """Return the metrics among the columns of samples, and no fields of other columns."""
     return [name for name in names if name.partition(".")[0] not in _NO_METRICS]
 
 
 def metric_of(names: Sequence[str], metric: str | None) -> str:
-    """The metric of samples with the columns ``names``.
+    """Return the metric of samples with the columns ``names``.
 
     Args:
         names: of the columns.
@@ -289,7 +289,7 @@ def metric_of(names: Sequence[str], metric: str | None) -> str:
 
 
 def samples_table(frame: pd.DataFrame, name: FileName, output_filter: str | None) -> pd.DataFrame:
-    """The long table of samples: "model", "benchmark", "item" and "score".
+    """Return the long table of samples: "model", "benchmark", "item" and "score".
 
     Args:
         frame: columns "item" and "score", and "filter" if there are any.
@@ -319,7 +319,7 @@ def samples_table(frame: pd.DataFrame, name: FileName, output_filter: str | None
 
 
 def _source(name: FileName) -> tuple[str, str, str]:
-    """The folder, the task and the date of a file of samples."""
+    """Return the folder, the task and the date of a file of samples."""
     match = _SAMPLES.fullmatch(base_name(name))
     task, date = (match[1], match[2] or "") if match else (Path(base_name(name)).stem, "")
     return str(Path(str(name)).parent), task, date
@@ -330,7 +330,7 @@ _LISTS_OF_LOGS = ("eval-set.json", "logs.json", "listing.json")
 
 
 def newest(files: Sequence[FileName]) -> tuple[list[FileName], list[str]]:
-    """The files without those that stand beside others' scores, and a note on samples that a later run replaced.
+    """Return the files without those that stand beside others' scores, and a note on samples that a later run replaced.
 
     Of a folder of HELM only the statistics of instances count, of samples of a task those of the last run. Inspect's
     lists of logs hold no scores.
@@ -349,7 +349,7 @@ def newest(files: Sequence[FileName]) -> tuple[list[FileName], list[str]]:
 
 
 def telling_file(files: Sequence[FileName]) -> FileName:
-    """The file that says best what a folder holds: one of scores, if there is one."""
+    """Return the file that says best what a folder holds: one of scores, if there is one."""
     files = newest(files)[0]
     return next((file for file in files if _SAMPLES.fullmatch(base_name(file))), files[0])
 
@@ -394,7 +394,7 @@ def named_by_results(
 
 
 def _said(document: Mapping[str, Any], task: str) -> dict[str, Any]:
-    """What results say of how a task was run, and should be alike in evaluations that are compared."""
+    """Return what results say of how a task was run, and should be alike in evaluations that are compared."""
     config, own = _object(document, "config"), _object(_object(document, "configs"), task)
     arguments = config.get("model_args")
     if isinstance(arguments, str):
@@ -410,7 +410,7 @@ def _said(document: Mapping[str, Any], task: str) -> dict[str, Any]:
 
 
 def stated_by_results(name: FileName, document: Mapping[str, Any]) -> pd.DataFrame:
-    """What a file of results states of tasks and of groups of tasks.
+    """Return what a file of results states of tasks and of groups of tasks.
 
     ``model``, ``benchmark`` (a task or a group), ``tasks`` (those of a group, else the one), ``metric``,
     ``filter``, ``stated_score`` and ``stated_standard_error``.

@@ -43,7 +43,7 @@ def read_names(name: FileName, competitor: Noun = MODEL) -> dict[str, str]:
 
 
 def read_families(name: FileName) -> dict[str, str]:
-    """The families of models, or of judges, by name, from a table with the columns name and family.
+    """Return the families of models, or of judges, by name, from a table with the columns name and family.
 
     Raises:
         DataError: a column is missing; the error begins with the file's name.
@@ -62,7 +62,7 @@ def _names(table: pd.DataFrame, competitor: Noun) -> dict[str, str]:
 
 
 def read_metadata(path: FileName, competitor: str | Sequence[str] = MODEL) -> pd.DataFrame:
-    """A table of metadata of models, indexed by its column model, for `join_metadata`.
+    """Return a table of metadata of models, indexed by its column model, for `join_metadata`.
 
     Args:
         path: the file.
@@ -85,12 +85,12 @@ def read_metadata(path: FileName, competitor: str | Sequence[str] = MODEL) -> pd
 
 
 def _keys(competitor: Noun) -> list[str]:
-    """Names of the column of models, the preferred one first."""
+    """Return names of the column of models, the preferred one first."""
     return list(dict.fromkeys(("model", competitor.one)))
 
 
 def _by_model(table: pd.DataFrame, competitor: Noun, *columns: str) -> pd.DataFrame:
-    """The table, indexed by its column model; or by the one of that word, which is then called model."""
+    """Return the table, indexed by its column model; or by the one of that word, which is then called model."""
     words = [word for word in _keys(competitor) if word not in columns]
     table = table.rename(columns=renames(columns, table.columns))
     for key in words:
@@ -112,7 +112,7 @@ def _by_model(table: pd.DataFrame, competitor: Noun, *columns: str) -> pd.DataFr
 
 
 def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
-    """A table of models with further columns from a table of metadata; they are missing for models not in it.
+    """Return a table of models with further columns from a table of metadata; they are missing for models not in it.
 
     Args:
         table: a table with a column ``model``, as `leaderboard` gives it.

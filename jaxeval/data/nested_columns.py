@@ -27,7 +27,7 @@ def _names(kind: Any) -> list[str]:
 
 
 def keys_of(kind: Any, name: str) -> list[str]:
-    """The names that a path stands for in a schema or a struct, outermost first; empty if it leads nowhere.
+    """Return the names that a path stands for in a schema or a struct, outermost first; empty if it leads nowhere.
 
     A column or a field whose own name holds a dot comes before the path.
     """
@@ -42,7 +42,7 @@ def keys_of(kind: Any, name: str) -> list[str]:
 
 
 def taken(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Columns of a table, and fields within them, in that order."""
+    """Return columns of a table, and fields within them, in that order."""
     if all(name in table.column_names for name in names):
         return table.select(names)
     columns = {}
@@ -53,7 +53,7 @@ def taken(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def told_fields(name: str, fields: Sequence[str]) -> str:
-    """Which ``fields`` there are in the column that a path begins with: "; within 'x' there are 'x.a', 'x.b'"."""
+    """Give which ``fields`` there are in the column that a path begins with: "; within 'x' there are 'x.a', 'x.b'"."""
     parts = name.split(".")
     for n in range(len(parts) - 1, 0, -1):
         within = [field for field in fields if field.startswith(f"{'.'.join(parts[:n])}.")]
@@ -75,7 +75,7 @@ def _paths(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def value_at(row: Mapping[str, Any], name: str) -> Any:
-    """The value that a path leads to in an object of JSON; None if it leads nowhere."""
+    """Return the value that a path leads to in an object of JSON; None if it leads nowhere."""
     if name in row:
         return row[name]
     within = (
@@ -87,7 +87,7 @@ def value_at(row: Mapping[str, Any], name: str) -> Any:
 
 
 def is_nested(column: pd.Series) -> bool:
-    """Whether a column holds objects or lists."""
+    """Return whether a column holds objects or lists."""
     if isinstance(column.dtype, pd.ArrowDtype):
         return bool(pa.types.is_nested(column.dtype.pyarrow_dtype))
     if column.dtype != object:
@@ -96,7 +96,7 @@ def is_nested(column: pd.Series) -> bool:
 
 
 def arrow_of(column: pd.Series) -> pa.ChunkedArray:
-    """A column that `is_nested`, as a column of Arrow.
+    """Return a column that `is_nested`, as a column of Arrow.
 
     Raises:
         DataError: its values are of several types.
@@ -119,7 +119,7 @@ def _of_python(value: Any) -> Any:
 
 
 def within(frame: pd.DataFrame, name: str) -> pd.Series | None:
-    """The field that a path leads to in a column of objects; None if the path begins with no such column.
+    """Return the field that a path leads to in a column of objects; None if the path begins with no such column.
 
     Raises:
         DataError: the column has no such field.
@@ -142,7 +142,7 @@ def within(frame: pd.DataFrame, name: str) -> pd.Series | None:
 
 
 def with_fields(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The table with a column more for each of the ``names`` that is the path of a field.
+    """Return the table with a column more for each of the ``names`` that is the path of a field.
 
     Raises:
         DataError: a column that a path begins with has no such field.

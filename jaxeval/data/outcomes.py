@@ -30,7 +30,7 @@ class NeededColumns(NamedTuple):
     every: bool = False  # all columns are read, whatever is named
 
     def among(self, names: Sequence[str], fields: Sequence[str] = ()) -> list[str]:
-        """The needed ones of the columns ``names``, and of the ``fields`` within them."""
+        """Return the needed ones of the columns ``names``, and of the ``fields`` within them."""
         if self.every:
             return list(names)
         sought = {*self.named, *self.results, *self.beside}
@@ -38,7 +38,7 @@ class NeededColumns(NamedTuple):
         return [name for name in names if name in sought] + within
 
     def choose(self, names: Sequence[str], fields: Sequence[str] = ()) -> list[str]:
-        """The needed columns of a file with these ``names`` and ``fields`` within; an error if one is missing."""
+        """Give the needed columns of a file with these ``names`` and ``fields`` within; an error if one is missing."""
         if self.every:
             return list(names)
         have = ", ".join(map(repr, names))
@@ -65,12 +65,12 @@ class NeededColumns(NamedTuple):
         return list(dict.fromkeys([*self.named, *results, *(c for c in self.beside if c in names)]))
 
     def spelled(self, names: Sequence[str], fields: Sequence[str] = ()) -> dict[str, str]:
-        """The needed names, by the file's names of the same columns in another spelling."""
+        """Return the needed names, by the file's names of the same columns in another spelling."""
         wanted = [*self.named, *self.results, *(["count"] if self.results and not self.counted else [])]
         return renames(wanted, names) | renames([name for name in self.named if name not in names], fields)
 
     def renamed(self, spelled: Mapping[str, str]) -> NeededColumns:
-        """The same columns under the file's own names, which `spelled` found."""
+        """Return the same columns under the file's own names, which `spelled` found."""
         of_file = {name: column for column, name in spelled.items()}
         named, results = (tuple(of_file.get(c, c) for c in columns) for columns in (self.named, self.results))
         return self._replace(named=named, results=results)
@@ -167,7 +167,7 @@ class BattleReading(VoteReading):
 
 
 def there(frame: pd.DataFrame, models: Sequence[str], reading: BattleReading) -> Bool:
-    """(N,) whether a row has its models and its result."""
+    """Return (N,) whether a row has its models and its result."""
     results: Sequence[str] = [c for c in reading.named if c != reading.count]
     if reading.searched:
         labelled = [c for c in ("winner", "target") if c in frame.columns]
@@ -187,7 +187,7 @@ def there(frame: pd.DataFrame, models: Sequence[str], reading: BattleReading) ->
 def read_outcomes(
     frame: pd.DataFrame, reading: BattleReading, sides: Sides, rows: Rows | None = None
 ) -> LabelledResults:
-    """The results in a table; a table of counts has three per row."""
+    """Return the results in a table; a table of counts has three per row."""
     names = reading.counts or (COUNT_COLUMNS if reading.searched and has_counts(frame.columns) else None)
     if names is not None:
         if reading.count is not None:
@@ -203,7 +203,7 @@ def read_outcomes(
 
 
 def has_counts(columns: Container[Any]) -> bool:
-    """Whether a table with these columns is a table of counts: any other result in it would come first."""
+    """Return whether a table with these columns is a table of counts: any other result in it would come first."""
     others = any(c in columns for c in ("winner", "target")) or all(c in columns for c in ONE_HOT_COLUMNS)
     return not others and all(c in columns for c in COUNT_COLUMNS)
 
@@ -222,7 +222,7 @@ def reject_unnamed_count(columns: Container[Any]) -> None:
 
 
 def _labelled(frame: pd.DataFrame, reading: BattleReading, sides: Sides, rows: Rows | None) -> LabelledResults:
-    """The result of every row."""
+    """Return the result of every row."""
     winner, target = reading.winner, reading.target
     if reading.always:
         return _hard(np.ones(len(frame)))
@@ -263,7 +263,7 @@ def _hard(target: Float) -> LabelledResults:
 
 
 def _by_scores(frame: pd.DataFrame, of_a: str, of_b: str, tie_within: float, rows: Rows | None) -> Float:
-    """(N,) targets by scores of both sides; the larger score wins."""
+    """Return (N,) targets by scores of both sides; the larger score wins."""
     scores = []
     for name in (of_a, of_b):
         values = numbers(frame[name], name, rows)

@@ -40,7 +40,7 @@ class CalledPairs(NamedTuple):
 def called_pairs(
     frame: pd.DataFrame, roles: dict[str, str | None], rules: ReplyRules, unparsed: Unparsed
 ) -> tuple[CalledPairs, Calls]:
-    """The calls that can be read, and what all calls of the table say."""
+    """Return the calls that can be read, and what all calls of the table say."""
     output, a, b = roles["output"], str(roles["model_a"]), str(roles["model_b"])
     if output is None:
         have = ", ".join(map(repr, frame.columns))
@@ -84,7 +84,7 @@ def called_pairs(
 
 
 def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """(N,) numbers and (L,) names of a column's values; without a column, those of the names ``without``."""
+    """Return (N,) numbers and (L,) names of a column's values; without a column, those of the names ``without``."""
     number, names = codes_of(frame, column, pd.Index(without))
     return number, np.array([plain(name) for name in names], object)
 
@@ -112,7 +112,7 @@ def without_repeats(calls: CalledPairs, roles: dict[str, str | None], repeats: R
 
 
 def in_both_orders(calls: CalledPairs, roles: dict[str, str | None], one_order: OneOrder) -> tuple[CalledPairs, int]:
-    """The calls of the battles that count, and the number of battles that are judged in one order only."""
+    """Return the calls of the battles that count, and the number of battles that are judged in one order only."""
     battle = calls.battle
     one = np.bincount(battle) == 1
     n = int(one.sum())
@@ -153,7 +153,7 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(item: NDArray[np.intp], first: NDArray[np.int32], second: NDArray[np.int32], n_models: int) -> Pairs:
-    """The units of rows (N,): rows of one item and the same two models, in either order, are one unit."""
+    """Return the units of rows (N,): rows of one item and the same two models, in either order, are one unit."""
     low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second)
     unit, _ = pd.factorize((item * n_models + low) * n_models + high)
     start = np.unique(unit, return_index=True)[1]
@@ -161,7 +161,7 @@ def pairs_of(item: NDArray[np.intp], first: NDArray[np.int32], second: NDArray[n
 
 
 def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int32], second: NDArray[np.int32]) -> Bool:
-    """(N,) whether the second model of a row was shown first, by a column of names, or of words such as "swapped".
+    """Give (N,) whether the second model of a row was shown first, by a column of names, or of words such as "swapped".
 
     Of the numbers 1 and 2, or 0 and 1, the smaller one is the order with the first model first.
 
@@ -198,13 +198,13 @@ def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int
 
 
 def numbered_orders(column: pd.Series) -> str:
-    """How the two numbers of the orders in a column are read, in words; "" for a column of words or names."""
+    """Return how the two numbers of the orders in a column are read, in words; "" for a column of words or names."""
     numbers = sorted({_number_or_word(value) for value in column.dropna().unique()})
     return f"{numbers[0]} as model_a shown first, {numbers[1]} as model_b" if set(numbers) in _NUMBERED else ""
 
 
 def told_order(name: str, column: pd.Series | None = None) -> str:
-    """How the column of the side shown first is read, in words."""
+    """Return how the column of the side shown first is read, in words."""
     numbers = "" if column is None else numbered_orders(column)
     return f"column {name!r}: read as the side shown first{f' ({numbers})' if numbers else ''}"
 
@@ -236,7 +236,7 @@ def order_columns(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence
 
 
 def told_apart(columns: Sequence[str]) -> str:
-    """What columns that tell repeated rows apart may be, in words."""
+    """Return what columns that tell repeated rows apart may be, in words."""
     name = columns[0]
     return (
         f"Column {name!r} tells them apart: if its two values are the orders, the first model being shown first in the "
@@ -249,7 +249,7 @@ def _number_or_word(value: Any) -> str:
 
 
 def rows_by_order(battle: NDArray[np.intp], b_first: Bool) -> NDArray[np.intp]:
-    """(n, 2) row of each battle with its first model shown first, and with the second; -1 where there is none."""
+    """Give (n, 2) row of each battle with its first model shown first, and with the second; -1 where there is none."""
     rows = np.full((battle.max(initial=-1) + 1, 2), -1)
     rows[battle, b_first.astype(int)] = np.arange(len(battle))
     return rows
@@ -262,7 +262,7 @@ def of_both_orders(target: Float) -> Float:
 
 
 def one_order_text(n_one: int, n_battles: int) -> str:
-    """What is wrong with battles that are judged in one order, in words."""
+    """Return what is wrong with battles that are judged in one order, in words."""
     which = f"{n_one:,} of {n_battles:,} battles {'is' if n_one == 1 else 'are'}"
     if n_one == n_battles:
         which = "the only battle is" if n_battles == 1 else f"all {n_battles:,} battles are"
@@ -277,7 +277,7 @@ def in_turn(rows: NDArray[np.intp], values: Sequence[Float], middle: float) -> l
 
 
 def one_label(rows: NDArray[np.intp], target: Float) -> Float:
-    """(n,) the human label of each battle, which either of its rows (n, 2) or both may have.
+    """Return (n,) the human label of each battle, which either of its rows (n, 2) or both may have.
 
     Raises:
         DataError: the labels of the two rows differ.
@@ -296,7 +296,7 @@ def one_label(rows: NDArray[np.intp], target: Float) -> Float:
 def orders_in_rows(
     frame: pd.DataFrame, item: str | None, sides: Sides, one_order: str | None
 ) -> tuple[NDArray[np.intp] | None, str]:
-    """(n, 2) the rows of battles if each row (N,) holds one order, or None; and what was found, in words.
+    """Return (n, 2) the rows of battles if each row (N,) holds one order, or None; and what was found, in words.
 
     The first row has the battle's models and further columns, the other one the models the other way round; or is -1.
 

@@ -50,7 +50,7 @@ class Places(NamedTuple):
         return np.repeat(np.arange(len(self.start) - 1), self.length)
 
     def of(self, rankings: NDArray[Any]) -> Places:
-        """The places of some rankings."""
+        """Return the places of some rankings."""
         length = self.length[rankings]
         end = np.cumsum(length)
         place = np.repeat(self.start[:-1][rankings] - (end - length), length) + np.arange(length.sum())
@@ -58,7 +58,7 @@ class Places(NamedTuple):
 
 
 def has_places(frame: pd.DataFrame, item: str | None, rank: str | None) -> bool:
-    """Whether a row of a table is one place of a ranking, and not a whole list."""
+    """Return whether a row of a table is one place of a ranking, and not a whole list."""
     return item is not None or rank is not None or {"item", "rank"} <= set(frame.columns)
 
 
@@ -76,7 +76,7 @@ class Found(NamedTuple):
 
 
 def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Found:
-    """The places of a table with one row per place."""
+    """Return the places of a table with one row per place."""
     require_column(frame, ranking, item, rank)
     try:
         number, names = factorized(frame[ranking])
@@ -108,7 +108,7 @@ def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Foun
 
 
 def from_lists(frame: pd.DataFrame, ranking: str) -> Found:
-    """The places of a table with one row per ranking."""
+    """Return the places of a table with one row per ranking."""
     require_column(frame, ranking)
     values = frame[ranking]
     lists = (list, tuple, np.ndarray)
@@ -137,7 +137,7 @@ def from_lists(frame: pd.DataFrame, ranking: str) -> Found:
 
 
 def _levels(value: Any, ranking: str, row: int) -> Iterable[list[Any]]:
-    """The levels of a list, the best first: the items that tie on each."""
+    """Return the levels of a list, the best first: the items that tie on each."""
     if isinstance(value, str):
         if not value.lstrip().startswith("["):
             return [[name.strip() for name in level.split("=")] for level in value.split(">")]
@@ -158,7 +158,7 @@ def _levels(value: Any, ranking: str, row: int) -> Iterable[list[Any]]:
 
 
 def _blank(names: pd.Series) -> Bool:
-    """Which names are missing or empty."""
+    """Return which names are missing or empty."""
     blank = names.isna().to_numpy(bool)
     text = names.map(lambda name: isinstance(name, str) and not name.strip())
     return blank | text.to_numpy(bool, na_value=False)
@@ -185,7 +185,7 @@ def _reject_short(entries: Found) -> None:
 
 
 def sorted_places(entries: Found, first: int | None = None) -> Places:
-    """The places of all rankings, the best item of each first; those below the ``first`` places are the rest.
+    """Return the places of all rankings, the best item of each first; those below the ``first`` places are the rest.
 
     Raises:
         DataError: a ranking holds an item twice, or too many items tie for a mean over their orders.
@@ -226,14 +226,14 @@ def sorted_places(entries: Found, first: int | None = None) -> Places:
 
 
 def first_rows(entries: Found) -> NDArray[np.intp]:
-    """(N,) the first row of each ranking in the table."""
+    """Return (N,) the first row of each ranking in the table."""
     first = np.full(len(entries.names), len(entries.frame))
     np.minimum.at(first, entries.ranking, entries.row)
     return first
 
 
 def varying_columns(entries: Found) -> dict[str, str]:
-    """Columns that differ within a ranking, with the number of such rankings in words."""
+    """Return columns that differ within a ranking, with the number of such rankings in words."""
     frame, first, varying = entries.frame, first_rows(entries), {}
     if len(frame) == len(first):
         return {}

@@ -56,7 +56,7 @@ class RankingCells(Cells):
         return False
 
     def localise(self, models: pd.Index) -> tuple[pd.Index, RankingCells]:
-        """The items among ``models`` that are ranked here, and the cells renumbered to them."""
+        """Return the items among ``models`` that are ranked here, and the cells renumbered to them."""
         present, (item,) = renumbered(len(models), self.places.item)
         return models[present], replace(self, places=self.places._replace(item=item))
 
@@ -69,7 +69,7 @@ class RankingCells(Cells):
         raise TypeError("rankings are no battles: fit them with fit_plackett_luce, or resample them with bootstrap")
 
     def per_item(self, n_items: int) -> Float:
-        """(M,) number of rankings that hold each item."""
+        """Return (M,) number of rankings that hold each item."""
         return np.bincount(self.places.item, self.count[self.places.ranking], n_items).astype(np.float64)
 
 
@@ -109,7 +109,7 @@ class RankingRows(Battles):
         return super().column(name)
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[Cells, NDArray[np.intp]]:
-        """Cells of some rankings, and the cell of each."""
+        """Return cells of some rankings, and the cell of each."""
         chosen = np.arange(self.n_rows)[rows]
         places = self.places.of(chosen)
         weight = np.ones(len(chosen)) if self.weight is None else self.weight[chosen]
@@ -244,13 +244,13 @@ class Rankings(Shown):
         return self.n_rankings
 
     def to_lists(self) -> list[list[Any]]:
-        """The rankings as lists, the best item first; items that tie are a list within the list."""
+        """Return the rankings as lists, the best item first; items that tie are a list within the list."""
         return [
             [level[0] if len(level) == 1 else level for level in levels] for levels in self._levels(self.rows.n_rows)
         ]
 
     def _levels(self, n: int) -> list[list[list[Any]]]:
-        """The items on each level of the first ``n`` rankings."""
+        """Return the items on each level of the first ``n`` rankings."""
         places, levels = self.rows.places, []
         for start, end in zip(places.start[:-1][:n], places.start[1 : n + 1], strict=True):
             ends = np.flatnonzero(np.diff(places.level[start:end])) + 1
@@ -312,7 +312,7 @@ def as_rankings(rankings: Any) -> Rankings:
 
 
 def _rows(entries: Found, weight: str | None, count: str | None, cluster: str | None, first: int | None) -> RankingRows:
-    """The rankings of a table, with their weights, counts and further columns."""
+    """Return the rankings of a table, with their weights, counts and further columns."""
     frame, n = entries.frame, len(entries.names)
     every = sorted_places(entries, first)
     varying = varying_columns(entries)

@@ -58,7 +58,7 @@ def read_battles(
     known: Mapping[str, str] | None = None,
     **columns: Unpack[BattlesArguments],
 ) -> Battles:
-    """Battles from Parquet, Arrow, CSV, JSON and Excel files; the files may hold single votes or counts of votes.
+    """Give battles from Parquet, Arrow, CSV, JSON and Excel files; the files may hold single votes or counts of votes.
 
     Files may be larger than memory. From about two million rows on, rows that are equal in all columns that are read
     are merged: one row stands for all of them, with their number. Memory grows with the number of distinct rows, so a
@@ -181,7 +181,7 @@ def _further(path: FileName, battles: Battles, columns: BattlesArguments, name: 
 
 
 def needed_for(columns: BattlesArguments, keep: Sequence[str]) -> tuple[NeededColumns, tuple[str, ...]]:
-    """The columns that are needed to read a table of battles, and those of them that hold names or labels."""
+    """Return the columns that are needed to read a table of battles, and those of them that hold names or labels."""
     reading = BattleReading(**columns)
     roles = [*reading.sides, *reading.named, *reading.further, *keep]
     known = {folded(name) for name in (*roles, *(_RESULTS if reading.searched else ()))}
@@ -214,7 +214,7 @@ def _published(
     keep: Sequence[str],
     columns: BattlesArguments,
 ) -> Battles:
-    """Battles of files in a published format."""
+    """Return battles of files in a published format."""
     reading = BattleReading(**columns)
     further = [*keep, *reading.further, *(columns_of(reading.where) if reading.where else ())]
     source = Source(label if len(files) > 1 else files[0], tuple(files), baseline=baseline, keep=further)
@@ -225,7 +225,7 @@ def _published(
 
 
 def _voters(needed: NeededColumns, names: Sequence[Sequence[str]]) -> list[str]:
-    """The column that says who voted, if all files have one: it is read to say how unequally people vote."""
+    """Return the column that says who voted, if all files have one: it is read to say how unequally people vote."""
     columns = [name for name in voter_columns(names[0]) if all(list(of_file).count(name) == 1 for of_file in names)]
     return [] if {*columns} & {*needed.named} else columns[:1]
 
@@ -254,7 +254,7 @@ def _rows_of(
 
 
 def gather_battles(battles: Battles | Callable[[], Battles | None] | None) -> Battles:
-    """The battles of all processes of a run together, in every process; all must call this at the same time.
+    """Return the battles of all processes of a run together, in every process; all must call this at the same time.
 
     Connect the processes with `jax.distributed.initialize` first. A bootstrap of the result shares its resamples among
     the processes; its draws are the same as in one process. All processes must call it, too, with the same arguments.
@@ -318,7 +318,7 @@ _TIMES = "times"
 def count_battles(
     relation: Any, *, by: str | Sequence[str] | None = None, **columns: Unpack[BattlesArguments]
 ) -> Battles:
-    """Battles of a table in DuckDB, Polars, Spark or Ibis, counted by that engine.
+    """Return battles of a table in DuckDB, Polars, Spark or Ibis, counted by that engine.
 
     The engine counts the rows that are equal in all columns that are named; only the counts are transferred. Labels,
     missing values and errors are treated as in `read_battles`, and all ratings and draws are the same, bit for bit.

@@ -179,7 +179,7 @@ def remove_copies() -> None:
 
 
 def fetched(name: str, progress: bool | None = None) -> Path:
-    """A local copy of the remote file ``name``. The file is fetched again only if it has changed.
+    """Return a local copy of the remote file ``name``. The file is fetched again only if it has changed.
 
     Args:
         name: its name, with the protocol.
@@ -203,7 +203,7 @@ def fetched(name: str, progress: bool | None = None) -> Path:
 
 
 def is_partial(copy: Path) -> bool:
-    """Whether a part of the file is not here yet."""
+    """Return whether a part of the file is not here yet."""
     return copy in _PARTIAL
 
 
@@ -232,7 +232,7 @@ def fetch_columns(copy: Path, columns: Sequence[str] | None = None, progress: bo
 
 
 def remote_files(name: str) -> list[str]:
-    """The names of the files that a remote name, or a pattern, stands for; no file is fetched.
+    """Return the names of the files that a remote name, or a pattern, stands for; no file is fetched.
 
     Raises:
         DataError: the protocol is not supported, or the server cannot be reached.
@@ -251,7 +251,7 @@ def remote_files(name: str) -> list[str]:
 
 
 def _found(name: str) -> _Remote:
-    """The file of that name, as its server has it now."""
+    """Return the file of that name, as its server has it now."""
     system, path = _opened(name)
     with reaching(name, system, path):
         about = system.info(path)
@@ -274,7 +274,7 @@ def _found(name: str) -> _Remote:
 
 
 def _opened(name: str) -> tuple[Any, str]:
-    """The file system of a name, and the file's path in it."""
+    """Return the file system of a name, and the file's path in it."""
     protocol, *rest = name.split(":", 1)
     protocol = protocol.lower()  # as in HTTP://
     name = ":".join([protocol, *rest])
@@ -386,7 +386,7 @@ def _fetch_end(remote: _Remote, copy: Path) -> bool:
 
 
 def _source(remote: _Remote, **options: Any) -> Any:
-    """The remote file, opened; with ``block_size`` 0 it is read from its beginning on."""
+    """Return the remote file, opened; with ``block_size`` 0 it is read from its beginning on."""
     if is_web(remote.name):
         options["size"] = remote.size  # so that the server is not asked again
     elif not is_hub(remote.name):
@@ -403,7 +403,7 @@ def _read(source: Any, start: int, end: int) -> bytes:
 
 
 def _parts(copy: Path, columns: Sequence[str], size: int) -> list[tuple[int, int]]:
-    """The parts of the file that hold the columns, close ones joined."""
+    """Return the parts of the file that hold the columns, close ones joined."""
     import pyarrow.parquet as pq
 
     about = pq.read_metadata(copy)

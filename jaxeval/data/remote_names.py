@@ -24,28 +24,28 @@ def is_remote(name: FileName) -> bool:
 
 
 def is_web(name: str) -> bool:
-    """Whether it is the address of a page or a file of the web."""
+    """Return whether it is the address of a page or a file of the web."""
     return name.lower().startswith(tuple(f"{protocol}://" for protocol in _WEB))
 
 
 def is_hub(name: str) -> bool:
-    """Whether it names a file of the Hugging Face hub."""
+    """Return whether it names a file of the Hugging Face hub."""
     return name.lower().startswith("hf://")
 
 
 def shown(name: FileName) -> str:
-    """A name as messages may show it: without the user, the password and the query, which may hold a token."""
+    """Return a name as messages may show it: without the user, the password and the query, which may hold a token."""
     return without_secrets(str(name)) if is_remote(name) else str(name)
 
 
 def without_secrets(text: str) -> str:
-    """A text in which addresses have no users, passwords and queries."""
+    """Return a text in which addresses have no users, passwords and queries."""
     text = re.sub(r"(\w://)[^/\s]*@", r"\1***@", text)
     return re.sub(r"(\w://[^\s?'\"]*)[?#][^\s'\")>]*", r"\1?...", text)
 
 
 def base_name(name: FileName) -> str:
-    """The last part of a name, without what `shown` leaves out, as a name that a local file can have."""
+    """Return the last part of a name, without what `shown` leaves out, as a name that a local file can have."""
     if not is_remote(name):
         return Path(name).name
     path = urlsplit(str(name)).path if is_web(str(name)) else str(name)
@@ -54,7 +54,7 @@ def base_name(name: FileName) -> str:
 
 
 def label_of(path: FileName | Sequence[FileName]) -> str:
-    """What errors call one file or several."""
+    """Return what errors call one file or several."""
     if isinstance(path, str | Path):
         return base_name(path)
     return base_name(path[0]) if len(path) == 1 else f"{base_name(path[0])} and {len(path) - 1} more"

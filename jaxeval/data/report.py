@@ -45,7 +45,7 @@ class Voters(NamedTuple):
 
 
 def told(noun: str = "", text: str = "", plural: str | None = None, default: Any = 0) -> Any:
-    """A field with the sentence that a report says of it where it is not 0: the number with its noun, and a text.
+    """Give a field with the sentence that a report says of it where it is not 0: the number with its noun, and a text.
 
     The text may name what the report has, as in "{0.n_models}"; without a noun it is the whole sentence.
     """

@@ -95,12 +95,12 @@ ORDERS = ("verdict_a_first", "verdict_b_first")
 
 
 def usual_names(role: str) -> tuple[str, ...]:
-    """The names by which the column of a role is taken."""
+    """Return the names by which the column of a role is taken."""
     return ROLES[role].names
 
 
 def usual_column(frame: pd.DataFrame, named: str | None, usual: str | Sequence[str]) -> str | None:
-    """The column that is ``named``, or else the first with a usual name in any spelling; or None.
+    """Return the column that is ``named``, or else the first with a usual name in any spelling; or None.
 
     Args:
         frame: the table.
@@ -118,13 +118,13 @@ def usual_column(frame: pd.DataFrame, named: str | None, usual: str | Sequence[s
 
 
 def columns_of(columns: Iterable[Any], names: Sequence[str]) -> list[Any]:
-    """The columns of a table, or of a list, with some of the names, in any spelling, in the order of the names."""
+    """Give the columns of a table, or of a list, with some of the names, in any spelling, in the order of the names."""
     by_name = {folded(column): column for column in reversed(list(columns))}
     return list(dict.fromkeys(by_name[folded(name)] for name in names if folded(name) in by_name))
 
 
 def guessed_columns(frame: pd.DataFrame, role: str) -> list[str]:
-    """The columns that may have a role, by all of its names; no lists and records, and of numbers no text."""
+    """Return the columns that may have a role, by all of its names; no lists and records, and of numbers no text."""
     names = [str(name) for name in columns_of(frame, (*ROLES[role].names, *ROLES[role].also))]
     if ROLES[role].kind == "number":
         return [name for name in names if pd.api.types.is_numeric_dtype(frame[name])]
@@ -132,19 +132,19 @@ def guessed_columns(frame: pd.DataFrame, role: str) -> list[str]:
 
 
 def guessed_column(frame: pd.DataFrame, role: str) -> str | None:
-    """The first of `guessed_columns`; None where there is none."""
+    """Return the first of `guessed_columns`; None where there is none."""
     return next(iter(guessed_columns(frame, role)), None)
 
 
 def voter_columns(names: Sequence[Any]) -> list[Any]:
-    """The columns that may say who voted, those with the usual names first; none that is there twice."""
+    """Return the columns that may say who voted, those with the usual names first; none that is there twice."""
     usual = [folded(name) for name in (*ROLES["rater"].names, *ROLES["rater"].also)]
     columns = [name for name in names if folded(name) in usual and list(names).count(name) == 1]
     return sorted(columns, key=lambda name: usual.index(folded(name)))
 
 
 def is_plain(column: pd.Series) -> bool:
-    """Whether values can be told apart; lists and records, such as chat prompts, cannot."""
+    """Return whether values can be told apart; lists and records, such as chat prompts, cannot."""
     try:
         column.nunique()
     except TypeError:
@@ -153,5 +153,5 @@ def is_plain(column: pd.Series) -> bool:
 
 
 def n_values(frame: pd.DataFrame, name: str) -> int:
-    """How many values a column has."""
+    """Return how many values a column has."""
     return int(frame[name].nunique()) if is_plain(frame[name]) else len(frame)

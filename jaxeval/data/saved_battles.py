@@ -112,7 +112,7 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
 
 
 def read_table(file: IO[bytes], name: str) -> BattleTable:
-    """Battles from a file of `write_table`; errors call the file ``name``.
+    """Return battles from a file of `write_table`; errors call the file ``name``.
 
     Raises:
         DataError: the file holds something else, or is damaged.
@@ -152,7 +152,7 @@ def digest_of(path: Path) -> str:
 
 
 def is_saved(path: Path) -> bool:
-    """Whether a local file holds battles that jaxeval saved."""
+    """Return whether a local file holds battles that jaxeval saved."""
     import pyarrow.parquet as pq
 
     try:
@@ -170,7 +170,7 @@ class FilesToAdd(NamedTuple):
 
 
 def files_to_add(paths: Sequence[FileName], before: Mapping[str, str]) -> FilesToAdd:
-    """Which files are not among those ``before``, by their content.
+    """Return which files are not among those ``before``, by their content.
 
     Raises:
         DataError: a file is named twice, or holds saved battles itself.
@@ -196,7 +196,7 @@ def files_to_add(paths: Sequence[FileName], before: Mapping[str, str]) -> FilesT
 
 
 def column_roles(names: Sequence[Any], weighted: bool) -> dict[str, str]:
-    """Names for the columns of models, targets, weights and counts that differ from the further columns ``names``.
+    """Give names for the columns of models, targets, weights and counts that differ from the further columns ``names``.
 
     Raises:
         DataError: the name of a further column is no text.
@@ -214,7 +214,7 @@ def column_roles(names: Sequence[Any], weighted: bool) -> dict[str, str]:
 
 
 def arrow_table(columns: Mapping[str, Any], count: Int, count_name: str) -> pa.Table:
-    """A table of ``columns``, with (values, codes) for columns of models, and the column of counts.
+    """Return a table of ``columns``, with (values, codes) for columns of models, and the column of counts.
 
     Raises:
         DataError: a column, or a model's name, is of a type that cannot be saved.

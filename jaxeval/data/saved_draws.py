@@ -91,7 +91,7 @@ def _check_draws(draws: object) -> None:
 
 
 def read_draws(path: str | Path) -> Draws:
-    """The draws that `save_draws` wrote; ``settings`` are a mapping.
+    """Return the draws that `save_draws` wrote; ``settings`` are a mapping.
 
     Raises:
         DataError: the file holds something else, is damaged, or is of a version that this jaxeval does not know.

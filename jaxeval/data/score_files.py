@@ -115,7 +115,7 @@ def read_judged_scores(
 
 
 def _labels(column: pd.Series, name: str) -> Float:
-    """(rows,) labels as numbers, NaN where no one labelled; words such as yes and no are refused, and shown."""
+    """Return (rows,) labels as numbers, NaN where no one labelled; words such as yes and no are refused, and shown."""
     try:
         return numbers_or_nan(column, name)
     except DataError as error:
@@ -169,7 +169,7 @@ class ScoreColumns(ItemScoreColumns):
         return () if self.where is None else columns_of(self.where)
 
     def chosen(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows that meet ``where``, with a note of how many these are.
+        """Return the rows that meet ``where``, with a note of how many these are.
 
         Raises:
             NoRowsError: none does.
@@ -317,7 +317,7 @@ def score_table(
 
 
 def stated_means(path: FileName | Sequence[FileName]) -> pd.DataFrame | None:
-    """What files of lm-evaluation-harness's results state, see `stated_by_results`; None where there are none."""
+    """Give what files of lm-evaluation-harness's results state, see `stated_by_results`; None where there are none."""
     means = []
     for name in newest(names_of(path))[0]:
         if base_name(name).startswith("results") and base_name(name).endswith(".json"):
@@ -328,7 +328,7 @@ def stated_means(path: FileName | Sequence[FileName]) -> pd.DataFrame | None:
 
 
 def _table_of(path: Path, name: FileName, score_columns: ScoreColumns) -> pd.DataFrame:
-    """The long table of a file: "model", "item", "score", and its other columns."""
+    """Return the long table of a file: "model", "item", "score", and its other columns."""
     document = read_archive(path) if path.is_file() and archived(path) else json_document(path, _MOST_BYTES)
     names = head_names(path) if document is None else list(document)
     form = format_of_names(names, "answer", is_document=document is not None)

@@ -26,7 +26,7 @@ from jaxeval.wording import counted, named
 
 
 def votes_once(battles: Battles, column: str, before: Battles | None = None) -> tuple[Battles | None, list[str]]:
-    """The votes whose id is not met before, and sentences on the others; None for the votes if there are none.
+    """Return the votes whose id is not met before, and sentences on the others; None for the votes if there are none.
 
     Args:
         battles: single votes, with a column of ids. Ids are compared as text, so that 7 of a CSV file and 7.0 of a
@@ -59,7 +59,7 @@ def votes_once(battles: Battles, column: str, before: Battles | None = None) -> 
 
 
 def _ids(battles: Battles, column: str) -> NDArray[np.object_]:
-    """The id of each row, as text."""
+    """Return the id of each row, as text."""
     values = battles.column(column)
     if (missing := values.isna().to_numpy()).any():
         n = counted(int(missing.sum()), "vote has", "votes have")
@@ -135,7 +135,7 @@ class SharedVotes(NamedTuple):
         return int(self.times.sum())
 
     def same_result(self, a: Battles, b: Battles) -> Bool:
-        """(K,) whether both boards hold the same result of a vote."""
+        """Return (K,) whether both boards hold the same result of a vote."""
         first = np.asarray(a.models[a.model_a[self.a]] == b.models[b.model_a[self.b]])
         target = b.target[self.b]
         return np.asarray(a.target[self.a] == np.where(first, target, 1 - target))
@@ -146,7 +146,7 @@ NO_VOTES = SharedVotes(*np.zeros((3, 0), np.intp))
 
 
 def shared_votes(a: Battles, b: Battles, sharing: Sharing | None = None, id: Sequence[str] = ()) -> SharedVotes:
-    """The battles that two tables share.
+    """Return the battles that two tables share.
 
     Args:
         a: battles of one board.
@@ -205,7 +205,7 @@ def look_equal(a: Battles, b: Battles) -> int:
 
 
 def columns_for_votes(a: Any, b: Any, sharing: Sharing | None) -> list[str]:
-    """Columns of two files, or lists of files, to compare votes by: all for "rows", else those for a warning."""
+    """Return columns of two files, or lists of files, to compare votes by: all for "rows", else those for a warning."""
     if sharing not in (None, "rows"):
         return []
     first, second = (head_names(names_of(file)[0]) for file in (a, b))
@@ -216,7 +216,7 @@ def columns_for_votes(a: Any, b: Any, sharing: Sharing | None) -> list[str]:
 
 
 def joint_codes(pair: Pair, name: str) -> tuple[tuple[NDArray[np.intp], NDArray[np.intp]], pd.Index]:
-    """Numbers of the values of a column of both tables, and the values.
+    """Return numbers of the values of a column of both tables, and the values.
 
     Raises:
         DataError: the values cannot be compared.
@@ -233,7 +233,7 @@ def joint_codes(pair: Pair, name: str) -> tuple[tuple[NDArray[np.intp], NDArray[
 
 
 def _codes(pairs: Sequence[Pair], names: Sequence[str]) -> tuple[Int, Int]:
-    """A number for each row of both tables, the same for rows that are equal in all columns, and only for them."""
+    """Give a number for each row of both tables, the same for rows that are equal in all columns, and only for them."""
     one, other = np.zeros(len(pairs[0][0]), np.int64), np.zeros(len(pairs[0][1]), np.int64)
     for k, pair in enumerate(pairs):
         codes, _ = joint_codes(pair, names[k] if k < len(names) else "")
@@ -249,12 +249,12 @@ def _joint(code: Int, other: Int) -> Int:
 
 
 def _before(code: Int) -> Int:
-    """How often the number of each row occurs in the rows before it."""
+    """Return how often the number of each row occurs in the rows before it."""
     return np.asarray(pd.Series(code).groupby(code).cumcount())
 
 
 def _common(a: Battles, b: Battles, may_fail: bool = False) -> tuple[list[str], list[Pair]]:
-    """The further columns that both have; with ``may_fail``, without those whose values cannot be compared."""
+    """Return the further columns that both have; with ``may_fail``, without those whose values cannot be compared."""
     names, pairs = [], []
     for name in a.columns.columns.intersection(b.columns.columns):
         pair = a.column(name), b.column(name)
@@ -270,7 +270,7 @@ def _common(a: Battles, b: Battles, may_fail: bool = False) -> tuple[list[str], 
 
 
 def _results(a: Battles, b: Battles) -> list[Pair]:
-    """Models, results and weights of both."""
+    """Return models, results and weights of both."""
     ones = [np.ones(x.n_rows) if x.weight is None else x.weight for x in (a, b)]
     columns = [
         [x.models[x.model_a], x.models[x.model_b], x.target, weight] for x, weight in zip((a, b), ones, strict=True)
@@ -279,7 +279,7 @@ def _results(a: Battles, b: Battles) -> list[Pair]:
 
 
 def _label(battles: Battles) -> pd.Series:
-    """The label of each row in the index of the table that it was read from."""
+    """Return the label of each row in the index of the table that it was read from."""
     index = battles.columns.index
     return pd.Series(index if battles.kept is None else index[battles.kept])
 
@@ -291,7 +291,7 @@ def _place(battles: Battles) -> Int:
 
 
 def _named_once(a: Battles, b: Battles, codes: tuple[Int, Int], what: str) -> tuple[Int, Int]:
-    """The ``codes`` themselves, or an error if several battles of a table have the same code."""
+    """Return the ``codes`` themselves, or an error if several battles of a table have the same code."""
     for battles, code, board in zip((a, b), codes, "ab", strict=True):
         several = np.bincount(code)[code] > 1
         if battles.count is not None:
@@ -307,13 +307,13 @@ def _named_once(a: Battles, b: Battles, codes: tuple[Int, Int], what: str) -> tu
 
 
 def _alike(keys: tuple[Int, Int], known: str) -> SharedVotes:
-    """Rows with the same key in both tables; each table has a key once."""
+    """Return rows with the same key in both tables; each table has a key once."""
     _, a, b = np.intersect1d(*keys, assume_unique=True, return_indices=True)
     return SharedVotes(a, b, np.ones(len(a), np.int64), known)
 
 
 def _checked(a: Battles, b: Battles, shared: SharedVotes) -> SharedVotes:
-    """The votes themselves, or an error if some of them are between other models on the other board."""
+    """Return the votes themselves, or an error if some of them are between other models on the other board."""
     sides = [np.stack([x.models[x.model_a[rows]], x.models[x.model_b[rows]]])
              for x, rows in ((a, shared.a), (b, shared.b))]  # fmt: skip
     one, other = sides

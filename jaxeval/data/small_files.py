@@ -30,12 +30,12 @@ _NO_TEXT = {"true", "false", "nan", "inf", "infinity"}
 
 
 def small_csv_names(path: Path) -> list[str]:
-    """Names of the columns of a small file of CSV; none of other files."""
+    """Return names of the columns of a small file of CSV; none of other files."""
     return [name for name, values in _columns_of(path).items() if isinstance(values, tuple)]
 
 
 def small_table(path: Path, needed: NeededColumns) -> PlainTable | None:
-    """The needed columns of a small file; None where Arrow is to read it, as it may find other types, or an error.
+    """Give the needed columns of a small file; None where Arrow is to read it, as it may find other types, or an error.
 
     Columns are whole numbers, numbers, truth values or text; None, or NaN among numbers, where a value is missing.
 
@@ -60,7 +60,7 @@ def _columns_of(path: Path) -> Mapping[str, Sequence[Any]]:
 
 @lru_cache(maxsize=4)
 def _columns(path: Path, size: int, mtime: int) -> Mapping[str, Sequence[Any]]:
-    """The columns of CSV as tuples of text, those of JSON lines as lists of values; none of other files."""
+    """Return the columns of CSV as tuples of text, those of JSON lines as lists of values; none of other files."""
     try:
         form = format_of(path)
         if form.compression or form.skipped or form.kind not in (Kind.CSV, Kind.TSV, Kind.JSON):
@@ -124,7 +124,7 @@ def _of_values(values: Sequence[Any]) -> NDArray[Any] | None:
 
 
 def _exact(values: NDArray[Any]) -> NDArray[Any] | None:
-    """Numbers that doubles hold."""
+    """Return numbers that doubles hold."""
     return values if values.dtype.kind in "if" and not (np.abs(values) >= 2.0**53).any() else None
 
 

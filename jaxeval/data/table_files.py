@@ -51,7 +51,7 @@ class WiderType(Exception):  # noqa: N818
 
 
 def read_whole_table(name: FileName, text: Sequence[str]) -> pd.DataFrame:
-    """All columns of a file; ``text`` columns are read as strings.
+    """Return all columns of a file; ``text`` columns are read as strings.
 
     Raises:
         DataError: the file cannot be read as a table.
@@ -76,7 +76,7 @@ def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns
 
 
 def column_names(name: FileName) -> list[str]:
-    """Names of the columns of a file, as `read_whole_table` reads it.
+    """Return names of the columns of a file, as `read_whole_table` reads it.
 
     Raises:
         DataError: the file cannot be read as a table; the error names it.
@@ -255,7 +255,7 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
 
 
 def _delimited(form: FileFormat) -> Any:
-    """How values are separated."""
+    """Return how values are separated."""
     return csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
 
 
@@ -277,7 +277,7 @@ def _checked(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Table:
 
 
 def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
-    """The only sheet of a file."""
+    """Return the only sheet of a file."""
     dtype = dict.fromkeys(text, str)
     try:
         with pd.ExcelFile(path, engine="openpyxl") as book:
@@ -386,7 +386,7 @@ def _csv(
 
 
 def _csv_names(path: Path, form: FileFormat) -> list[str]:
-    """Names of the columns, also where rows end early."""
+    """Return names of the columns, also where rows end early."""
     skip = csv.ReadOptions(skip_rows=form.skipped)
     try:
         with opened(path, form.compression)[0] as file, csv.open_csv(file, skip, _delimited(form)) as reader:
@@ -399,18 +399,18 @@ def _csv_names(path: Path, form: FileFormat) -> list[str]:
 
 
 def _lines(file: pa.NativeFile, form: FileFormat) -> Iterator[str]:
-    """The lines of CSV from the header on."""
+    """Yield the lines of CSV from the header on."""
     return islice(codecs.getreader("utf-8-sig")(file), form.skipped, None)
 
 
 def _ends_early(error: Exception) -> bool:
-    """Whether Arrow met a row with fewer values than the header."""
+    """Return whether Arrow met a row with fewer values than the header."""
     match = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
     return match is not None and int(match[2]) < int(match[1])
 
 
 def _padded(path: Path, form: FileFormat, n_columns: int, error: Exception) -> Path:
-    """A copy of a file whose rows that end early have as many values as the header: the last ones are missing.
+    """Return a copy of a file whose rows that end early have as many values as the header: the last ones are missing.
 
     Raises:
         Exception: ``error``, where the file cannot be read so.
@@ -433,7 +433,7 @@ _ENDED_EARLY: dict[Path, int] = {}
 
 
 def told_of(path: Path) -> list[str]:
-    """What was unusual about a file that has been read, in sentences."""
+    """Return what was unusual about a file that has been read, in sentences."""
     n = _ENDED_EARLY.get(path, 0)
     note = f"{counted(n, 'row ends', 'rows end')} early: the last values are missing there"
     return [*format_of(path).told, *([note] if n else [])]
@@ -446,7 +446,7 @@ def _ladder() -> list[Any]:
 
 
 def _inexact(table: pa.Table) -> list[str]:
-    """Columns with doubles that may stand for several whole numbers: IDs of people, for instance."""
+    """Return columns with doubles that may stand for several whole numbers: IDs of people, for instance."""
     names = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if column.type == pa.float64():
@@ -477,5 +477,5 @@ def _json(
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of that type holds strings, plain ones."""
+    """Return whether a column of that type holds strings, plain ones."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

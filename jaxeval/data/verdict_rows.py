@@ -48,7 +48,7 @@ class VerdictCells(Cells):
         return np.asarray((seen[self.first] & seen[self.second])[self.pair])
 
     def by_sample(self, n_pairs: int) -> Cells:
-        """The same cells, where the pairs of the unlabelled sample have other numbers, higher by ``n_pairs``."""
+        """Return the same cells, where the pairs of the unlabelled sample have other numbers, higher by ``n_pairs``."""
         pair = self.pair + n_pairs * ~self.labelled
         first, second = (np.tile(np.pad(x, (0, n_pairs - len(x))), 2) for x in (self.first, self.second))
         return replace(self, first=first, second=second, pair=pair)
@@ -60,7 +60,7 @@ class VerdictCells(Cells):
         return Cells(self.first, self.second, self.pair, self.target, self.weight, count)
 
     def by_people(self, n_models: int) -> Float:
-        """(M,) number of battles of each model that people judged."""
+        """Return (M,) number of battles of each model that people judged."""
         model = np.concatenate([self.first[self.pair], self.second[self.pair]])
         return np.asarray(np.bincount(model, np.tile(self.count * self.labelled, 2), n_models), np.float64)
 
@@ -73,12 +73,12 @@ class VerdictRows(Battles):
     labelled: Bool = field(default_factory=lambda: np.zeros(0, bool), repr=False)  # (R,)
 
     def has_votes(self, model: Any) -> bool:
-        """Whether people judged a battle of the ``model``."""
+        """Return whether people judged a battle of the ``model``."""
         number = self.models.get_loc(model)
         return bool((self.labelled & ((self.model_a == number) | (self.model_b == number))).any())
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[VerdictCells, NDArray[np.intp]]:
-        """Cells of some rows, and the cell of each."""
+        """Return cells of some rows, and the cell of each."""
         a, b, labelled = self.model_a[rows].astype(np.int64), self.model_b[rows], self.labelled[rows]
         swap = a > b
         human, judge = (np.where(swap, 1 - x[rows], x[rows]) for x in (self.target, self.verdict))
@@ -106,7 +106,7 @@ class VerdictRows(Battles):
 
 
 def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Sequence[str]) -> VerdictRows:
-    """The rows of both samples.
+    """Return the rows of both samples.
 
     Args:
         human: people's outcomes.
@@ -166,7 +166,7 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
 
 
 def _count(battles: Battles) -> Int:
-    """(R,) number of battles of each row."""
+    """Return (R,) number of battles of each row."""
     return np.ones(battles.n_rows, np.int64) if battles.count is None else battles.count
 
 
@@ -191,7 +191,7 @@ def _check_hard(name: str, battles: Battles) -> None:
 
 
 def _left_out(report: DataReport) -> int:
-    """How many rows were left out, apart from those of a model against itself, which no table of battles keeps."""
+    """Give how many rows were left out, apart from those of a model against itself, which no table of battles keeps."""
     dropped = report.n_both_bad if report.both_bad == "drop" else 0
     return report.n_missing + report.n_zero_weight + report.n_empty_rows + dropped
 
@@ -225,7 +225,7 @@ def _check_names(*samples: Battles) -> None:
 
 
 def _same_battles(human: Battles, judged: Battles) -> Bool:
-    """(n,) in which rows the judge's table has the sides the other way round.
+    """Return (n,) in which rows the judge's table has the sides the other way round.
 
     Raises:
         DataError: the rows are not the same battles.
@@ -342,7 +342,7 @@ def _found_by_item(battles: Battles) -> Battles:
 
 
 def _keys(battles: Battles, item: str) -> pd.DataFrame:
-    """The item and the two models of each row, the models sorted by name."""
+    """Return the item and the two models of each row, the models sorted by name."""
     values = battles.column(item)
     reject_missing(values.isna().to_numpy(), item, battles.rows, "fill in values, or leave those rows out")
     sides = np.stack([battles.models[side].astype(str) for side in (battles.model_a, battles.model_b)])

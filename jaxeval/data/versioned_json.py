@@ -29,7 +29,7 @@ def write_versioned(path: str | Path, form: str, version: int, content: dict[str
 
 
 def read_versioned(path: Path, form: str, version: int, what: str, remedy: str = "make it again") -> dict[str, Any]:
-    """The content of a file of `write_versioned`; errors call it ``what``, and advise the ``remedy``.
+    """Return the content of a file of `write_versioned`; errors call it ``what``, and advise the ``remedy``.
 
     Raises:
         DataError: the file holds something else, or another version of the format, or not what was written.
@@ -51,7 +51,7 @@ def read_versioned(path: Path, form: str, version: int, what: str, remedy: str =
 
 
 def _digest(content: dict[str, Any]) -> str | None:
-    """The digest of what was read; None for numbers that none of these files holds."""
+    """Return the digest of what was read; None for numbers that none of these files holds."""
     try:
         return json_digest(content)
     except ValueError:

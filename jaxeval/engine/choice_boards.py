@@ -50,7 +50,7 @@ class OccasionRows(Battles):
     levels: dict[str, pd.Index] = field(default_factory=dict, repr=False)  # what codes stand for
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[OccasionCells, NDArray[np.intp]]:
-        """Cells of some rows, and the cell of each."""
+        """Return cells of some rows, and the cell of each."""
         target = self.target[rows]
         weight = np.ones(len(target)) if self.weight is None else self.weight[rows]
         known: list[NDArray[Any]] = [self.model_a[rows], self.model_b[rows]]
@@ -72,7 +72,7 @@ class LaneFunction(LaneModel):
     columns: tuple[str, ...]
 
     def __call__(self, phi: Array, data: tuple[Array, ...]) -> Array:
-        """(K, C) log-probabilities."""
+        """Return (K, C) log-probabilities."""
         ends = np.cumsum([size for _, size in self.sizes])[:-1]
         parameters = dict(zip([name for name, _ in self.sizes], jnp.split(phi, ends), strict=True))
         battle = dict(zip(("model_a", "model_b", *self.columns), data, strict=True))
@@ -99,15 +99,15 @@ class ChoiceBoard(NamedTuple):
     log_likelihood: float
 
     def own(self, values: Float) -> Float:
-        """(..., P) ``values`` (..., P') without padding, NaN where the battles say nothing."""
+        """Return (..., P) ``values`` (..., P') without padding, NaN where the battles say nothing."""
         return np.where(self.moves, values, np.nan)[..., self.place]
 
     def shares(self) -> Float:
-        """(K, cells) what a battle of each cell adds to each choice."""
+        """Return (K, cells) what a battle of each cell adds to each choice."""
         return _shares(self.cells.target, self.n_choices) * self.cells.weight
 
     def covariance(self, drawn: VoteGroups) -> Float:
-        """(P, P) sandwich covariance."""
+        """Return (P, P) sandwich covariance."""
         slopes = scipy.sparse.csr_array(scipy.sparse.vstack(self._scores()))
         middle = score_squares(slopes, self.cells.count, drawn)
         covariance = self.inverse @ middle @ self.inverse
@@ -115,7 +115,7 @@ class ChoiceBoard(NamedTuple):
         return np.asarray(np.where(there, covariance, np.nan)[np.ix_(self.place, self.place)])
 
     def _scores(self) -> list[scipy.sparse.csr_array]:
-        """(cells, P') derivatives of one battle's log-likelihood, in blocks of cells."""
+        """Return (cells, P') derivatives of one battle's log-likelihood, in blocks of cells."""
         occasion, shares, blocks = self.cells.pair, self.shares(), []
         for first in range(0, len(occasion), _BLOCK):
             block = slice(first, first + _BLOCK)
@@ -129,7 +129,7 @@ class ChoiceBoard(NamedTuple):
 
 
 def _shares(target: Float, n_choices: int) -> Float:
-    """(K, cells) what a battle with each target says of each choice."""
+    """Return (K, cells) what a battle with each target says of each choice."""
     if n_choices == 2:
         return np.stack([target, 1 - target])
     return np.stack([target == 1, target == 0.5, target == 0]).astype(float)
@@ -208,7 +208,7 @@ def _levels(of: str | int, models: pd.Index, rows: OccasionRows) -> pd.Index:
 
 
 def _padded(of: str | int, n: int) -> int:
-    """Numbers of a parameter with padding, so that similar slices share programs."""
+    """Return numbers of a parameter with padding, so that similar slices share programs."""
     return n if isinstance(of, int) else padded_size(n) if of == MODEL else max(padded_few(n), 4)
 
 
@@ -228,7 +228,7 @@ def _check_probabilities(log_p: Float, name: str) -> None:
 
 
 def _gauge(information: Float, moves: Bool, sizes: Sequence[tuple[str, int]], ends: Any) -> Float:
-    """(U, P') a vector for each parameter whose common shift the battles do not see."""
+    """Return (U, P') a vector for each parameter whose common shift the battles do not see."""
     shifts = []
     for k, _ in enumerate(sizes):
         shift = np.zeros(len(moves))
@@ -240,7 +240,7 @@ def _gauge(information: Float, moves: Bool, sizes: Sequence[tuple[str, int]], en
 
 
 def _check_determined(information: Float, moves: Bool, gauge: Float, names: pd.Index, place: Any) -> None:
-    """An error that names the parameters about which the battles say too little."""
+    """Raise an error that names the parameters about which the battles say too little."""
     moved = np.flatnonzero(moves)
     root = np.sqrt(np.diag(information)[moved])
     fixed = gauge[:, moved] * root

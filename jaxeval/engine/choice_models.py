@@ -105,7 +105,7 @@ class ChoiceModel(Shown):
         return Statistic(self.log_probabilities)
 
     def rows(self, judgments: Any) -> Battles:
-        """The battles, with what the function reads of them.
+        """Return the battles, with what the function reads of them.
 
         Raises:
             DataError: there is no such column, or values are missing.
@@ -127,7 +127,7 @@ class ChoiceModel(Shown):
         return OccasionRows(**of_battles, values=values, levels=levels)
 
     def boards(self, rows: Battles, options: BootstrapOptions) -> SliceBoards[Any, Draws]:
-        """The model's boards of the slices of ``rows``.
+        """Return the model's boards of the slices of ``rows``.
 
         Raises:
             ValueError: an option that is about Bradley-Terry ratings.
@@ -178,7 +178,7 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
         return BoardRefits(options, refit_choices, problem, form, ways, p, ridge=fit.ridge)
 
     def result(self, fit: ChoiceBoard, refitted: Refitted | None) -> Draws:
-        """The draws of one slice."""
+        """Return the draws of one slice."""
         assert refitted is not None
         draws = np.where(refitted.converged[:, None], fit.own(refitted.parameters), np.nan)
         failed, warnings = 1 - refitted.converged.mean(), _warnings(fit)
@@ -206,7 +206,7 @@ def _gauge_text(fit: ChoiceBoard) -> str:
 
 
 def _warnings(fit: ChoiceBoard) -> list[str]:
-    """What the battles leave open."""
+    """Return what the battles leave open."""
     messages = []
     silent = fit.names[~fit.moves[fit.place]]
     if len(silent):
@@ -256,7 +256,7 @@ class ModelFit(Result):
         return pd.Series(np.sqrt(np.maximum(np.diag(self.covariance), 0)), self.parameters.index)
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """A row per parameter: estimate, standard error, and the ends of an interval.
+        """Return a row per parameter: estimate, standard error, and the ends of an interval.
 
         Raises:
             ValueError: a level that is not between 0 and 1.

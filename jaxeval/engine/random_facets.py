@@ -38,7 +38,7 @@ def with_random_facets(
 
 
 def _influences(statistic: Statistic, table: DataRows) -> Float:
-    """(N, K) influences of rows, of which the statistic is about the mean.
+    """Return (N, K) influences of rows, of which the statistic is about the mean.
 
     Raises:
         ValueError: the statistic has no derivatives by its weights.

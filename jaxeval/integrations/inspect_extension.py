@@ -27,7 +27,7 @@ BOARD = "JAXEVAL_BOARD"
 
 
 def _estimates(scores: Sequence[SampleScore], cluster: str | None) -> ScoreEstimates:
-    """The mean of samples, which are drawn anew, or the clusters of their metadata are."""
+    """Return the mean of samples, which are drawn anew, or the clusters of their metadata are."""
     import numpy as np
     import pandas as pd
 
@@ -147,7 +147,7 @@ class BoardHooks(Hooks):
     """Writes ``LOGS-board.html``, ``.md`` and ``.csv`` beside LOGS, the folder of an eval set, when it ends."""
 
     def enabled(self) -> bool:
-        """Whether the environment asks for it."""
+        """Return whether the environment asks for it."""
         return os.environ.get(BOARD, "") not in ("", "0")
 
     async def on_eval_set_end(self, data: EvalSetEnd) -> None:

@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def jaxeval_trial(request: pytest.FixtureRequest) -> int:
-    """The number of the trial, from 0."""
+    """Return the number of the trial, from 0."""
     return int(getattr(request, "param", 0))
 
 
@@ -123,7 +123,7 @@ def _noted(report: Any) -> dict[str, Any] | None:
 
 
 def _asked(mark: pytest.Mark, test: str) -> dict[str, Any]:
-    """The options of a mark, checked."""
+    """Return the options of a mark, checked."""
     unknown = [name for name in mark.kwargs if name not in _OPTIONS]
     if mark.args or unknown:
         what = f"{unknown[0]!r}" if unknown else "an argument without a name"
@@ -188,7 +188,7 @@ class _Counter:
 
 
 def _read(path: Path) -> list[Trial]:
-    """The trials in a file."""
+    """Return the trials in a file."""
     trials, number = [], 0
     try:
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -226,7 +226,7 @@ def _verdict(test: str, trials: Sequence[Trial], options: Mapping[str, Any], roo
 
 
 def _effective(trials: Sequence[Trial]) -> tuple[int, int, float]:
-    """How many independent trials these are worth, of how many items, and the share that passes, by item.
+    """Return how many independent trials these are worth, of how many items, and the share that passes, by item.
 
     Trials of one item are independent. With several items, these are what would be drawn anew: the variance of their
     means says how many trials they are worth, at least one each. Where all pass, or none, nothing says more.

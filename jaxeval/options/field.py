@@ -140,7 +140,7 @@ def _home(kind: type, name: str) -> Any:
 
 
 def _choices(kind: type, name: str, written: str) -> tuple[str, ...]:
-    """The values of a type that is a Literal, by its name in the module of the class."""
+    """Return the values of a type that is a Literal, by its name in the module of the class."""
     names = vars(sys.modules[_home(kind, name).__module__])
     known = get_args(names.get(written.removesuffix(" | None")))
     return known if known and all(isinstance(x, str) for x in known) else ()

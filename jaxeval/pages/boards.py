@@ -311,7 +311,7 @@ def scale_of(settings: Mapping[str, Any]) -> str:
 
 
 def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[tuple[str | None, Any]]]:
-    """The leaderboards of ``results``, with what ``metadata`` know of their models; and results of other kinds.
+    """Return the leaderboards of ``results``, with what ``metadata`` know of their models; and results of other kinds.
 
     Raises:
         TypeError: ``results`` are of another type.
@@ -334,7 +334,7 @@ def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[
 
 
 def _is_board(result: Any) -> bool:
-    """Whether it is a leaderboard, or becomes one.
+    """Return whether it is a leaderboard, or becomes one.
 
     Raises:
         TypeError: it is no result at all.
@@ -375,7 +375,7 @@ def _of_slices(results: Any) -> bool:
 
 
 def _table(result: Any) -> pd.DataFrame:
-    """The leaderboard of one result."""
+    """Return the leaderboard of one result."""
     if isinstance(result, pd.DataFrame):
         return result
     if isinstance(result, Bootstrap) or _of_slices(result):
@@ -386,7 +386,7 @@ def _table(result: Any) -> pd.DataFrame:
 
 
 def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
-    """A fit in the columns of `leaderboard`: with intervals from its errors; no tiers, no rank sets.
+    """Return a fit in the columns of `leaderboard`: with intervals from its errors; no tiers, no rank sets.
 
     A board that is too wide for a table of all pairs of models has no errors, and so no intervals.
     """

@@ -85,5 +85,5 @@ def lead(table: pd.DataFrame) -> str:
 
 
 def _first(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the first category."""
+    """Return the rows of the first category."""
     return table[table["category"] == table["category"].iloc[0]] if "category" in table else table

@@ -305,7 +305,7 @@ def _day(made: date | str | None, name: str = "made") -> date:
 
 
 def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any]]:
-    """A section for each table of the results, with an id for permalinks."""
+    """Return a section for each table of the results, with an id for permalinks."""
     sections, taken = [], set[str]()
     for title, value in results:
         result = value if isinstance(value, Shown) else Table.of(value, "Table")
@@ -329,7 +329,7 @@ def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any
 
 
 def _drawn(result: Any) -> dict[str, Any]:
-    """The figures of a result as images, and its tables that readers slide between."""
+    """Return the figures of a result as images, and its tables that readers slide between."""
     pictures: dict[str, Any] = {}
     for figure in view_of(result).figures().values():
         file = BytesIO()
@@ -344,7 +344,7 @@ def _drawn(result: Any) -> dict[str, Any]:
 
 
 def _table(frame: Any, competitor: Noun) -> dict[str, Any]:
-    """Columns of a table with their texts, numbers to sort by, and bars of intervals."""
+    """Return columns of a table with their texts, numbers to sort by, and bars of intervals."""
     if frame is None or not frame.shape[1]:
         return {"columns": [], "n_rows": 0, "left_out": ""}
     table, n_names = with_index(frame.head(MOST_ROWS))

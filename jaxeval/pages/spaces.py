@@ -50,7 +50,7 @@ def checked_space(space: str) -> Path:
 
 
 def card_address(space: str) -> str:
-    """The address of a Space's card."""
+    """Return the address of a Space's card."""
     return f"https://huggingface.co/spaces/{space}/resolve/main/card.png"
 
 

@@ -159,7 +159,7 @@ def make_units(
     least_places: int = BATTLE_PLACES,
     large: bool | None = None,
 ) -> Units:
-    """Units of sizes ``count`` (K, Q), for resamples of as many battles (or clusters, or items) as there are.
+    """Return units of sizes ``count`` (K, Q), for resamples of as many battles (or clusters, or items) as there are.
 
     Args:
         count: of each unit; further columns may be empty.

@@ -45,7 +45,7 @@ class DrawnAnew(Enum):
 
     @classmethod
     def of(cls, population: Any) -> DrawnAnew:
-        """The member of that value.
+        """Return the member of that value.
 
         Raises:
             ValueError: there is no such member.
@@ -117,7 +117,7 @@ class ScoreEstimates:
         return np.where(self.variance > 0, self.dof, self.worth - 1)
 
     def difference_errors(self) -> Float:
-        """(M, M) standard errors of differences; NaN where the difference has no observed variance.
+        """Return (M, M) standard errors of differences; NaN where the difference has no observed variance.
 
         A model without observed variance has that of ``unseen``.
         """
@@ -141,7 +141,7 @@ class ScoreEstimates:
         return skewness_of((self.influence**3).sum(0), self.variance, self.dof)
 
     def interval(self, level: float) -> pd.DataFrame:
-        """Columns ``lower`` and ``upper``; NaN without observed variance, unless scores lie between 0 and 1.
+        """Return columns ``lower`` and ``upper``; NaN without observed variance, unless scores lie between 0 and 1.
 
         Right and wrong answers have the exact interval of a share, with clusters of as many independent answers as have
         the share's variance (Korn and Graubard 1998). Other scores have Student's, which is as long on the side of a
@@ -162,7 +162,7 @@ class ScoreEstimates:
         return pd.DataFrame({"lower": lower, "upper": upper}, self.models)
 
     def _independent(self, level: float) -> Float:
-        """(M,) independent answers that have the share's variance; of few units fewer, by Student's t."""
+        """Return (M,) independent answers that have the share's variance; of few units fewer, by Student's t."""
         if self.plain:
             return self.n_items.astype(float)
         spread, units = self.score * (1 - self.score), np.minimum(self.n_items, self.worth)
@@ -196,7 +196,7 @@ def as_item_scores(scores: ItemScores | Any) -> ItemScores:
 
 
 def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[str]]:
-    """(I,) items that take part, and sentences on those that do not.
+    """Return (I,) items that take part, and sentences on those that do not.
 
     Raises:
         DataError: scores are missing, and ``missing`` is "error"; no item is left.
@@ -232,7 +232,7 @@ def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[s
 
 
 def of_items(scores: ItemScores, items: Bool) -> ItemScores:
-    """The scores of some items; columns that were kept are left out."""
+    """Return the scores of some items; columns that were kept are left out."""
     of_cell = np.flatnonzero(np.broadcast_to(items[:, None, None], scores.scores.shape))
     trials = scores.trials
     if trials is not None:
@@ -325,7 +325,7 @@ def accuracy_of(scores: Any) -> JudgeAccuracy | None:
 
 
 def few_units_text(estimates: ScoreEstimates) -> str:
-    """How many units there are, and how many of equal size they are worth where that is fewer."""
+    """Return how many units there are, and how many of equal size they are worth where that is fewer."""
     if estimates.n_effective >= 0.9 * estimates.n_units:
         return f"only {counted(estimates.n_units, estimates.unit)}"
     worth = f"worth {max(round(estimates.n_effective), 1):,} equal ones"
@@ -347,7 +347,7 @@ def _of_lone_units(parts: Float, size: Float, estimate: Float, bounded: bool) ->
 
 
 def _worth(size: Float) -> Float:
-    """(M,) effective numbers of units from their shares (U, M)."""
+    """Return (M,) effective numbers of units from their shares (U, M)."""
     columns, number = _distinct_columns(size)
     return np.array([effective_clusters(column) for column in columns])[number]
 
@@ -384,7 +384,7 @@ def item_shares(scores: ItemScores, items: Bool) -> tuple[Float, Float, Float]:
 
 
 def _sums(values: Float, group: NDArray[np.intp]) -> Float:
-    """(G, M) sums of the rows of (N, M) values by group."""
+    """Return (G, M) sums of the rows of (N, M) values by group."""
     n_groups = int(group.max(initial=-1)) + 1
     sums = [np.bincount(group, column, n_groups) for column in values.T]
     return np.stack(sums, 1) if sums else np.zeros((n_groups, 0))
@@ -421,7 +421,7 @@ def _shares(
 def _by_unit(
     values: Float, group: NDArray[np.intp], scores: ItemScores, items: Bool
 ) -> tuple[Float, str, NDArray[np.intp]]:
-    """(U, M) sums of (N, M) values of items by what is drawn, what that is called, and the benchmark of each."""
+    """Return (U, M) sums of (N, M) values of items by what is drawn, what that is called, and the benchmark of each."""
     if scores.cluster is None:
         return values, "item", group
     clusters, number = np.unique(scores.cluster.number[items], return_inverse=True)
@@ -436,7 +436,7 @@ def _benchmarks(scores: ItemScores, items: Bool) -> pd.Index:
 def _weights_of_benchmarks(
     scores: ItemScores, items: Bool, group: NDArray[np.intp], benchmark_weights: str | Mapping[Any, float]
 ) -> Float:
-    """(G,) weights that sum to 1."""
+    """Return (G,) weights that sum to 1."""
     if isinstance(benchmark_weights, str):
         if benchmark_weights not in ("equal", "items"):
             raise ValueError(
@@ -464,7 +464,7 @@ def _weights_of_benchmarks(
 
 
 def _strata_of(group: NDArray[np.intp], cluster: NDArray[np.intp], present: Int, scores: ItemScores) -> Int:
-    """(U,) benchmark of each cluster, which must lie in one."""
+    """Return (U,) benchmark of each cluster, which must lie in one."""
     stratum = np.zeros(len(present), np.int64)
     stratum[cluster] = group
     crossing = np.unique(cluster[stratum[cluster] != group])
@@ -480,7 +480,7 @@ def _strata_of(group: NDArray[np.intp], cluster: NDArray[np.intp], present: Int,
 
 
 def _of_trials(scores: ItemScores, items: Bool, share: Float) -> tuple[Float, Float]:
-    """(M,) variances of scores over new trials of the same items, and their degrees of freedom.
+    """Return (M,) variances of scores over new trials of the same items, and their degrees of freedom.
 
     An item with k trials adds the square of its share times s^2 / k, s^2 the unbiased variance of its trials.
     """
@@ -502,13 +502,13 @@ def _of_trials(scores: ItemScores, items: Bool, share: Float) -> tuple[Float, Fl
 
 
 def trial_numbers(scores: ItemScores) -> Int:
-    """(I, M) numbers of trials of each item and model."""
+    """Return (I, M) numbers of trials of each item and model."""
     assert scores.trials is not None
     return np.bincount(scores.trials.cell, minlength=scores.scores.size).reshape(scores.scores.shape)[:, 0]
 
 
 def trial_variances(scores: ItemScores) -> tuple[Int, Float]:
-    """(I, M) numbers of trials of each item and model, and their unbiased variances; NaN with fewer than two."""
+    """Return (I, M) numbers of trials of each item and model, and their unbiased variances; NaN with fewer than two."""
     assert scores.trials is not None
     n, (cell, value) = trial_numbers(scores), scores.trials
     away = value - scores.scores.reshape(-1)[cell]

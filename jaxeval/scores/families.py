@@ -56,7 +56,7 @@ class PairwiseDifferences:
         return tier
 
     def rank_sets(self, level: float, simultaneous: bool = False) -> tuple[Int, Int]:
-        """(M,) best and worst ranks that the differences leave open, each set at ``level``, or all at once."""
+        """Return (M,) best and worst ranks that the differences leave open, each set at ``level``, or all at once."""
         if simultaneous:
             apart = self._apart_at_once(level)
         else:
@@ -66,13 +66,13 @@ class PairwiseDifferences:
         return 1 + (apart & above).sum(1), len(self.estimate) - (apart & below).sum(1)
 
     def ranks(self, level: float, simultaneous: bool, models: pd.Index) -> pd.DataFrame:
-        """Columns ``rank_best, rank_worst, tier``."""
+        """Return columns ``rank_best, rank_worst, tier``."""
         best, worst = self.rank_sets(level, simultaneous)
         columns = {"rank_best": best, "rank_worst": worst, "tier": self.tiers(level)}
         return pd.DataFrame(columns, models).astype("Int64").where(np.tile(self.known[:, None], 3))
 
     def _apart_at_once(self, level: float) -> Bool:
-        """(M, M) pairs that are told apart, all at once."""
+        """Return (M, M) pairs that are told apart, all at once."""
         first, second = np.triu_indices(len(self.estimate), 1)
         apart = np.zeros(self.p_values.shape, bool)
         apart[first, second] = holm(self.p_values[first, second]) <= 1 - checked_level(level)
@@ -80,7 +80,7 @@ class PairwiseDifferences:
 
 
 def pairwise(estimates: ScoreEstimates, estimate: Float) -> PairwiseDifferences:
-    """The differences of all pairs of models, ranked by their ``estimate`` (M,).
+    """Return the differences of all pairs of models, ranked by their ``estimate`` (M,).
 
     Shares of right answers are compared by exact tests. Other scores are compared by Student's t and Hall's, but no
     p-value is smaller than that of one sign for all units that differ.
@@ -98,7 +98,7 @@ def pairwise(estimates: ScoreEstimates, estimate: Float) -> PairwiseDifferences:
 
 
 def by_pairs(estimates: ScoreEstimates, level: float) -> bool:
-    """Whether pairs are to be tested one by one, as draws of all pairs at once err too often.
+    """Return whether pairs are to be tested one by one, as draws of all pairs at once err too often.
 
     So it is for right and wrong answers, whose tests are exact, for few units, for equal scores, which show no
     variance, and where some two models differ on few units.
@@ -108,7 +108,7 @@ def by_pairs(estimates: ScoreEstimates, level: float) -> bool:
 
 
 def _few_differ(estimates: ScoreEstimates, level: float) -> bool:
-    """Whether some two models differ on so few units that draws of all pairs at once err too often.
+    """Return whether some two models differ on so few units that draws of all pairs at once err too often.
 
     Fewer than would tell them from chance, if all had one sign, by Bonferroni's correction. Equal scores of two models
     are told apart by no draws.
@@ -140,7 +140,7 @@ def units_that_differ(parts: Float) -> Int:
 
 
 def _skewness_of_differences(estimates: ScoreEstimates, dof: Float) -> Float:
-    """(M, M) skewness of the score of one model less that of another."""
+    """Return (M, M) skewness of the score of one model less that of another."""
     if estimates.influence is None:
         return np.zeros(dof.shape)
     influence = estimates.influence
@@ -167,7 +167,7 @@ def _counts(answers: Float) -> _Counts:
 
 
 def _p_of_shares(answers: Float, estimate: Float) -> Float:
-    """(M, M) exact p-values of equal shares of right answers, from (I, M) answers with NaN where there is none.
+    """Return (M, M) exact p-values of equal shares of right answers, from (I, M) answers with NaN where there is none.
 
     A pair whose test is of the other sign than the difference of the scores, as where one model has the easier items,
     has the p-value 1.

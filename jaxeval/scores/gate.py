@@ -246,7 +246,7 @@ _WITHOUT = {**dict.fromkeys(_COLUMNS, np.nan), "task": None, "verdict": "", "fla
 
 
 def _tasks(scores: ItemScores) -> list[tuple[Any, ItemScores]]:
-    """The scores of each benchmark, by its name."""
+    """Return the scores of each benchmark, by its name."""
     groups = scores.benchmark
     if groups is None or len(groups.names) < 2:
         return [(None, scores)]
@@ -283,7 +283,7 @@ def _row(comparison: ScoreComparison, margin: float, level: float, peek: bool) -
 
 
 def _items_more(comparison: ScoreComparison, margin: float, level: float, p_pass: float, p_fail: float) -> float:
-    """How many more items like these decide, with probability `POWER`, if the difference stays as it is.
+    """Return how many more items like these decide, with probability `POWER`, if the difference stays as it is.
 
     Equal differences have no spread; the logarithm of their p-value falls with the number of items.
     """
@@ -307,7 +307,7 @@ def _of_needed(needed: float, n: int) -> float:
 
 
 def _judged(table: PlainTable, most: float) -> PlainTable:
-    """The table with verdicts."""
+    """Return the table with verdicts."""
     p_pass, p_fail = table["p_pass"], table["p_fail"]
     all_pass = bool((p_pass <= most).all())
     by_holm: dict[str, Float] = {"p_pass_holm": holm(p_pass), "p_fail_holm": holm(p_fail)}

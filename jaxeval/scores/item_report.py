@@ -82,7 +82,7 @@ def item_report(scores: ItemScores | Any, *, level: float = 0.95) -> pd.DataFram
 
 
 def _item_rest(s: Float, there: Bool) -> Float:
-    """(I,) correlations over models of each item's scores with the means of the other items that a model has."""
+    """Return (I,) correlations over models of each item's scores with the means of the other items that a model has."""
     value = np.where(there, s, 0.0)
     total, count = value.sum(0), there.sum(0)
     with np.errstate(invalid="ignore", divide="ignore"):

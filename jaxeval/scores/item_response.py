@@ -256,7 +256,7 @@ def _check_options(kind: str, prior_sd: float | None, level: float) -> None:
 
 
 def _used_items(scores: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
-    """(I,) items that tell models apart, and the flags of the others."""
+    """Return (I,) items that tell models apart, and the flags of the others."""
     s = scores.scores[:, 0]
     outside = (s < 0) | (s > 1)
     if outside.any():
@@ -287,7 +287,7 @@ def _used_items(scores: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
 
 
 def _answers(scores: ItemScores, n: str | None) -> Float:
-    """(I, M) answers behind each score: 1, the trials, or the number of questions in column ``n``."""
+    """Return (I, M) answers behind each score: 1, the trials, or the number of questions in column ``n``."""
     s = scores.scores[:, 0]
     if n is not None:
         number = _questions(scores.column(n), scores.items)
@@ -305,7 +305,7 @@ def _answers(scores: ItemScores, n: str | None) -> Float:
 
 
 def _questions(column: ItemColumn, items: pd.Index) -> Float:
-    """(I,) numbers of questions, of which an item has one."""
+    """Return (I,) numbers of questions, of which an item has one."""
     levels = pd.to_numeric(pd.Series(column.levels), errors="coerce").to_numpy(float)
     bad = ~((levels >= 1) & np.isfinite(levels))
     if bad.any():
@@ -324,7 +324,7 @@ def _questions(column: ItemColumn, items: pd.Index) -> Float:
 
 
 def _problem(s: Float, answers: Float) -> tuple[Responses, Parameters]:
-    """The (I, M) scores as the kernel takes them, and where it starts."""
+    """Return the (I, M) scores as the kernel takes them, and where it starts."""
     n_items, n_models = s.shape
     there = np.where(np.isnan(s), 0.0, answers)
     value = np.where(np.isnan(s), 0.0, s * answers)
@@ -383,7 +383,7 @@ def _item_table(scores: ItemScores, used: Bool, flag: NDArray[np.str_], paramete
 
 
 def _status(s: Float) -> NDArray[np.str_]:
-    """(M,) what is wrong with models at an end of the scale, whose likelihood has no maximum."""
+    """Return (M,) what is wrong with models at an end of the scale, whose likelihood has no maximum."""
     top, bottom = (np.isnan(s) | (s == end) for end in (1, 0))
     texts = ["solves all items: held by the prior", "solves no item: held by the prior"]
     return np.select([top.all(0), bottom.all(0)], texts, "")

@@ -135,7 +135,7 @@ def item_subset(
 
 
 def _medoids(values: Float, k: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], Float, NDArray[np.intp]]:
-    """Rows (k,) of (I, M) ``values`` that stand for clusters of rows, their weights, and the clusters' sizes."""
+    """Return rows (k,) of (I, M) ``values`` that stand for clusters of rows, their weights, and the clusters' sizes."""
     best: tuple[float, NDArray[np.intp], NDArray[np.intp]] | None = None
     for _ in range(_STARTS):
         start = _spread_out(values, k, rng)
@@ -159,7 +159,7 @@ def _medoids(values: Float, k: int, rng: np.random.Generator) -> tuple[NDArray[n
 
 
 def _spread_out(values: Float, k: int, rng: np.random.Generator) -> Float:
-    """Where k centres start: each at a row drawn by its squared distance from those before (k-means++)."""
+    """Return where k centres start: each at a row drawn by its squared distance from those before (k-means++)."""
     rows = [int(rng.integers(len(values)))]
     away = ((values - values[rows[0]]) ** 2).sum(1)
     while len(rows) < k:

@@ -56,7 +56,7 @@ class ScoreBoard:
     facets: BoardFacets | None = None  # what was sampled besides items
 
     def interval(self, level: float) -> pd.DataFrame:
-        """Columns ``lower`` and ``upper``; NaN without observed variance, unless scores lie between 0 and 1."""
+        """Return columns ``lower`` and ``upper``; NaN without observed variance, unless scores lie between 0 and 1."""
         estimates, facets = self.estimates, self.facets
         ends = estimates.interval(level)
         if facets is None:
@@ -108,7 +108,7 @@ def score_leaderboard(
     seed: int = 0,
     **running: Unpack[RunOptions],
 ) -> pd.DataFrame:
-    """Mean scores of models with intervals, rank sets and tiers, best first.
+    """Return mean scores of models with intervals, rank sets and tiers, best first.
 
     A score is the weighted mean over items; with benchmarks, the mean over benchmarks of the means over their items.
     Items, or clusters of items, are resampled jointly for all models and within benchmarks, so that models are compared
@@ -200,7 +200,7 @@ def score_draws(
     seed: int = 0,
     **running: Unpack[RunOptions],
 ) -> Draws:
-    """The joint draws behind `score_leaderboard`: for tiers, differences, figures and files of any `Draws`.
+    """Return the joint draws behind `score_leaderboard`: for tiers, differences, figures and files of any `Draws`.
 
     Arguments and errors are those of `score_leaderboard`.
 
@@ -241,7 +241,7 @@ def score_boards(
     seed: int,
     **running: Unpack[RunOptions],
 ) -> dict[Any, ScoreBoard]:
-    """A board for each value of the column ``by``, or one called None; see `score_leaderboard`."""
+    """Return a board for each value of the column ``by``, or one called None; see `score_leaderboard`."""
     names = facet_names(random)
     item_scores = with_facets(scores, names) if names else as_item_scores(scores)
     if names and (population != "items" or benchmark_weights != "equal"):
@@ -282,7 +282,7 @@ def score_boards(
 
 
 def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_ranks: bool) -> pd.DataFrame:
-    """The table of `score_leaderboard`."""
+    """Return the table of `score_leaderboard`."""
     tables, warnings = [], []
     for name, board in boards.items():
         table = _table(board, level, simultaneous_ranks)
@@ -308,14 +308,14 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
 
 
 def _clusters_of(estimates: ScoreEstimates) -> dict[str, float]:
-    """Numbers of clusters, for the settings; none where items are drawn one by one."""
+    """Return numbers of clusters, for the settings; none where items are drawn one by one."""
     if estimates.unit != "cluster":
         return {}
     return {"n_clusters": estimates.n_units, "n_effective_clusters": estimates.n_effective}
 
 
 def _slices(scores: ItemScores, by: str) -> dict[Any, Bool]:
-    """(I,) items of each value of a kept column."""
+    """Return (I,) items of each value of a kept column."""
     column = scores.column(by)
     masks = np.zeros((len(column.levels), len(scores.items)), bool)
     masks[column.number, column.item] = True
@@ -358,7 +358,7 @@ def _board(
 
 
 def _of_items(scores: ItemScores, items: Bool, missing: MissingScores) -> tuple[Bool, list[str]]:
-    """(I,) which of the ``items`` take part, and sentences on those that do not."""
+    """Return (I,) which of the ``items`` take part, and sentences on those that do not."""
     chosen, warnings = kept_items(_only(scores, items), missing)
     kept = items.copy()
     kept[items] = chosen
@@ -366,7 +366,7 @@ def _of_items(scores: ItemScores, items: Bool, missing: MissingScores) -> tuple[
 
 
 def _faceted(board: ScoreBoard, scores: ItemScores, items: Bool, missing: MissingScores, level: float) -> ScoreBoard:
-    """A board over items that counts what else was sampled; its draws are spread as its intervals are."""
+    """Return a board over items that counts what else was sampled; its draws are spread as its intervals are."""
     facets = BoardFacets.of(scores, _of_items(scores, items, missing)[0])
     estimates, draws = board.estimates, board.joint.draws
     wider = replace(board, facets=facets, warnings=(*board.warnings, *facets.warnings))
@@ -377,12 +377,12 @@ def _faceted(board: ScoreBoard, scores: ItemScores, items: Bool, missing: Missin
 
 
 def _only(scores: ItemScores, items: Bool) -> ItemScores:
-    """The scores of some items, for what looks at them alone."""
+    """Return the scores of some items, for what looks at them alone."""
     return ItemScores(scores.scores[items], scores.items[items], scores.evaluators, scores.models)
 
 
 def _draws(estimates: ScoreEstimates, n: int, seed: int, slice_name: str, part: int, run: Any) -> Float:
-    """(B, M) joint draws, whose variance is that of the estimates."""
+    """Return (B, M) joint draws, whose variance is that of the estimates."""
     if estimates.influence is None:
         rng = np.random.default_rng([seed, stream_number(f"trials {slice_name}")])
         return estimates.score + rng.standard_normal((n, len(estimates.score))) * np.sqrt(estimates.variance)
@@ -399,7 +399,7 @@ def _draws(estimates: ScoreEstimates, n: int, seed: int, slice_name: str, part: 
 
 
 def _centred(influence: Float, stratum: Int) -> Float:
-    """(U, M) influences that sum to 0 in each stratum, with the squares' sums that they had.
+    """Return (U, M) influences that sum to 0 in each stratum, with the squares' sums that they had.
 
     Factors of unequal units leave sums other than 0, by which draws would be off on average.
     """

@@ -20,7 +20,7 @@ _SHOWN_FIRST = ("model", "score", "lower", "upper", "standard_error", "n_items",
 
 
 def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level: float = 0.95) -> pd.DataFrame:
-    """The probability that at least one of k trials solves an item, averaged over items (pass@k).
+    """Return the probability that at least one of k trials solves an item, averaged over items (pass@k).
 
     An item with c successes in n trials counts 1 - C(n - c, k) / C(n, k), which is unbiased for every n >= k (Chen et
     al. 2021, arXiv:2107.03374). Intervals are for new items like these, and those of graded scores.
@@ -54,7 +54,7 @@ def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level
 
 
 def pass_hat_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level: float = 0.95) -> pd.DataFrame:
-    """The probability that k trials all solve an item, averaged over items (pass^k).
+    """Return the probability that k trials all solve an item, averaged over items (pass^k).
 
     An item with c successes in n trials counts C(c, k) / C(n, k), which is unbiased (Yao et al. 2024,
     arXiv:2406.12045). Arguments, columns and errors are those of `pass_at_k`.

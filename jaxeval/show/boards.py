@@ -29,7 +29,7 @@ _TIE_SCALES = {
 
 
 def is_board(table: pd.DataFrame) -> bool:
-    """Whether a table has the columns of `jaxeval.leaderboard`."""
+    """Return whether a table has the columns of `jaxeval.leaderboard`."""
     return set(table.columns) >= _BOARD
 
 
@@ -39,7 +39,7 @@ def more_columns(table: pd.DataFrame) -> list[Any]:
 
 
 def for_people(table: pd.DataFrame) -> pd.DataFrame:
-    """The columns of a leaderboard that people read; other tables stay as they are.
+    """Return the columns of a leaderboard that people read; other tables stay as they are.
 
     These are rank and spread, model, rating and interval, votes, tier, notes, and the metadata joined to the table.
     """
@@ -63,7 +63,7 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def plus_minus(rating: float, lower: float, upper: float) -> str:
-    """How far the ends of an interval are from a rating, as "+12.3/-10.1"; empty where there is no interval."""
+    """Return how far the ends of an interval are from a rating, as "+12.3/-10.1"; empty where there is no interval."""
     if not isfinite(rating) or isnan(lower):
         return ""
     above, below = (round(end - rating, 1) + 0.0 for end in (upper, lower))  # no -0.0
@@ -71,7 +71,7 @@ def plus_minus(rating: float, lower: float, upper: float) -> str:
 
 
 def with_interval(rating: float, lower: float, upper: float) -> str:
-    """A rating in a sentence, with its interval where that is finite."""
+    """Return a rating in a sentence, with its interval where that is finite."""
     known = plus_minus(rating, lower, upper)
     return f"{rating:.1f}" + (f" ({known})" if known and "inf" not in known else "")
 
@@ -79,7 +79,7 @@ def with_interval(rating: float, lower: float, upper: float) -> str:
 def leader_line(
     name: str, rating: str, alike: Sequence[str], level: float, unranked: bool, equal: Sequence[str] = ()
 ) -> str:
-    """Whether the first model leads, or is tied with those ``alike``; ratings may be ``equal``."""
+    """Return whether the first model leads, or is tied with those ``alike``; ratings may be ``equal``."""
     sure = f"at the {100 * level:g}% level"
     if equal:
         others = [x for x in alike if x not in equal]
@@ -92,12 +92,12 @@ def leader_line(
 
 
 def level_names(name: str, equal: Sequence[str]) -> str:
-    """The names of models with one rating."""
+    """Return the names of models with one rating."""
     return f"{name} and {equal[0]}" if len(equal) == 1 else named([name, *equal], 4)
 
 
 def penalised_line(table: pd.DataFrame) -> str:
-    """Which intervals of a `leaderboard` table come from the penalised fit."""
+    """Return which intervals of a `leaderboard` table come from the penalised fit."""
     noun = competitor_of(table.attrs["settings"])
     n = table.attrs["settings"].get("n_penalised", 0)
     few = " under 200 votes" if n <= (table["vote_count"] < 200).sum() else ""
@@ -105,7 +105,7 @@ def penalised_line(table: pd.DataFrame) -> str:
 
 
 def rank_spread(row: dict[Any, Any]) -> str:
-    """The ranks that the data leave open to a model, as "2-5"; empty for a model without a rank."""
+    """Return the ranks that the data leave open to a model, as "2-5"; empty for a model without a rank."""
     best, worst = row.get("rank_best"), row.get("rank_worst")
     return "" if pd.isna(best) or pd.isna(worst) else f"{best}-{worst}"
 
@@ -125,7 +125,7 @@ def row_notes(row: dict[Any, Any]) -> str:
 
 
 def settings_lines(table: pd.DataFrame) -> list[str]:
-    """What was read for a `leaderboard` table, and how it was made."""
+    """Return what was read for a `leaderboard` table, and how it was made."""
     settings = table.attrs["settings"]
     noun = competitor_of(settings)
     weights = ", inverse-pair-frequency weights" if settings["reweight"] else ""
@@ -174,7 +174,7 @@ def score_answers(table: pd.DataFrame) -> list[str]:
 
 
 def _first_by_score(board: pd.DataFrame) -> str:
-    """The answer of one board, in words."""
+    """Return the answer of one board, in words."""
     best = board.iloc[0]
     if pd.isna(best["score"]):
         return "no model has a score; the flags say why"
@@ -189,7 +189,7 @@ def board_part(
     title: str | None, table: pd.DataFrame, *, kept: Sequence[str] = (), rows: str | None = None,
     competitor: Noun = MODEL,
 ) -> Part:  # fmt: skip
-    """A board as a screen shows it, with intervals as distances and as bars.
+    """Return a board as a screen shows it, with intervals as distances and as bars.
 
     Args:
         title: above it.
@@ -224,7 +224,7 @@ def board_part(
 
 
 def whole(value: object) -> str:
-    """A whole number as a cell; empty where it is missing."""
+    """Return a whole number as a cell; empty where it is missing."""
     return "" if pd.isna(value) else f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
 
 
@@ -249,7 +249,7 @@ def bars(rating: Float, lower: Float, upper: Float) -> list[str]:
 
 
 def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Sequence[str] = ()) -> Answer:
-    """What a `leaderboard` table says: who leads, each category's board, what it rests on and what it cannot say.
+    """Give what a `leaderboard` table says: who leads, each category's board, what it rests on and what it cannot say.
 
     Args:
         table: with the ``attrs`` of `leaderboard`.
@@ -294,7 +294,7 @@ def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Seque
 
 
 def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """What a judge's verdicts are worth."""
+    """Return what a judge's verdicts are worth."""
     start = f"{slice_title(judge['category'], settings['by'])}: the" if "category" in judge else "The"
     ends = f"[{judge['worth_lower']:,.0f}, {judge['worth_upper']:,.0f}]"
     return (
@@ -304,7 +304,7 @@ def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
 
 
 def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: Noun) -> Part:
-    """A board whose columns are made when a screen shows it: of many models they take seconds."""
+    """Return a board whose columns are made when a screen shows it: of many models they take seconds."""
 
     def columns() -> Sequence[Column]:
         board = for_people(block).drop(columns="category", errors="ignore")
@@ -322,7 +322,7 @@ def _coefficients(table: pd.DataFrame, link: str) -> Part:
 
 
 def _judges(table: pd.DataFrame) -> Part:
-    """The judges of a panel."""
+    """Return the judges of a panel."""
     return Part(
         "Judges",
         table.drop(columns=[name for name in table if str(name).endswith("_standard_error")]),

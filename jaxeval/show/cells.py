@@ -127,22 +127,22 @@ class Interval(NamedTuple):
 
 
 def only_counts(index: pd.Index) -> bool:
-    """Whether an index only numbers the rows: integers, and no name."""
+    """Return whether an index only numbers the rows: integers, and no name."""
     return index.nlevels == 1 and index.name is None and (len(index) == 0 or index.dtype.kind in "iu")
 
 
 def column_at(table: Any, k: int) -> Any:
-    """The column at a place of a table, in pandas or not."""
+    """Return the column at a place of a table, in pandas or not."""
     return table[table.columns[k]] if isinstance(table, PlainTable) else table.iloc[:, k]
 
 
 def is_number(column: Any) -> bool:
-    """Whether a column holds numbers, and no truth values."""
+    """Return whether a column holds numbers, and no truth values."""
     return column.dtype.kind in "iufc"
 
 
 def with_index(frame: Any) -> tuple[Any, int]:
-    """The table with its index as leading columns, and their number: 0 where the index only numbers the rows."""
+    """Return the table with its index as leading columns, and their number: 0 where the index only numbers the rows."""
     if isinstance(frame, PlainTable):
         return frame, 0
     index = frame.index
@@ -195,7 +195,7 @@ def _estimate_of(frame: Any, names: list[str], stem: str, low: int, high: int) -
 
 
 def as_numbers(column: Any) -> Float:
-    """(R,) doubles, NaN where a value is missing or no number."""
+    """Return (R,) doubles, NaN where a value is missing or no number."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return np.asarray(column, float)
     if column.dtype.kind in "biufc":
@@ -204,7 +204,7 @@ def as_numbers(column: Any) -> Float:
 
 
 def cell_texts(frame: Any) -> list[list[str]]:
-    """The cells of each column by the kind of its quantity; an estimate and its interval have equal decimals."""
+    """Return the cells of each column by the kind of its quantity; an estimate and its interval have equal decimals."""
     kinds = kinds_of(frame)
     together = [[k] for k in range(frame.shape[1])]
     for interval in find_intervals(frame):
@@ -219,7 +219,7 @@ def cell_texts(frame: Any) -> list[list[str]]:
 
 
 def _column(column: Any, like: Sequence[Any], kind: CellKind) -> list[str]:
-    """The cells of a column; floating-point numbers get the decimals that suit the columns ``like``."""
+    """Return the cells of a column; floating-point numbers get the decimals that suit the columns ``like``."""
     if isinstance(column, Whole):
         return [kind.missing if value != value else f"{value:,.0f}" for value in column.tolist()]
     if column.dtype.kind == "b":
@@ -246,12 +246,12 @@ def cell_text(value: Any, kind: CellKind = NUMBER) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value stands for none, in pandas or not."""
+    """Return whether a value stands for none, in pandas or not."""
     return type(value).__name__ in ("NoneType", "NAType", "NaTType")
 
 
 def _spelled(value: float, kind: CellKind, decimals: int) -> str:
-    """A number of a kind, where its column has so many decimals."""
+    """Return a number of a kind, where its column has so many decimals."""
     if np.isinf(value) and kind.infinite is not None:
         return kind.infinite
     if np.isnan(value):
@@ -282,7 +282,7 @@ def _decimals(values: Float) -> int:
 
 
 def number_text(value: float, decimals: int) -> str:
-    """A number with so many decimals; with an exponent if these would show only zeros, or if it is very large."""
+    """Give a number with so many decimals; with an exponent if these would show only zeros, or if it is very large."""
     if np.isnan(value):
         return MISSING
     if value == 0 or np.isinf(value):
@@ -310,7 +310,7 @@ _OF_COMPETITORS = {
 
 
 def heading(name: object, competitor: Noun = MODEL) -> str:
-    """The heading of a column: its name with spaces and a capital letter. ``n_votes`` becomes "Votes"."""
+    """Return the heading of a column: its name with spaces and a capital letter. ``n_votes`` becomes "Votes"."""
     text = str(name)
     if text in _HEADINGS:
         return _HEADINGS[text]
@@ -334,7 +334,7 @@ def wide(
     cell: Callable[[pd.Series], str],
     label: Callable[[Any], str] | None = None,
 ) -> pd.DataFrame:
-    """A row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
+    """Return a row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
     name = label or _LABELS.get(columns, visible_line)
     records: dict[Any, dict[str, Any]] = {}
     for _, row in table.iterrows():
@@ -344,7 +344,7 @@ def wide(
 
 
 def pairs_cell(name: str, between: str = "\n") -> Callable[[pd.Series], str]:
-    """Cells of the estimate ``name`` and its pairs; the pairs alone where it is missing or hidden."""
+    """Return cells of the estimate ``name`` and its pairs; the pairs alone where it is missing or hidden."""
 
     def cell(row: pd.Series) -> str:
         n = 0 if row["n_pairs"] != row["n_pairs"] else row["n_pairs"]
@@ -354,7 +354,7 @@ def pairs_cell(name: str, between: str = "\n") -> Callable[[pd.Series], str]:
 
 
 def estimate(row: pd.Series, name: str, form: str = ".3f", count: str = "", between: str = "\n") -> str:
-    """A cell of a number and, on the next line, its interval; a dash where there is none."""
+    """Return a cell of a number and, on the next line, its interval; a dash where there is none."""
     if row[name] != row[name]:
         return f"-{count}"
     prefix = f"{name}_" if f"{name}_lower" in row else ""

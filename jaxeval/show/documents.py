@@ -55,7 +55,7 @@ def markdown_text(text: str) -> str:
 def markdown_table(
     table: Any, *, title: str | None = None, notes: Iterable[str] = (), heading: Callable[[Any], str] = usual_heading
 ) -> str:
-    r"""A table in GitHub's Markdown, with a title above it and notes below it.
+    r"""Return a table in GitHub's Markdown, with a title above it and notes below it.
 
     Args:
         table: its columns, after an index that names its rows.
@@ -130,7 +130,7 @@ def latex_table(
     notes: Iterable[str] = (),
     heading: Callable[[Any], str] = usual_heading,
 ) -> str:
-    r"""A table for LaTeX with the package booktabs, and longtable where it has more rows than a page.
+    r"""Return a table for LaTeX with the package booktabs, and longtable where it has more rows than a page.
 
     Names beyond Latin letters need XeLaTeX or LuaLaTeX, and a font that has them. The arguments are those of
     `markdown_table`.
@@ -184,7 +184,7 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 
 def _latex_number(text: str) -> str:
-    """A number in LaTeX's mathematical notation."""
+    """Return a number in LaTeX's mathematical notation."""
     infinite = {"inf": r"$\infty$", "-inf": r"$-\infty$"}
     if text in infinite:
         return infinite[text]

@@ -105,7 +105,7 @@ def write_table(
 
 
 def format_of(path: str | Path) -> str:
-    """The format that a file's ending names.
+    """Return the format that a file's ending names.
 
     Raises:
         DataError: none has this ending.
@@ -119,7 +119,7 @@ def format_of(path: str | Path) -> str:
 
 
 def _result_bytes(result: Result, format: str, title: str | None, raw_names: bool) -> bytes:
-    """A result as a page of all its sections, or its main table with what it rests on."""
+    """Return a result as a page of all its sections, or its main table with what it rests on."""
     from jaxeval.show.documents import html_page, markdown_page
     from jaxeval.show.shown import Part
 
@@ -140,7 +140,7 @@ def table_bytes(
     settings: Mapping[str, Any] | None = None,
     raw_names: bool = False,
 ) -> bytes:
-    """What `write_table` writes."""
+    """Return what `write_table` writes."""
     import pandas as pd
 
     from jaxeval.show.cells import only_counts
@@ -256,7 +256,7 @@ def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[st
 
 
 def _notes(attrs: Mapping[str, Any]) -> list[str]:
-    """What was read, and the warnings."""
+    """Return what was read, and the warnings."""
     report = str(attrs.get("report") or "")
     return [*filter(None, [report]), *(f"warning: {sentence}" for sentence in attrs.get("warnings", ()))]
 
@@ -285,20 +285,20 @@ def write_csv(table: pd.DataFrame, file: IO[bytes], raw_names: bool = False) -> 
 
 
 def _texts(table: pd.DataFrame) -> Iterator[str]:
-    """All text of a table: names of columns, and cells."""
+    """Yield all text of a table: names of columns, and cells."""
     for values in (table.columns, *(table.iloc[:, k] for k in _text_columns(table))):
         yield from filter(lambda value: isinstance(value, str), values.unique())
 
 
 def _text_columns(table: pd.DataFrame) -> list[int]:
-    """Numbers of the columns that may hold text."""
+    """Return numbers of the columns that may hold text."""
     from pandas.api.types import is_numeric_dtype
 
     return [k for k, kind in enumerate(table.dtypes) if not is_numeric_dtype(kind) and kind.kind not in "mM"]
 
 
 def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with an apostrophe before all text that spreadsheets take for a formula."""
+    """Return the table with an apostrophe before all text that spreadsheets take for a formula."""
 
     def harmless(value: Any) -> Any:
         return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
@@ -310,7 +310,7 @@ def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def json_table(table: pd.DataFrame, about: Mapping[str, Any]) -> str:
-    """A table as JSON: an object of ``rows`` (a record each), of what ``about`` holds, and of ``digest``.
+    """Return a table as JSON: an object of ``rows`` (a record each), of what ``about`` holds, and of ``digest``.
 
     Missing and infinite numbers are null. A bound is therefore null where an interval has no end, and where there is no
     interval; Parquet and CSV distinguish the two. The digest is the `json_digest` of all the rest.

@@ -54,7 +54,7 @@ def html_table(
     heading: Callable[[Any], str] = str,
     most_rows: int | None = None,
 ) -> str:
-    """A table as a piece of HTML that stands by itself, for a notebook or within a page.
+    """Return a table as a piece of HTML that stands by itself, for a notebook or within a page.
 
     Names, headings, the title and the notes may hold any text: it is escaped, invisible characters are written out, and
     a class keeps MathJax away from it.
@@ -115,7 +115,7 @@ class _Axis:
         self.span: float = finite.max() - self.low if len(finite) else 1.0
 
     def bars(self) -> list[str]:
-        """The style of the bar of each row; none where the estimate or an end is missing."""
+        """Return the style of the bar of each row; none where the estimate or an end is missing."""
         estimate, lower, upper = (self._percent(column) for column in self.columns)
         return [
             "" if np.isnan([x, a, b]).any() else f' style="background-image:{_gradient(x, a, b)}"'
@@ -136,7 +136,7 @@ def _gradient(x: float, a: float, b: float) -> str:
 
 
 def _full_length(kind: CellKind, column: pd.Series, alone: bool) -> float | None:
-    """The value whose bar fills the cell: 1 of shares, the largest of counts; None for other numbers.
+    """Return the value whose bar fills the cell: 1 of shares, the largest of counts; None for other numbers.
 
     Numbers from 0 to 1 are shares where the table has no intervals beside them (``alone``), or by their kind.
     """
@@ -169,7 +169,7 @@ _LONGEST = 36
 
 
 def text_table(frame: Any, *, width: int = 80, most_rows: int | None = None, n_rows: int | None = None) -> str:
-    """The first rows and columns of a table, as many as fit, and a line on what is not shown.
+    """Return the first rows and columns of a table, as many as fit, and a line on what is not shown.
 
     Args:
         frame: the table; an index that names its rows comes first.

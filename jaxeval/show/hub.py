@@ -137,7 +137,7 @@ def _interval(lower: float, upper: float) -> str:
 
 
 def _file_name(name: str) -> str:
-    """A name that every file system accepts, and that cannot lead out of its folder."""
+    """Return a name that every file system accepts, and that cannot lead out of its folder."""
     safe = quote(name, safe="", errors="surrogatepass")
     if not safe.strip("."):
         safe = safe.replace(".", "%2E") or "%00"
@@ -147,7 +147,7 @@ def _file_name(name: str) -> str:
 
 
 def _yaml(entry: dict[str, Any]) -> str:
-    """A list of one entry as YAML; values are written as JSON, which YAML can read."""
+    """Return a list of one entry as YAML; values are written as JSON, which YAML can read."""
     lines = []
     for name, value in entry.items():
         if isinstance(value, dict):
@@ -175,7 +175,7 @@ ARENA_COLUMNS = (
 
 
 def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame | None = None) -> pd.DataFrame:
-    """A leaderboard in the columns and types of the Arena's data set; the module's docstring names their sources.
+    """Give a leaderboard in the columns and types of the Arena's data set; the module's docstring names their sources.
 
     Models without a rating or a rank keep their row, with null there: the Arena's set has no infinite numbers.
 

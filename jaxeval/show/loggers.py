@@ -100,7 +100,7 @@ def _is_text(column: pd.Series) -> bool:
 
 
 def _number(value: Any, missing: Any = None) -> Any:
-    """A finite float, or ``missing``."""
+    """Return a finite float, or ``missing``."""
     if value is None or pd.isna(value) or not np.isfinite(float(value)):
         return missing
     return float(value)
@@ -221,7 +221,7 @@ def logger_module(logger: Logger) -> Any:
 
 
 def _metrics(values: list[LoggedValue]) -> dict[str, float]:
-    """Numbers by names that MLflow takes, and whoever is not stricter."""
+    """Return numbers by names that MLflow takes, and whoever is not stricter."""
     metrics = {}
     for logged in values:
         for end in ("value", "lower", "upper", "standard_error"):

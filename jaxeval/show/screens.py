@@ -49,7 +49,7 @@ _LEAST_TEXT = 40
 
 
 def columns_of(part: Part) -> Sequence[Column]:
-    """The columns of a table, without those that are missing in all rows."""
+    """Return the columns of a table, without those that are missing in all rows."""
     if isinstance(part.table, PlainTable):
         table: Any = part.table
     elif is_frame(part.table):
@@ -77,7 +77,7 @@ def columns_of(part: Part) -> Sequence[Column]:
 
 
 def further_columns(table: Any, order: int, competitor: Noun = MODEL) -> list[Column]:
-    """The columns of a table as those of another one, all of one ``order``."""
+    """Return the columns of a table as those of another one, all of one ``order``."""
     return [column._replace(order=order) for column in columns_of(Part(None, table, competitor=competitor))]
 
 
@@ -138,7 +138,7 @@ class _Fitted(NamedTuple):
 
     @classmethod
     def of(cls, part: Part, width: int, most: int | None) -> _Fitted:
-        """The columns with something in them, without those of the greatest order that there is no room for.
+        """Return the columns with something in them, without those of the greatest order that there is no room for.
 
         Narrow ones take the room that a wider one of less order leaves.
         """
@@ -159,7 +159,7 @@ class _Fitted(NamedTuple):
 
 
 def _texts(answer: Answer, width: int, lines: int | None) -> list[list[tuple[str, str]]]:
-    """The answer, advice, notes and warnings, folded; each within so many lines."""
+    """Return the answer, advice, notes and warnings, folded; each within so many lines."""
     notes = _rests_on(answer, None if lines is None else width)
     few = None if lines is None else lines * 2 // 3
     kinds = [
@@ -173,7 +173,7 @@ def _texts(answer: Answer, width: int, lines: int | None) -> list[list[tuple[str
 
 
 def _rests_on(answer: Answer, width: int | None) -> list[str]:
-    """What an answer rests on: all of it, or one line of so many characters, and that there is more."""
+    """Return what an answer rests on: all of it, or one line of so many characters, and that there is more."""
     notes = [line for note in answer.notes for line in str(note).split("\n")]
     made = settings_line(answer.settings)
     if width is None or len(notes) < 2:
@@ -218,7 +218,7 @@ def _n_lines(grid: _Fitted, rows: int, console: Console) -> int:
 
 
 def _laid_out(fitted: _Fitted, n_rows: int, width: int) -> Iterator[Printed]:
-    """The parts of a table as they are printed, with their styles."""
+    """Yield the parts of a table as they are printed, with their styles."""
     from rich.table import Table
 
     part = fitted.part
@@ -271,19 +271,19 @@ def _warnings(sentences: Sequence[str], full: bool) -> Iterator[str]:
 
 
 def _subject(sentence: str) -> str:
-    """What a sentence is about: its beginning up to a colon, or nothing."""
+    """Return what a sentence is about: its beginning up to a colon, or nothing."""
     subject, colon, _ = sentence.partition(": ")
     return subject if colon and len(subject) <= _LONGEST_SUBJECT else ""
 
 
 def _kind(sentence: str) -> str:
-    """A sentence without its subject and its numbers."""
+    """Return a sentence without its subject and its numbers."""
     subject = _subject(sentence)
     return re.sub(r"\d[\d.,]*", "0", sentence[len(subject) :] if subject else sentence)
 
 
 def _fold(sentence: str, width: int) -> str:
-    """A sentence folded at words."""
+    """Return a sentence folded at words."""
     return "\n".join(textwrap.wrap(visible(sentence), width, subsequent_indent="  "))
 
 

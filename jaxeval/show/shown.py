@@ -113,7 +113,7 @@ class Shown:
     """Base of results and data, which show themselves through their `_shown`."""
 
     def _shown(self) -> Answer:
-        """What is shown. It must take no more than a moment, as debuggers ask for it.
+        """Return what is shown. It must take no more than a moment, as debuggers ask for it.
 
         By default it is the first table among the fields of a dataclass, or what the first result among them shows (as
         `Draws` do). Without either it is the dataclass's numbers: one row, or as many rows as its arrays have entries.
@@ -143,7 +143,7 @@ class Shown:
         print(self._text(rows, max(shutil.get_terminal_size().columns, 40), in_full=True))
 
     def styled(self, rows: int | None = None, *, bars: bool = True) -> Html:
-        """The table as HTML: a notebook shows it, and ``path.write_text(result.styled())`` writes it to a file.
+        """Return the table as HTML: a notebook shows it, and ``path.write_text(result.styled())`` writes it to a file.
 
         Args:
             rows: of the table, the first ones; all by default.
@@ -162,7 +162,7 @@ class Shown:
         return Html(html_table(table, title=view.title or None, notes=notes, bars=bars, most_rows=rows))
 
     def _sections(self) -> list[Part]:
-        """What a document or a page shows, from top to bottom: titles with sentences, and perhaps a table."""
+        """Return what a document or a page shows, from top to bottom: titles with sentences, and perhaps a table."""
         view = view_of(self)
         answer = self.answer if isinstance(self, Result) else view
         sentences = [*answer.sentences, *filter(None, [settings_line(answer.settings)])]
@@ -190,7 +190,7 @@ class Result(Shown):
     """Base of results, which begin with their answer in words; data have none."""
 
     def _sentences(self) -> Sequence[str]:
-        """What the result says first. It must take no more than a moment, as `_shown` must.
+        """Return what the result says first. It must take no more than a moment, as `_shown` must.
 
         By default it is which row of the table has the largest estimate, or what the table is.
         """
@@ -221,12 +221,12 @@ class Result(Shown):
         return full._replace(table=in_pandas(full.table), tables=tables, parts=parts)
 
     def _plain_answer(self) -> Answer:
-        """The answer, for what shows small tables without pandas."""
+        """Return the answer, for what shows small tables without pandas."""
         full = self._in_full(view_of(self))
         return full._replace(sentences=tuple(map(visible_line, full.sentences)))
 
     def __str__(self) -> str:
-        """The first sentences, then what ``repr`` gives."""
+        """Return the first sentences, then what ``repr`` gives."""
         sentences = view_of(self).sentences
         more = (
             [f"({counted(len(sentences) - _SENTENCES, 'more sentence')}: see answer)"]
@@ -237,7 +237,7 @@ class Result(Shown):
 
 
 def view_of(result: Shown) -> Answer:
-    """What a result or data show of themselves, with the word for what is rated over an index of models."""
+    """Return what a result or data show of themselves, with the word for what is rated over an index of models."""
     view, competitor = result._shown(), rated(result)
     if isinstance(result, Result):
         sentences = tuple(map(visible_line, result._sentences())) or view.sentences
@@ -257,7 +257,7 @@ def figures_of(result: Shown) -> dict[str, Figure]:
 
 
 def rated(value: Any) -> Noun:
-    """What a table or a result rates, as far as it says so; of the last of several tables."""
+    """Return what a table or a result rates, as far as it says so; of the last of several tables."""
     if is_frame(value):
         return competitor_of(value.attrs.get("settings"))
     competitor = getattr(value, "competitor", None)
@@ -289,7 +289,7 @@ def largest_of(table: pd.DataFrame) -> str:
 
 
 def settings_line(settings: Any) -> str:
-    """The settings of a result (a mapping, a dataclass, or None) on one line; a text is one already."""
+    """Return the settings of a result (a mapping, a dataclass, or None) on one line; a text is one already."""
     if isinstance(settings, str):
         return settings
     values = settings_of(settings)
@@ -305,14 +305,14 @@ def settings_line(settings: Any) -> str:
 
 
 def settings_of(settings: Any) -> Mapping[str, Any]:
-    """The settings of a result by their names; those of a text are not known."""
+    """Return the settings of a result by their names; those of a text are not known."""
     if isinstance(settings, str):
         return {}
     return vars(settings) if is_dataclass(settings) else settings or {}
 
 
 def _entries(fields_of: Mapping[str, Any]) -> pd.DataFrame:
-    """Numbers and arrays as columns, broadcast to one shape, and a row for each entry."""
+    """Return numbers and arrays as columns, broadcast to one shape, and a row for each entry."""
     columns = np.broadcast_arrays(*(np.asarray(value) for value in fields_of.values()))
     several = columns[0].ndim > 1
     index = pd.MultiIndex.from_tuples(np.ndindex(columns[0].shape)) if several else pd.RangeIndex(columns[0].size)

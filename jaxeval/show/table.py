@@ -43,7 +43,7 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
 
     @classmethod
     def of(cls, frame: pd.DataFrame, title: str, first: tuple[str, ...] = (), **kinds: str) -> Table:
-        """The frame with its ``attrs``, a title for notebooks, the columns to show first, and `with_kinds`."""
+        """Return the frame with its ``attrs``, a title for notebooks, the columns to show first, and `with_kinds`."""
         table = cls(frame)
         table.attrs = frame.attrs
         table._title, table._first = title, first
@@ -69,7 +69,7 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
         super().__setitem__(translated(self, key), value)
 
     def merge(self, right: Any, how: Any = "inner", on: Any = None, left_on: Any = None, **options: Any) -> Table:
-        """Rows joined with those of another table, as of any DataFrame; only this one may have had other names."""
+        """Give rows joined with those of another table, as of any DataFrame; only this one may have had other names."""
         keys = on if isinstance(on, list) else [on]
         if (now := translated(self, keys)) != keys:
             theirs = [*pd.DataFrame(right)]
@@ -129,5 +129,5 @@ class PropertyTable(Table):
     """A table that a property gives and that a method gave before: to call it still works."""
 
     def __call__(self) -> pd.DataFrame:
-        """The same, as a plain DataFrame."""
+        """Return the same, as a plain DataFrame."""
         return pd.DataFrame(self)

@@ -273,7 +273,7 @@ def test_intervals_are_those_of_the_fit_and_the_worth_reaches_further_than_perce
     difference, error = board.fit.differences(np.arange(4))
     expected = np.where(np.eye(4, dtype=bool), np.nan, difference + scipy.special.ndtri(0.975) * error)
     np.testing.assert_allclose(board.difference_interval()[1], expected)
-    worths = np.minimum(board.fit.n_human * (board._judge.gain - 1), board.fit.n_judge_only)
+    worths = np.minimum(board.fit.n_human * (board._gain - 1), board.fit.n_judge_only)
     low, high = np.quantile(worths, [0.025, 0.975])
     assert board.worth_interval() == pytest.approx((min(low, board.worth**2 / high), max(high, board.worth**2 / low)))
 
