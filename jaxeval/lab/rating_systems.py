@@ -50,7 +50,10 @@ def compare_rating_systems(verdicts: AnchoredVerdicts, *, seed: int = 0) -> Rati
     Raises:
         ImportError: glicko2 or openskill is not installed.
     """
-    _require_packages()
+    missing = [name for name in ("glicko2", "openskill") if find_spec(name) is None]
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        raise ImportError(f"{' and '.join(missing)} {are} not installed: pip install {' '.join(missing)}")
     table = anchored_scores(verdicts)[["model", "judge", "anchor", "rating"]].rename(columns={"rating": "anchored"})
     for system in SYSTEMS[1:]:
         table[system] = np.nan
@@ -143,10 +146,3 @@ def _openskill(model: Int, outcome: Float) -> dict[int, float]:
         p = float(system.predict_win([[player], [reference]])[0])
         rated[m] = float(ELO_PER_LOGIT * np.log(p / (1 - p)))
     return rated
-
-
-def _require_packages() -> None:
-    missing = [name for name in ("glicko2", "openskill") if find_spec(name) is None]
-    if missing:
-        are = "is" if len(missing) == 1 else "are"
-        raise ImportError(f"{' and '.join(missing)} {are} not installed: pip install {' '.join(missing)}")

@@ -150,12 +150,6 @@ def _of_union(one: Posed, other: Posed, rows: Int, name: str) -> tuple[NDArray[n
     return np.where(rows[0] >= 0, first, others), values
 
 
-def common_groups(a: Battles, b: Battles, name: str) -> int:
-    """Return how many groups by a column are on both boards."""
-    with _comparing(a, b, name):
-        return len(np.intersect1d(*(x.codes(name)[1].to_numpy() for x in (a, b))))
-
-
 @contextmanager
 def _comparing(a: Battles, b: Battles, name: str) -> Iterator[None]:
     """An error about both boards if each can read its own values of a column, but the two cannot be compared."""
@@ -317,7 +311,10 @@ def _resampled(
             f"the boards have their clusters in different columns, {cluster!r} and {posed[1].options.cluster!r}: name "
             "one column by cluster="
         )
-    n_groups = 0 if cluster is None or apart else common_groups(a, b, cluster)
+    n_groups = 0  # on both boards
+    if cluster is not None and not apart:
+        with _comparing(a, b, cluster):
+            n_groups = len(np.intersect1d(*(x.codes(cluster)[1].to_numpy() for x in (a, b))))
     together = votes.n_battles > 0 or n_groups > 0
     pairing = BoardPairing(
         n_a=a.n_battles,

@@ -95,12 +95,6 @@ def _moments(cells: VerdictCells) -> list[Float]:
     return [cells.used * x for x in (np.ones(len(y)), y, f, y**2, y * f, f**2)]
 
 
-def verdict_sums(cells: VerdictCells, n_pairs: int) -> PairSums:
-    """Return (P', 1) sums of the full data by pair."""
-    pair = cells.by_sample(n_pairs).pair
-    return PairSums.of([np.bincount(pair, cells.count * x, 2 * n_pairs)[:, None] for x in _moments(cells)])
-
-
 def fit_powered_board(
     models: pd.Index,
     cells: VerdictCells,
@@ -127,7 +121,8 @@ def fit_powered_board(
     check_square(m, MOST_INVERTED, "the covariance that lam is chosen by", "the battles of the models that you compare")
     size = padded_size(m)
     n_pairs = padded_pairs(n_real + 1, size)
-    sums = verdict_sums(cells, n_pairs)
+    pair = cells.by_sample(n_pairs).pair
+    sums = PairSums.of([np.bincount(pair, cells.count * x, 2 * n_pairs)[:, None] for x in _moments(cells)])
     first, second = (pad(x, (n_pairs,)) for x in (cells.first, cells.second))
     fixed = np.nan if lam is None else lam
     now, probability, worth = _FIRST_LAM if lam is None else lam, np.full(n_pairs, 0.5), np.zeros(n_pairs)
@@ -260,7 +255,8 @@ def powered_refits(
     moves = np.arange(size) < m
     problem = lane_problem(draws, data, fitted.start, fitted.inverse, moves, main, fitted.information_diagonal)
     form = lane_form(options, fitted.form)
-    secure = _is_secure(fitted, drawn)
+    # By the human outcomes alone; a board with clusters is not secure, as clusters also hold the judge's verdicts.
+    secure = drawn.repeating is None and is_secure_board(fitted.board._replace(cells=cells.of_people), None)
     held = _PER_ENTRY * (draws.units.size.size + data.entries.shares[0].size) + _PER_PAIR * n_pairs
     ways = [
         Stage(
@@ -274,12 +270,3 @@ def powered_refits(
         for solver, steps in _MAX_STEPS.items()
     ]
     return BoardRefits(options, refit_powered, problem, form, ways, size)
-
-
-def _is_secure(fitted: PoweredBoard, drawn: VoteGroups) -> bool:
-    """Return whether hardly any resample leaves a model without a finite strength, by the human outcomes alone.
-
-    A board with clusters never counts as secure, as clusters also hold the judge's verdicts.
-    """
-    alone = fitted.board._replace(cells=fitted.cells.of_people)
-    return drawn.repeating is None and is_secure_board(alone, None)

@@ -269,7 +269,9 @@ def prediction_powered(
     """
     arguments = {**locals(), **options}
     human, judged, unlabelled = (as_battles(x) for x in (human, judged, unlabelled))
-    weight = None if lam is None else _checked_lam(lam)
+    weight = None if lam is None else checked_number("lam", lam)
+    if weight is not None and not 0 <= weight <= 1:
+        raise ValueError(f"lam must be from 0 (no judge) to 1, got {lam!r}")
     check_choice("samples", samples, Samples)
     names, facets = [by] if isinstance(by, str) else list(by or []), facet_names(random)
     cluster = options.get("cluster")
@@ -318,13 +320,6 @@ class _Powered(SliceBoards[PredictionPoweredFit, PredictionPoweredBoard]):
         lam, gain = np.where(refitted.converged, refitted.parameters[:, -2:].T, np.nan)
         settings = PredictionPoweredSettings.of(vars(board.settings) | self.how)
         return replace(board, settings=settings, _lam=lam, _gain=gain)
-
-
-def _checked_lam(lam: Any) -> float:
-    value = checked_number("lam", lam)
-    if not 0 <= value <= 1:
-        raise ValueError(f"lam must be from 0 (no judge) to 1, got {lam!r}")
-    return value
 
 
 def _checked_models(best_for: Any, rows: VerdictRows) -> tuple[Any, Any]:
