@@ -46,7 +46,7 @@ class Source:
         """Read the ``required`` columns, and those of ``beside`` and ``keep`` that are there, and no others.
 
         With ``nested``, columns of objects and lists stay columns of Arrow. With ``plain``, a small file is a
-        `PlainTable`.
+        ``PlainTable``.
 
         Raises:
             DataError: a required column is not there, or a file cannot be read; the error begins with its name.
