@@ -10,6 +10,8 @@ from command_line import run
 import jaxeval
 
 WHERE = ".ci/run installs it in an environment of its own"
+mlflow, wandb = (pytest.importorskip(name, reason=WHERE) for name in ("mlflow", "wandb"))
+pytest.importorskip("opentelemetry.sdk._logs", reason=WHERE)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,6 @@ def gate_line(scores, tmp_path):
 
 
 def test_mlflow(board, gate_line, tmp_path, monkeypatch):
-    mlflow = pytest.importorskip("mlflow", reason=WHERE)
     monkeypatch.chdir(tmp_path)  # artifacts of a database lie in ./mlruns
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/runs.db")
     jaxeval.log_result(board, "mlflow")
@@ -54,7 +55,6 @@ def test_mlflow(board, gate_line, tmp_path, monkeypatch):
 
 
 def test_wandb(board, gate_line, tmp_path, monkeypatch):
-    wandb = pytest.importorskip("wandb", reason=WHERE)
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     with wandb.init() as active:
@@ -69,7 +69,6 @@ def test_wandb(board, gate_line, tmp_path, monkeypatch):
 
 
 def test_opentelemetry(board, gate_line):
-    pytest.importorskip("opentelemetry.sdk._logs", reason=WHERE)
     from opentelemetry._logs import set_logger_provider
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
