@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from trust_coverage import RESULTS, SECTIONS, WITHOUT_A_ROW, Row, on_purpose, rows, verdict
+from trust_coverage import ERRORS, RESULTS, SECTIONS, WITHOUT_A_ROW, Row, on_purpose, rows, verdict
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "trust.md"
@@ -173,15 +173,23 @@ def no_leader() -> str:
         "Six equal models, of which the first has eight times as many votes or rankings as the last (panels and "
         "prediction-powered boards: as many; scores: twice as many items; merged boards: 20 models, two of them rated "
         "by the judge alone), by estimator: boards with a leader, boards of several tiers, and the share of sets of "
-        "ranks that leave out a rank. The level allows one of twenty of each, and one of ten at .9.",
+        "ranks that leave out a rank. The level allows one of twenty of each, and one of ten at .9; shares in bold are "
+        "more, by two of their errors.",
         table(
             ["estimator", "boards", "a leader", "several tiers", "sets of ranks", "simulated on"],
-            [[own["estimator"], str(own["boards"]), share(own["leaders"] / own["boards"]),
-              share(own["tiers"] / own["boards"]), share(own["rank_sets_missed"]), own["date"]] for own in others],
+            [[own["estimator"], str(own["boards"]), *(_beside_level(own, own[name] / own["boards"])
+              for name in ("leaders", "tiers")), share(own["rank_sets_missed"]), own["date"]] for own in others],
             "lrrrrl",
         ),
     ]  # fmt: skip
     return "\n\n".join(text)
+
+
+def _beside_level(own: dict[str, Any], claimed: float) -> str:
+    """A share of boards with a claim, in bold where it is above the level by more than two errors."""
+    allowed = 0.1 if "at .9" in own["estimator"] else 0.05
+    more = claimed > allowed + ERRORS * (allowed * (1 - allowed) / own["boards"]) ** 0.5
+    return f"**{share(claimed)}**" if more else share(claimed)
 
 
 # --- peers ----------------------------------------------------------------------------------------

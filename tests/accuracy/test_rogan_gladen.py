@@ -26,6 +26,14 @@ def test_published_cases(p, n, q1, m1, q0, m0, interval, decimals, estimate):
     assert found.status == "ok"
 
 
+def test_bias_of_the_naive_share():
+    """Of accuracies above (1 - q0) / (2 - q0 - q1) = .75 a raw share shows less, below it more: Figure 2."""
+    shares = np.linspace(0.31, 0.89, 59)  # from 1 - q0 to q1
+    theta = rogan_gladen(shares, 0.7, 0.9, 1000, 100, 100).estimate
+    np.testing.assert_allclose(shares - theta, (2 - 0.7 - 0.9) * (0.75 - theta), atol=1e-12)
+    assert rogan_gladen(0.75, 0.7, 0.9, 1000, 100, 100).estimate == pytest.approx(0.75, abs=1e-12)
+
+
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_the_printed_code_on_a_grid(level):
     p, q0, q1 = np.meshgrid(np.linspace(0, 1, 7), [0.55, 0.8, 1], [0.6, 0.95, 1])
