@@ -1,7 +1,7 @@
 """Boards whose judges, prompts or voters were sampled, too: a rating moves with them, and its draws do.
 
 In simulations of six designs of 20 models and three to eight judges who differ by .1 to .2 logits, intervals of ratings
-hold .93 to .97, and those over battles alone .89 to .925 (docs/which-error.md).
+hold .94 to .96, and those over battles alone .87 to .925 (benchmarks/which_error_boards.py).
 """
 
 from __future__ import annotations
