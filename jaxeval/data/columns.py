@@ -115,7 +115,9 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy scalar as Python's own, which prints without its type; anything else as it is."""
+    """Return NumPy scalars, also in a tuple, as those of Python, which print without types; others as they are."""
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -208,4 +208,4 @@ def betaincinv(a: float, b: float, p: float) -> float:
         below, beyond = _shares(a, b, x, 1 - x)
         return (below - p if p < 0.5 else 1 - p - beyond), _density(a, b, x, 1 - x) / (x * (1 - x))
 
-    return _root(above, 0.0, 1.0, a / (a + b))
+    return _root(above, 0.0, 1.0, min(a / (a + b), 1 - 2.0**-53))

@@ -22,6 +22,7 @@ RESIDUAL = "residual"
 _LEVEL = 0.95  # at which degrees of freedom give intervals of the length that they should have
 _ALIKE = 1.6  # strata whose degrees of freedom differ by a smaller factor are pooled: those of 3 and 4 levels are
 _SINGULAR = 1e-10  # smallest singular value of the equations, of the largest, with which effects are told apart
+_ROUNDING = 1e-9  # of a stratum, beside those nested in it
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +83,17 @@ class FacetDesign:
         return np.tensordot(np.linalg.inv(self.expected), squares, 1)
 
     def strata(self, components: Float) -> Float:
-        """(R, ...) variances of the mean over the levels of each effect, at least 0."""
-        return np.maximum(np.tensordot(self.finer * self.spread, components, 1), 0.0)
+        """(R, ...) variances of the mean over the levels of each effect.
+
+        None is truly smaller than those nested in it. Where levels of unlike size, or equal means, give one of 0 or
+        less, the largest of these stands for it.
+        """
+        strata = np.maximum(np.tensordot(self.finer * self.spread, components, 1), 0.0)
+        for k in np.argsort(self.finer.sum(1)):  # the finest first
+            if (nested := self.finer[k] & (np.arange(len(strata)) != k)).any():
+                least = strata[nested].max(0)
+                strata[k] = np.where(strata[k] > _ROUNDING * least, strata[k], least)
+        return strata
 
     @property
     def signs(self) -> Float:

@@ -326,3 +326,17 @@ def test_intervals_hold_whatever_a_facet_adds(levels, noise):
         reach = student_quantile(0.95, joint_freedom(parts, np.array([d, 1e6]), variance)) * np.sqrt(variance)
         held = np.mean(2 * scipy.stats.norm.cdf(reach / np.sqrt(1 + added)) - 1)
         assert held > 0.938
+
+
+def test_levels_of_unlike_size_leave_no_error_of_zero():
+    """A stratum that is negative is that of what is nested in it: one judge with nine items of ten, or equal means."""
+    rng = np.random.default_rng(5)
+    for sizes in ([180, 5, 5, 5, 5], [20, 20]):
+        judge = np.repeat(np.arange(len(sizes)), sizes)
+        design = design_of({"item": np.arange(len(judge)), "judge": judge})
+        values = rng.normal(0, 1, (len(judge), 40))
+        values -= np.stack([np.bincount(judge, column) / sizes for column in values.T], 1)[judge]  # judges are alike
+        components = design.components(np.diagonal(design.squares(values), axis1=1, axis2=2))
+        variance, dof = design.error(components)
+        np.testing.assert_allclose(variance, values.var(0) / (len(judge) - len(sizes)))
+        np.testing.assert_allclose(dof, 1)

@@ -45,4 +45,7 @@ def test_ends_and_missing_values():
     assert special.stdtr(np.inf, [-np.inf, np.inf]).tolist() == [0, 1]
     assert special.betaincinv([1e-300, 3.0], [3.0, 1e-300], 0.5).tolist() == [0, 1]
     assert special.betaincinv(2.0, 3.0, [0.0, 1.0]).tolist() == [0, 1]
+    tiny = [1e-15, 1e-17, 1e-60]  # the mean, 1 less the shape over 5, is rounded to 1
+    np.testing.assert_allclose(special.betaincinv(5.0, tiny, 0.975), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(special.betaincinv(tiny, 5.0, 0.025), 0.0, atol=1e-70)
     assert np.isnan(special.stdtr([np.nan, 3], [1, np.nan])).all()
