@@ -15,7 +15,7 @@ from jaxeval.cli.judged_scores import Labels
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.reading import Reading
 from jaxeval.options.boards import ResponseOptions, SliceOptions, Ties
-from jaxeval.options.columns import File, Names, RandomFacets, ReplyReading, SideColumns, VoteColumns, VoteReading
+from jaxeval.options.columns import FacetOptions, File, Names, ReplyReading, SideColumns, VoteColumns, VoteReading
 from jaxeval.options.columns import Labels as Coding
 from jaxeval.options.field import COLUMNS, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
@@ -41,7 +41,7 @@ class Raters(Lengths, SideColumns):
         None, "A table with the columns name and family, of models and of judges.", "FILE", section=COLUMNS
     )
     label_coding: Coding | None = again(VoteReading, "labels", flag="--labels", kind="Labels")
-    random: Names | None = again(RandomFacets, "random", more="Here with one value for each battle.")
+    random: Names | None = again(FacetOptions, "random", more="Here with one value for each battle.")
 
 
 @command("agreement")

@@ -13,7 +13,7 @@ from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.errors import DataError
 from jaxeval.options.boards import ResponseOptions
-from jaxeval.options.columns import AnchoredReading, Names, RandomFacets, VoteReading
+from jaxeval.options.columns import AnchoredReading, FacetOptions, Names, VoteReading
 from jaxeval.options.field import Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
@@ -45,7 +45,7 @@ class Anchored(Options):
         0.9, "Least reliability, ICC(3,k), of a strong judge.", "R", flag="--min-icc", least=0, most=1
     )
     strata: str | None = again(DrawnTogether, "strata", metavar="task")
-    random: Names | None = again(RandomFacets, "random", more="Here: judge, anchor, task, run.")
+    random: Names | None = again(FacetOptions, "random", more="Here: judge, anchor, task, run.")
 
 
 @command("anchored", renamed={"--threshold": "--min-icc"})

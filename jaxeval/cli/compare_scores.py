@@ -21,7 +21,7 @@ from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model, tell
 from jaxeval.data.remote_names import is_remote
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.options.columns import Bounds, ItemScoreColumns, Names, Pair, RandomFacets, VoteReading
+from jaxeval.options.columns import Bounds, FacetOptions, ItemScoreColumns, Names, Pair, VoteReading
 from jaxeval.options.field import SHOWN, Options, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 from jaxeval.wording import visible
@@ -129,7 +129,7 @@ Alternative = Literal["two-sided", "greater", "less"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparing(RandomFacets):
+class Comparing(FacetOptions):
     """What is asked of two models."""
 
     margin: float | None = option(
@@ -264,7 +264,7 @@ def _answer(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScorePlan(RandomFacets):
+class ScorePlan(FacetOptions):
     """What a benchmark is to tell."""
 
     pairs: tuple[Pair, ...] = again(
@@ -360,7 +360,7 @@ class Budgeting(Options):
 
 @command("error-budget")
 def error_budget(
-    files: Files, columns: ItemScoreColumns, facets: RandomFacets, options: Budgeting, plot: Plot, outputs: Outputs
+    files: Files, columns: ItemScoreColumns, facets: FacetOptions, options: Budgeting, plot: Plot, outputs: Outputs
 ) -> None:
     """Which error is it: of items, judges, prompts or seeds.
 

@@ -15,7 +15,7 @@ from jaxeval.cli.scores import undeclared
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import GroupOption
-from jaxeval.options.columns import CallReading, File, ItemScoreColumns, Names, Pair, RandomFacets, Unparsed
+from jaxeval.options.columns import CallReading, FacetOptions, File, ItemScoreColumns, Names, Pair, Unparsed
 from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 
@@ -64,7 +64,7 @@ class JudgeOptions(Options):
     sampling: Sampling | None = again(Labels, "sampling")
     cluster: str | None = again(DrawnTogether, "cluster")
     strata: str | None = again(DrawnTogether, "strata")
-    random: Names | None = again(RandomFacets, "random", more="judge: accuracies by judges like these, too.")
+    random: Names | None = again(FacetOptions, "random", more="judge: accuracies by judges like these, too.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,7 +25,7 @@ from jaxeval.cli.terminal import tell
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import PairOptions, RankOptions, ScaleOptions, SliceOptions, VoteFitOptions
-from jaxeval.options.columns import CallReading, RandomFacets, VoteColumns, VoteReading
+from jaxeval.options.columns import CallReading, FacetOptions, VoteColumns, VoteReading
 from jaxeval.options.field import COLUMNS, SHOWN, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
@@ -109,7 +109,7 @@ _RENAMED = {"--benchmark": "--eval-benchmark"}
 @command("leaderboard", renamed=_RENAMED)
 def leaderboard(
     *, files: FilesOrStream, kept: Kept, options: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
-    facets: RandomFacets, styled: Styled, published: Published, outputs: Outputs,
+    facets: FacetOptions, styled: Styled, published: Published, outputs: Outputs,
 ) -> None:  # fmt: skip
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
 
@@ -222,7 +222,7 @@ def rankings(
 
 @command("panel", renamed=_RENAMED)
 def panel(
-    files: Files, options: GroupBoard, panel: PanelReading, reading: BoardReading, facets: RandomFacets,
+    files: Files, options: GroupBoard, panel: PanelReading, reading: BoardReading, facets: FacetOptions,
     published: Published, outputs: Outputs,
 ) -> None:  # fmt: skip
     """Rate the models in FILES by a panel of judges without gold labels, and say how far each judge follows them.

@@ -98,7 +98,7 @@ def undeclared(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreBoardOptions(Costs, declared.RandomFacets):
+class ScoreBoardOptions(Costs, declared.FacetOptions):
     """What is estimated of scores."""
 
     by: str | None = again(GroupOption, "by")

@@ -18,7 +18,7 @@ from jaxeval.cli.outputs import Outputs, check_outputs, keep_quiet, present, sho
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import GroupOption, ScaleOptions
-from jaxeval.options.columns import AnchoredReading, Names, RandomFacets, ReplyReading, SideColumns, VoteReading
+from jaxeval.options.columns import AnchoredReading, FacetOptions, Names, ReplyReading, SideColumns, VoteReading
 from jaxeval.options.columns import Labels as Coding
 from jaxeval.options.field import COLUMNS, FIT, INTERVALS, SHOWN, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions, Share
@@ -115,7 +115,7 @@ class Study(Lengths, Fitting):
     smoothing: bool = option(False, "Also sweep the constant of label smoothing.", section="")
     by: str | None = again(GroupOption, "by")
     strata: str | None = again(DrawnTogether, "strata")
-    random: Names | None = again(RandomFacets, "random", more="Here: prompts, seeds, runs.")
+    random: Names | None = again(FacetOptions, "random", more="Here: prompts, seeds, runs.")
 
 
 @command("report", group=soft_elo_commands)

@@ -136,7 +136,7 @@ class ReplyReading(CallReading):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomFacets(Options):
+class FacetOptions(Options):
     """What was sampled besides items."""
 
     random: Names | None = option(

@@ -21,6 +21,7 @@ OTHERWISE = {
     ("--difference", None): "next: in Elo, and of a plan only; plan-scores: in points",
     ("--gate", "help"): "compare-scores decides, and plan-scores plans",
     ("--human", "metavar"): "agreement takes a column for each rater",
+    ("--human", "type"): "agreement takes a column for each rater",
     ("--level", "default"): "conformal intervals take the level that the calibration models support",
     ("--resamples", "default"): "accuracies are cheap, an audit resamples many boards",
     ("--resamples", "type"): "what the intervals of each need at least",
