@@ -8,6 +8,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from jaxeval.agreement.breakdowns import (
     FEW_DECIDED,
@@ -274,7 +275,10 @@ def judge_agreement(
         values, settings=settings,
     )  # fmt: skip
     chance = _chance(battles, whole)
-    ends = _intervals(joint, len(sums), level, chance)
+    with np.errstate(all="ignore"):
+        by_item = measures(by_name(sums, columns), battles.judges, battles.scale)
+    n_items = np.array([np.isfinite(by_item[key]).sum() for key in known])
+    ends = _intervals(joint, n_items, level, chance)
     answers = _answers(
         battles, by_name(sums, columns)["common"], chance[PEOPLE], ends, level, joint if facets else None
     )
@@ -327,14 +331,14 @@ def _chance(battles: LabelledVerdicts, whole: Mapping[str, Float]) -> dict[Any, 
     }
 
 
-def _intervals(joint: Draws, n_items: int, level: float, chance: Mapping[Any, float]) -> pd.DataFrame:
-    """Columns ``value, lower, upper`` by measure and judge."""
+def _intervals(joint: Draws, n_items: NDArray[np.intp], level: float, chance: Mapping[Any, float]) -> pd.DataFrame:
+    """Columns ``value, lower, upper`` by measure and judge; ``n_items`` (K,) say something about each measure."""
     ends = joint.interval(level)
     ends.insert(0, "value", joint.estimate)
     share = joint.names.get_level_values("measure").isin(SHARES)
     p, error = joint.estimate[share], joint.standard_errors.to_numpy()[share]
     varies = (p > 0) & (p < 1) & (error > 0)
-    n = np.where(varies, p * (1 - p) / np.where(varies, error, 1.0) ** 2, n_items)
+    n = np.where(varies, p * (1 - p) / np.where(varies, error, 1.0) ** 2, n_items[share])
     ends.loc[share, ["lower", "upper"]] = np.stack(exact_share(p, n, level), axis=1)
     for name in ends.index.get_level_values("judge").unique():
         if ("kappa", name) in ends.index and ends.loc[("kappa", name), "value"] == 1:

@@ -517,7 +517,9 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
     """Yield models, and what several evaluators say of each."""
     model = guessed_column(frame, "model")
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
-    if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3 or sides_of(frame):
+    if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3:
+        return
+    if any(a not in numbers for a, _ in sides_of(frame)):  # scores called judge1 and judge2 are no sides
         return
     if "rating" in numbers and {"lower", "rating_lower"} & {*numbers}:  # a table that a leaderboard wrote
         return

@@ -307,7 +307,8 @@ def stratified_rank_change(
     aligned, settings = opened(scores, gold, options)
     m = len(aligned.gold)
     if m < n_tiers:
-        raise DataError(f"{counted(m, 'model')} cannot be split into {counted(n_tiers, 'tier')}: ask for fewer")
+        few = f"{counted(m, 'model')} cannot be split into {counted(n_tiers, 'tier')}"
+        raise DataError(f"{few}: ask for fewer (n_tiers=, on the command line --tiers)")
     size = 6 * m * (1 if settings.resample == "models" else m)
     question = TierQuestion(as_leaf(np.arange(n_tiers), np.int64), as_leaf(within_tier, np.bool_))
     changes = resampled(tier_changes, aligned, (question,), settings, size)

@@ -545,7 +545,7 @@ class Bootstrap(Result):
             advice = "Choose another anchor, or a mean" if anchored else "More battles, or a ridge > 0, would help"
             messages.append(
                 f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, so that no model has a "
-                f"rating there: all intervals rest on the other resamples. {advice}"
+                f"rating there: intervals of draws rest on the other resamples. {advice}"
             )
         without = self.without_spread.to_numpy() & np.isfinite(self.fit.ratings.to_numpy())
         if without.any():  # the fit may still give an interval

@@ -226,15 +226,16 @@ def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
     """Return sentences about models that take no rank, and about those that cannot be told apart."""
     messages, differences, noun = [], board.differences(min_battles), board.competitor
     few = board.models[board.too_few(min_battles)]
+    how = "rated with the others, " if np.isfinite(board.fit.ratings.loc[few]).all() else ""
     if len(few) and min_battles is not None:
         messages.append(
-            f"{noun.counted(len(few), 'has', 'have')} fewer than {min_battles:,} battles: rated with the "
-            f"others, at the end of the table without a rank: {named(few)}"
+            f"{noun.counted(len(few), 'has', 'have')} fewer than {min_battles:,} battles: {how}at the end of the "
+            f"table without a rank: {named(few)}"
         )
     elif len(few):
         messages.append(
-            f"{noun.counted(len(few), 'has', 'have')} too few battles for a rank: rated with the others, at the end of "
-            f"the table: {named(few)}. min_battles=0 (--min-votes 0) ranks them, too"
+            f"{noun.counted(len(few), 'has', 'have')} too few battles for a rank: {how}at the end of the table: "
+            f"{named(few)}. min_battles=0 (--min-votes 0) ranks all that have a rating"
         )
     ranked = board.ranked(min_battles)
     unsure = ranked & ~ranked.index.isin(board.models[differences.models])

@@ -54,6 +54,10 @@ def test_identical_answers_on_few_items_are_not_taken_for_certain():
     assert own["youden_j"] == own["kappa"] == 1
     assert own["youden_j_lower"] < 0.9  # twenty items do not make a judge perfect
     assert own["good_enough"] == "not known"
+    people = np.array(["right"] * 5 + ["wrong"] * 15)
+    rare = row(agreement(pd.DataFrame({"item": range(20), "judge": people, "human": people})), "judge")
+    assert rare["sensitivity_lower"] == pytest.approx(0.025 ** (1 / 5))  # of the items that it is about, not of all
+    assert rare["specificity_lower"] == pytest.approx(0.025 ** (1 / 15))
     assert row(agreement(labelled(n=400, wrong=(0, 0, 0))))["good_enough"] == "yes"
 
 

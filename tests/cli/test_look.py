@@ -210,6 +210,12 @@ def test_scores_without_names_of_items(tmp_path):
     assert "Its columns do not say which command fits." in looked_at(path)
 
 
+def test_evaluators_with_numbers_in_their_names(tmp_path):
+    """Their scores are no two sides."""
+    table = pd.DataFrame({"model": list("abcd"), "gold": [1.0, 2, 3, 4], "e1": [3, 7, 8, 9], "e2": [9, 8, 7, 3]})
+    assert lines(looked_at(file_of(tmp_path, table)))[0][0] == "meta"
+
+
 def test_prompts_that_are_lists(tmp_path):
     path = tmp_path / "chat.jsonl"
     said = [{"prompt": [{"role": "user", "content": f"{k}"}], "id": k, "model": "m", "score": k % 2} for k in range(9)]
