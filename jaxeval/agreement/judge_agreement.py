@@ -38,6 +38,7 @@ from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
 from jaxeval.data.labels import Labels
 from jaxeval.data.plain_labels import plain_labels
+from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
@@ -249,6 +250,9 @@ def judge_agreement(
         model_b=model_b, keep=facet_names(random),
     )  # fmt: skip
     _check(battles)
+    labels = {model_a, model_b, "verdict", *usual_names("human"), *battles.judges, *(battles.raters or ())}
+    if told := labels.intersection(battles.facets):
+        raise DataError(f"column {min(told)!r} cannot be random: it holds models or labels; leave it out of random=")
     facets = RandomFacets.of(battles.facets, "item", battles.item) if battles.facets else None
     columns = columns_of(battles, families)
     sums = sums_of_items(columns, battles.item)

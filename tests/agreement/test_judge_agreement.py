@@ -434,7 +434,8 @@ class TestRandomPrompts:
 
     def test_what_is_refused(self):
         table = self.table(1, n_items=6)
-        for name, text in (("one", "one has one level"), ("no", "no column 'no'")):
+        refused = {"one": "one has one level", "no": "no column 'no'", "human": "it holds models or labels"}
+        for name, text in refused.items():
             with pytest.raises(jaxeval.DataError, match=text):
                 jaxeval.judge_agreement(table, random=name, **self.OPTIONS)
         long = table.melt(["item", "prompt", "model_a", "model_b", "human"], ["judge-0", "judge-1"], "judge", "verdict")
