@@ -20,6 +20,7 @@ from jaxeval.wording import counted, named, visible_line
 
 RESIDUAL = "residual"
 _LEVEL = 0.95  # at which degrees of freedom give intervals of the length that they should have
+_MEAN_OF_PARTS = 0.6  # how near quantiles are to the mean of those of their parts, if one has one degree of freedom
 _ALIKE = 1.6  # strata whose degrees of freedom differ by a smaller factor are pooled: those of 3 and 4 levels are
 _SINGULAR = 1e-10  # smallest singular value of the equations, of the largest, with which effects are told apart
 _ROUNDING = 1e-9  # of a stratum, beside those nested in it
@@ -103,13 +104,7 @@ class FacetDesign:
     def error(self, components: Float, least: float = 0.0) -> tuple[Float, Float]:
         """Variance (...) of the weighted mean, and its degrees of freedom, from components (R, ...).
 
-        The variance is at least that of each single stratum, and ``least`` (...). Its quantile is the mean of Student's
-        quantiles of the strata, by their shares of the variance (Cochran and Cox, Experimental Designs, 1957), where
-        strata with about as many degrees of freedom have Satterthwaite's (1946, DOI 10.2307/3002019) together. The
-        degrees are those with which an interval of .95 is as long. Satterthwaite's of all strata rest on each as it is
-        estimated: where that of two levels is small by chance, they are far too many, and intervals hold .88 at worst.
-        With one facet of three and more levels, and effects of any size, these hold .950 and more, with one of two
-        levels .939, with two such facets .93; .97 to .99 where two or three levels have no effect.
+        The variance is at least that of each single stratum, and ``least`` (...). See `joint_freedom` for the degrees.
         """
         strata, signs = self.strata(components), self.signs
         counted = signs > 1e-9
@@ -140,16 +135,33 @@ class FacetDesign:
 def joint_freedom(parts: Float, freedom: Float, variance: Float) -> Float:
     """Degrees of freedom (...) of a ``variance`` (...) of ``parts`` (..., R) with ``freedom`` (R,); NaN where it is 0.
 
-    See `FacetDesign.error`. Parts may add up to more than the variance: those of most degrees then count less.
+    Satterthwaite's (1946, DOI 10.2307/3002019) rest on each part as it is estimated. Where that of few levels is small by
+    chance they are too many, and where a facet has no effect its part is often too large. So the square of the variance
+    in their numerator is v^(1 + 1/d) u^(1 - 1/d), d the fewest degrees of a part, and u the sum of the parts, from which
+    error is not subtracted; and they are at most 8 d^2. Intervals with them would still hold .88 of the truths where two
+    levels make most of the variance, and .92 with three.
+
+    Cochran and Cox (Experimental Designs, 1957) take the mean of Student's quantiles of the parts, by their shares of the
+    variance; parts with about as many degrees have Satterthwaite's together. It holds .94 and more, whatever the facets
+    add, and is a fifth too long where three levels add nothing.
+
+    The quantile here lies .6 / d of the way from the first to the second, and the degrees are those with which an
+    interval of .95 is as long. By simulation it holds .927 to .98 with two levels, .934 to .962 with three, and .94 to
+    .956 with four and more. Parts may add up to more than the variance: those of most degrees then count less.
     """
     order = np.argsort(freedom)
     parts, freedom = parts[..., order], freedom[order]
+    fewest = freedom[0]
     near = np.maximum.outer(freedom, freedom) <= _ALIKE * np.minimum.outer(freedom, freedom)
     with np.errstate(invalid="ignore", divide="ignore"):
+        before = np.maximum(parts.sum(-1), variance)
+        satterthwaite = variance ** (1 + 1 / fewest) * before ** (1 - 1 / fewest) / (parts**2 @ (1 / freedom))
         share = np.diff(np.minimum(parts.cumsum(-1) / np.asarray(variance)[..., None], 1.0), prepend=0.0)
         together = (parts @ near) ** 2 / (parts**2 @ (near / freedom[:, None]))
     share[..., -1] += 1 - share.sum(-1)
-    quantile = (share * student_quantile(_LEVEL, np.where(together > 0, together, freedom))).sum(-1)
+    mean = (share * student_quantile(_LEVEL, np.where(together > 0, together, freedom))).sum(-1)
+    quantile = student_quantile(_LEVEL, np.where(variance > 0, np.clip(satterthwaite, 1.0, 8 * fewest**2), 1.0))
+    quantile = quantile + _MEAN_OF_PARTS / fewest * (mean - quantile)
     return np.where(variance > 0, scipy.special.stdtridf((1 + _LEVEL) / 2, quantile), np.nan)
 
 

@@ -310,12 +310,12 @@ def test_intervals_hold(design, kept, nested):
     if design[4]:
         assert alone < held
     else:  # judges and prompts without any effect
-        assert length < 1.25 * shortest
+        assert length < 1.15 * shortest
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.3, 0.6])  # of the single scores, a share of the variance over items
-@pytest.mark.parametrize("levels", [2, 3, 5, 10])
-def test_intervals_hold_whatever_a_facet_adds(levels, noise):
+@pytest.mark.parametrize(("levels", "least"), [(2, 0.925), (3, 0.933), (5, 0.94), (10, 0.945)])
+def test_intervals_hold_whatever_a_facet_adds(levels, least, noise):
     """The mean square of its levels is a chi-square, that of items is known: the chance is summed over quantiles."""
     d = levels - 1
     chi2 = scipy.stats.chi2.ppf((np.arange(2000) + 0.5) / 2000, d) / d
@@ -325,7 +325,7 @@ def test_intervals_hold_whatever_a_facet_adds(levels, noise):
         parts = np.stack([stratum, np.ones_like(stratum)], -1)
         reach = student_quantile(0.95, joint_freedom(parts, np.array([d, 1e6]), variance)) * np.sqrt(variance)
         held = np.mean(2 * scipy.stats.norm.cdf(reach / np.sqrt(1 + added)) - 1)
-        assert held > 0.938
+        assert held > least
 
 
 def test_levels_of_unlike_size_leave_no_error_of_zero():
