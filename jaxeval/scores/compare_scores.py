@@ -165,7 +165,7 @@ def compare_scores(
         a: a model.
         b: the model that ``a`` is compared with.
         random: columns of what another evaluation would draw anew besides items: judges, prompts, seeds. Intervals and
-            p-values are then about others like these, by Student's t with Cochran and Cox's degrees of freedom (see
+            p-values are then about others like these, by Student's t with few degrees of freedom (see
             `error_budget`); tests over items alone are left out. A facet with one level gives no interval.
         judge: of judge accuracies, the judge whose scores are compared; needed where there are several.
         estimator: of judge accuracies, the correction: a name in the column "estimator" of its table; by default as

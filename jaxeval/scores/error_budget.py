@@ -123,7 +123,7 @@ def error_budget(
 
     The error of a score, or of a difference on the cells that both models have, counts facets and the residual;
     interactions of facets are in the residual and in both of their facets, which errs on the long side. Degrees of
-    freedom are those of Cochran and Cox (see `jaxeval.statistics.variance_components.FacetDesign.error`).
+    freedom are those of `jaxeval.statistics.variance_components.joint_freedom`.
 
     The decision study scales the components of one pair to other numbers of items and levels.
 

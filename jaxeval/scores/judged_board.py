@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from jaxeval.accuracy import influence
 from jaxeval.accuracy.belief import usual_estimator
 from jaxeval.accuracy.estimates import ESTIMATORS, contributions, critical_values, degrees, standard_errors
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import compare
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.scores.paired_tests import Alternative, student_p
 from jaxeval.show.boards import score_answers
 from jaxeval.show.table import Table
@@ -32,6 +34,7 @@ def judged_leaderboard(
     for name in accuracy.slices:
         part = accuracy.of(name or "all") if len(accuracy.slices) > 1 else accuracy
         joint = part.joint.of(judge=judge, estimator=estimator)
+        joint = replace(joint, freedom=_freedom(part, judge, estimator, np.isfinite(joint.estimate)))
         of_judge = part.table[(part.table["judge"] == judge) & (part.table["estimator"] == estimator)]
         rows = of_judge.set_index("model").loc[joint.names]
         table = pd.DataFrame(
@@ -61,6 +64,28 @@ def judged_leaderboard(
     board.attrs = {"answer": "\n".join(score_answers(board)), "warnings": list(accuracy.warnings), "settings": settings}
     title = f"Scores of {counted(board['model'].nunique(), 'model')} by {judge}"
     return Table.of(board, title, _SHOWN_FIRST)
+
+
+def _freedom(accuracy: JudgeAccuracy, judge: str, estimator: str, rated: Bool) -> float | None:
+    """Fewest degrees of freedom of the variance of a rated (M,) model's score; None where there is no formula.
+
+    The variance is the sum of squares of independent contributions, of which few labels make most: its degrees are those
+    of a chi-square with its mean and variance. Clusters have theirs, too. Without them six equal models with 100 labels
+    each, 30 of them wrong answers, were told apart on .08 of 300 boards at the level .95.
+    """
+    (part,) = accuracy.slices.values()
+    items = contributions(part, accuracy.binary).get(estimator)
+    if items is None or not rated.any():
+        return None
+    k, units = int(accuracy.judges.get_loc(judge)), part.judged.data.units
+    squares = np.concatenate([x[:, rated, k] ** 2 for x in influence.together(items, units)])
+    total, n = squares.sum(0), (squares > 0).sum(0)
+    known = total > 0
+    spread = (squares**2).sum(0)[known] - total[known] ** 2 / n[known]
+    with np.errstate(divide="ignore"):
+        degrees = 2 * total[known] ** 2 / np.maximum(spread, 0.0)
+    fewest = min([*degrees, *influence.freedom(items, units)[rated, k]])
+    return None if np.isinf(fewest) else float(max(fewest, 1.0))
 
 
 def _errors(accuracy: JudgeAccuracy, judge: str, estimator: str, status: pd.Series) -> Float:
