@@ -135,15 +135,15 @@ class FacetDesign:
 def joint_freedom(parts: Float, freedom: Float, variance: Float) -> Float:
     """Degrees of freedom (...) of a ``variance`` (...) of ``parts`` (..., R) with ``freedom`` (R,); NaN where it is 0.
 
-    Satterthwaite's (1946, DOI 10.2307/3002019) rest on each part as it is estimated. Where that of few levels is small by
-    chance they are too many, and where a facet has no effect its part is often too large. So the square of the variance
-    in their numerator is v^(1 + 1/d) u^(1 - 1/d), d the fewest degrees of a part, and u the sum of the parts, from which
-    error is not subtracted; and they are at most 8 d^2. Intervals with them would still hold .88 of the truths where two
-    levels make most of the variance, and .92 with three.
+    Satterthwaite's (1946, DOI 10.2307/3002019) rest on each part as it is estimated. Where that of few levels is small
+    by chance they are too many, and where a facet has no effect its part is often too large. So the square of the
+    variance in their numerator is v^(1 + 1/d) u^(1 - 1/d), d the fewest degrees of a part, and u the sum of the parts,
+    from which error is not subtracted; and they are at most 8 d^2. Intervals with them would still hold .88 of the
+    truths where two levels make most of the variance, and .92 with three.
 
-    Cochran and Cox (Experimental Designs, 1957) take the mean of Student's quantiles of the parts, by their shares of the
-    variance; parts with about as many degrees have Satterthwaite's together. It holds .94 and more, whatever the facets
-    add, and is a fifth too long where three levels add nothing.
+    Cochran and Cox (Experimental Designs, 1957) take the mean of Student's quantiles of the parts, by their shares of
+    the variance; parts with about as many degrees have Satterthwaite's together. It holds .94 and more, whatever the
+    facets add, and is a fifth too long where three levels add nothing.
 
     The quantile here lies .6 / d of the way from the first to the second, and the degrees are those with which an
     interval of .95 is as long. By simulation it holds .927 to .98 with two levels, .934 to .962 with three, and .94 to
