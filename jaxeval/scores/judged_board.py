@@ -69,9 +69,8 @@ def judged_leaderboard(
 def _freedom(accuracy: JudgeAccuracy, judge: str, estimator: str, rated: Bool) -> float | None:
     """Fewest degrees of freedom of the variance of a rated (M,) model's score; None where there is no formula.
 
-    The variance is a sum of squares of independent contributions, of which few labels make most: its degrees are those of
-    a chi-square with its mean and variance. Clusters have theirs, too. Without them six equal models with 100 labels
-    each, 30 of them wrong answers, were told apart on .08 of 300 boards at the level .95.
+    The variance is a sum of squares of independent contributions, of which few labels make most: its degrees are those
+    of a chi-square with its mean and variance. Clusters have theirs, too.
     """
     (part,) = accuracy.slices.values()
     items = contributions(part, accuracy.binary).get(estimator)
