@@ -210,6 +210,13 @@ class Bootstrap(Result):
         """Standard deviation of each model's finite draws, Elo (ddof = 1); NaN if those are equal."""
         return self._in_gauge.standard_errors
 
+    def variance_of(self, bounds: pd.DataFrame, level: float, kind: BoardInterval) -> Float:
+        """Variances (M,) of ratings, Elo^2: of draws, or of the fit where it gives the ``bounds`` of this ``kind``."""
+        of_fit = self._penalised | self._by_errors if kind == "auto" else np.full(len(self.models), kind == "wald")
+        half = (bounds["upper"] - bounds["lower"]).to_numpy() / 2
+        error = np.where(np.isfinite(half), half / normal_quantile(level), np.nan)
+        return np.where(of_fit, error, self.standard_errors.to_numpy()) ** 2
+
     def _by_fit(self, rows: NDArray[np.intp], level: float) -> tuple[Float, Float] | None:
         """(R, M) bounds of ratings at ``rows`` less all others that do not come from draws; NaN where draws decide.
 

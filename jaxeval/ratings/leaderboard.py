@@ -85,7 +85,8 @@ def leaderboard(
 
         These columns depend on the gauge:
 
-        - ``rating`` (the full-data fit), ``lower``, ``upper`` (Elo), ``variance`` (of the draws, Elo^2);
+        - ``rating`` (the full-data fit), ``lower``, ``upper`` (Elo), ``variance`` (Elo^2: of the draws, or of
+          the fit that gives the interval of a model with few battles or of a board with few clusters);
         - with a tie model ``expected_score_rating, expected_score_lower, expected_score_upper``, Elo, with ties as half
           a win: all other columns are on the scale of the tie model, see `ContextualFit`.
 
@@ -295,7 +296,7 @@ def _table(
             "rating": rating,
             "lower": bounds["lower"].to_numpy(),
             "upper": bounds["upper"].to_numpy(),
-            "variance": np.where(rated, board.standard_errors.to_numpy() ** 2, np.nan),
+            "variance": np.where(rated, board.variance_of(bounds, level, interval), np.nan),
             "vote_count": fit.n_battles.to_numpy(),
             **{name: ranks[name].array for name in ranks},
             **{f"p_rank_{k}": board.rank_share(k, min_battles=min_battles).to_numpy() for k in ks},

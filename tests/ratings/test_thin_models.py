@@ -102,6 +102,16 @@ def test_each_model_has_the_interval_that_suits_it(rich):
     assert asked.attrs["settings"]["interval"] == "basic"
 
 
+def test_the_variance_is_that_of_the_interval(rich):
+    board = jaxeval.bootstrap(rich, 200)
+    table = jaxeval.leaderboard(board).set_index("model")
+    thin = pd.Series(board.fit.thin, board.models)
+    assert 0 < thin.sum() < len(thin)
+    half = (table["upper"] - table["lower"]) / 2
+    of_draws = board.standard_errors.where(~thin, half / 1.959964)
+    pd.testing.assert_series_equal(table["variance"] ** 0.5, of_draws[table.index], check_names=False, rtol=1e-6)
+
+
 def test_boards_of_many_battles_are_as_they_were():
     battles = board_of(np.random.default_rng(3), np.linspace(0.8, -0.8, 6), 500)
     auto, none = (jaxeval.leaderboard(battles, n_resamples=100, penalty=x) for x in ("auto", "none"))
