@@ -27,7 +27,9 @@ from jaxeval.show.cells import estimate, pairs_cell, wide
 from jaxeval.show.shown import Answer, Part
 from jaxeval.wording import counted
 
+#: Gaps in points, and tiers, unless others are asked for.
 DELTAS = (1.0, 2.0, 5.0, 10.0, 20.0)
+TIERS = 4
 _CURVES, _CURVE_POINTS = 8, 16
 
 
@@ -41,7 +43,7 @@ def study_evaluators(
     improvements: Sequence[float],
     agreement: float,
     deltas: Sequence[float] | None,
-    n_tiers: int,
+    n_tiers: int | None,
     few_pairs: bool,
     drawn: dict[str, Any],
     with_curves: bool,
@@ -54,7 +56,7 @@ def study_evaluators(
     tables = {
         "tau": kendall_tau_delta(frame, gold, margins, **drawn),
         "agreement": rank_agreement(frame, gold, top=top, **drawn),
-        "rank_change": stratified_rank_change(frame, gold, n_tiers, **drawn),
+        "rank_change": stratified_rank_change(frame, gold, n_tiers or min(TIERS, len(frame)), **drawn),
         "smallest_gap": fits.smallest_gap(agreement),
     }
     if improvements:
@@ -235,6 +237,7 @@ def study_references(
     references: Sequence[str],
     sets: Sequence[str],
     deltas: Sequence[float] | None,
+    n_tiers: int | None,
     few_pairs: bool,
     drawn: dict[str, Any],
     labels: Labels | None = None,
@@ -250,6 +253,7 @@ def study_references(
         references=[named_model(battles.models, name) for name in references] or None,
         sets={text: [named_model(battles.models, name.strip()) for name in text.split(",")] for text in sets} or None,
         deltas=deltas or _VOTE_DELTAS,
+        n_tiers=n_tiers or min(TIERS, len(battles.models)),
         few_pairs=few,
         **options,
         **drawn,

@@ -70,7 +70,10 @@ class Close(Options):
     deltas: Numbers | None = option(
         None, "Gaps in points: models that differ by less are close. [1,2,5,10,20; of votes 2,5,10,20]", "D,D,..."
     )
-    n_tiers: int = option(4, "Number of tiers that models are sorted into.", "T", flag="--tiers", least=1)
+    n_tiers: int | None = option(
+        None, "Number of tiers that models are sorted into; by default 4, or the number of models if there are fewer.",
+        "T", flag="--tiers", least=1,
+    )  # fmt: skip
     few_pairs: bool = option(
         False, "Also show, in tables, advice and figures, what rests on fewer than 15 pairs of models."
     )
