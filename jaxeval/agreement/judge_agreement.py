@@ -110,7 +110,7 @@ class JudgeAgreement(Result):
         >>> votes["judge-1"] = ["model_a", "model_b", "model_a", "model_b"] * 30
         >>> found = jaxeval.judge_agreement(votes, judges=["judge-1"], n_resamples=100)
         >>> print(found.answer.sentences[0].split("; ")[0])
-        Good enough? Not known: judge-1 agrees with people on 67% [57, 75] of 90 decided battles
+        Good enough? Not known: judge-1 agrees with people on 67% [57, 76] of 90 decided battles
         >>> found.table.set_index("judge").loc["judge-1", ["agreement", "kappa", "all_agreement"]].round(2).to_dict()
         {'agreement': 0.67, 'kappa': 0.4, 'all_agreement': 0.5}
     """

@@ -213,7 +213,7 @@ def _votes_on(pairs: FileName, size: Size) -> pd.DataFrame:
     from jaxeval.data.table_files import read_whole_table
 
     strengths = votes.simulate_strengths(size.models, seed=size.seed)
-    return votes.votes_on(read_whole_table(pairs, ()).to_pandas(), strengths, size.ties, size.seed)
+    return votes.votes_on(read_whole_table(pairs, ()), strengths, size.ties, size.seed)
 
 
 def _write(table: pd.DataFrame, path: Path) -> None:
