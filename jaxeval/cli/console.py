@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 from rich.console import Console
@@ -24,3 +26,8 @@ class PlainConsole(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """``text`` as Rich lays it out, with its control characters escaped (see `jaxeval.wording.visible`)."""
         return super().render_str(visible(text), **options)
+
+    def on_broken_pipe(self) -> None:
+        """Print no more to a reader that has seen enough, as ``head``: a command ends with its code; 1 may be FAIL."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -84,17 +84,17 @@ class TestRandomJudges:
         variance = np.maximum(judges + items - rest, np.maximum(judges, items)) / 300
         own = np.sqrt(variance) / (outcome.mean((1, 2)) * (1 - outcome.mean((1, 2))))
         error = found["rating_se"] / ELO_PER_LOGIT
-        assert own.min() * 0.9 < error.min() <= error.max() < own.max() * 1.1  # drawn together
-        np.testing.assert_allclose((error**2).mean(), (own**2).mean(), rtol=0.1)
+        assert own.min() < error.min() <= error.max() < own.max()  # drawn together
         assert found.attrs["answer"].startswith("for judges and items like these (5 judges, 60 items): 0 is rated ")
         np.testing.assert_allclose(found["probability_se"], error * p * (1 - p))
         middle = (found["rating_lower"] + found["rating_upper"]) / 2
         np.testing.assert_allclose(middle, found["rating"])
         np.testing.assert_allclose(found["probability_lower"], 1 / (1 + np.exp(-found["rating_lower"] / ELO_PER_LOGIT)))
-        draws = joint_scores(data, "model", random="judge", n_resamples=500).draws
+        n = 500
+        draws = joint_scores(data, "model", random="judge", n_resamples=n).draws
         logits = np.log(draws / (1 - draws))
         longer = found["rating_upper"] - found["rating"]
-        np.testing.assert_allclose(1.96 * ELO_PER_LOGIT * logits.std(0), longer, rtol=0.2)
+        np.testing.assert_allclose(1.96 * ELO_PER_LOGIT * logits.std(0), longer, rtol=4 / np.sqrt(2 * n))
 
     def test_what_is_fixed_is_told(self):
         data = self.table(1, n_items=20)

@@ -1,6 +1,9 @@
 """A gate with three verdicts: its tests, its sentences, and the reports of the command."""
 
 import json
+import os
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -333,6 +336,15 @@ class TestCommand:
         broken = run("compare-scores", "new", "old", file, "--margin", 0.1, "--gate")
         assert broken.exit_code == COULD_NOT_RUN
         assert "ZeroDivisionError" in broken.output
+
+    def test_a_reader_that_stops_changes_no_verdict(self, file):
+        arguments = ["compare-scores", "new", "old", str(file), "--gate", "--margin", "0.1"]
+        expected = run(*arguments).exit_code
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([sys.executable, "-m", "jaxeval", *arguments], stdout=write, check=False)
+        os.close(write)
+        assert done.returncode == expected
 
 
 def test_bad_input():
