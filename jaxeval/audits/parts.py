@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditOptions(VoteColumns):
     """What an audit is asked for, besides how it runs: columns by name, the model, and what is resampled."""
 

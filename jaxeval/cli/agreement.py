@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from jaxeval.agreement.judge_agreement import JudgeAgreement
 
 
-@dataclass(frozen=True, kw_only=True)
 class Raters(Lengths, SideColumns):
     """Who judged, and what is known of the answers."""
 
@@ -140,7 +138,6 @@ def _how(drawn: ResamplingOptions) -> str:
     return f"{100 * drawn.level:g}% intervals, {resamples} of items, seed {drawn.seed}; {versions()}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditedOptions(VoteColumns, Lengths):
     """What an audit asks of votes."""
 
@@ -153,7 +150,6 @@ class AuditedOptions(VoteColumns, Lengths):
     ties: Ties = again(ResponseOptions, "ties", choices=("half", "davidson", "rao_kupper"))
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditDraws(ResamplingOptions):
     """Draws of many boards."""
 

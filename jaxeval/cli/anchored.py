@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jaxeval.anchored.screening import JudgeScreen
 
 
-@dataclass(frozen=True, kw_only=True)
 class Anchored(Options):
     """What is estimated of verdicts against a reference."""
 

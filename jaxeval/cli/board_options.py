@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from jaxeval.options.boards import Gauge
 
 
-@dataclass(frozen=True, kw_only=True)
 class Covariates(Options):
     """What a board controls for."""
 
@@ -35,7 +33,6 @@ class Covariates(Options):
 _OF_TABLE = ("level", "interval", "min_battles", "simultaneous_ranks")
 
 
-@dataclass(frozen=True, kw_only=True)
 class GoalOptions(Options):
     """What battles should tell."""
 
@@ -67,7 +64,6 @@ class GoalOptions(Options):
             raise click.UsageError(f"--top-size is about --goal top, and the goal is {self.goal}: leave one out")
 
 
-@dataclass(frozen=True, kw_only=True)
 class VotePlan(Options):
     """How many votes are needed."""
 

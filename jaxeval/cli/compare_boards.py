@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 
 
-@dataclass(frozen=True, kw_only=True)
 class TwoBoards(PairOptions, ResponseOptions, ScaleOptions, DrawnTogether):
     """Which two boards are compared, and how both are fitted."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from xml.etree import ElementTree
@@ -52,7 +51,6 @@ class GateCommand(CompilingCommand):
         return super().parse_args(ctx, args)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Gate(Options):
     """A decision for a CI job."""
 
@@ -128,7 +126,6 @@ def _json(gate: ScoreGate) -> str:
 Alternative = Literal["two-sided", "greater", "less"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Comparing(FacetOptions):
     """What is asked of two models."""
 
@@ -263,7 +260,6 @@ def _answer(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScorePlan(FacetOptions):
     """What a benchmark is to tell."""
 
@@ -327,7 +323,6 @@ def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan, outputs
 Prices: TypeAlias = Mapping[str, float]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Budgeting(Options):
     """What the decision study is about."""
 

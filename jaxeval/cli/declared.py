@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from math import inf
 from pathlib import Path
@@ -36,7 +35,6 @@ Figure: TypeAlias = Path
 Processes: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shared(Options):
     """How resamples are shared; the command runs in a block that does it, and calls `first_goes_on` once."""
 
@@ -48,7 +46,6 @@ class Shared(Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class Top(Options):
     """How much is printed."""
 
@@ -57,7 +54,6 @@ class Top(Options):
     top: int | None = option(None, "Print the first K models; by default as many as fit the screen.", "K", least=1)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Plot(Options):
     """A figure."""
 
@@ -68,7 +64,6 @@ class Plot(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Lengths(Options):
     """How long answers are."""
 
@@ -88,7 +83,6 @@ class Lengths(Options):
         object.__setattr__(self, "lengths", (self.length_a, self.length_b))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Competitor(Options):
     """What things that are rated are called."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +19,6 @@ _MOST_PAIRED = 50  # models of a table of all pairs
 _ON_REQUEST = ("dominates", "most telling", "without each benchmark")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Costs(Options):
     """What models cost."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 _FURTHER = ("released", "cost", "budget", "plot", "where", "level", "forecast")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Horizons(Costs):
     """What is asked of runs: arguments of `time_horizons`, and of what follows from it."""
 
@@ -102,7 +100,6 @@ def horizons(file: File, options: Horizons, drawn: ResamplingOptions, shown: Top
     _present(fit, [trend, front], tables | options.tables(front), options.plot, outputs, shown.top)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Index(Costs):
     """What is asked of shares on benchmarks: arguments of `capability_index`, and of what follows from it."""
 

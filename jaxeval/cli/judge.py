@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from jaxeval.data.judged_answers import JudgedAnswers
 
 
-@dataclass(frozen=True, kw_only=True)
 class Answers(Options):
     """How files of judged answers are read: arguments of `read_judged_answers`."""
 
@@ -51,7 +49,6 @@ class Answers(Options):
     unparsed: Unparsed | None = again(CallReading, "unparsed")
 
 
-@dataclass(frozen=True, kw_only=True)
 class JudgeOptions(Options):
     """What is estimated of judged answers."""
 
@@ -72,7 +69,6 @@ class JudgeOptions(Options):
             raise click.UsageError("--random and --compare do not go together: leave one out")
 
 
-@dataclass(frozen=True, kw_only=True)
 class JudgeDraws(ResamplingOptions):
     """Draws of accuracies, which are cheap."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from jaxeval.ratings.prediction_powered import Samples
 
 
-@dataclass(frozen=True, kw_only=True)
 class Judged(Options):
     """The options."""
 
@@ -84,7 +83,6 @@ class Judged(Options):
         return boards_by(prediction_powered, samples, "--judged", typed, options, random=random, **further)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Borrowing(Options):
     """The options."""
 
@@ -116,7 +114,6 @@ class Borrowing(Options):
         return boards_by(small_categories, [battles], "--borrow", typed, options, **further)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PanelReading(CallReading):
     """What the options say: how files of verdicts are read, and how judges are modelled."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -28,7 +27,6 @@ _ESTIMATORS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class Labels(Options):
     """The options."""
 

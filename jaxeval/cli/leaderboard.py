@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -39,29 +39,24 @@ if TYPE_CHECKING:
 State: TypeAlias = Path
 
 
-@dataclass(frozen=True, kw_only=True)
 class BoardOptions(RankOptions, ScaleOptions, ResamplingOptions):
     """Options of every command that prints a leaderboard: arguments of `leaderboard`."""
 
     n_resamples: int = again(ResamplingOptions, "n_resamples", least=1)
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupBoard(SliceOptions, DrawnTogether, BoardOptions):
     """The same, of groups."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class VoteBoard(VoteFitOptions, GroupBoard):
     """The same, of battles."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DemoBoard(PairOptions, BoardOptions):
     """The same, of simulated votes."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Styled(Covariates):
     """What a leaderboard controls for."""
 
@@ -85,7 +80,6 @@ class Styled(Covariates):
             raise click.UsageError("--raw-features needs --features")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Kept(Options):
     """What is kept of earlier runs."""
 
@@ -98,7 +92,6 @@ class Kept(Options):
     time: str | None = again(VoteColumns, "time", more="The page of --html says when they end.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Published(Publishing, HtmlPage, Plot, Top):
     """What becomes of a leaderboard besides tables."""
 
@@ -185,7 +178,6 @@ def leaderboard(
             opened.save(battles)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RankingReading(Competitor):
     """How files of rankings are read: arguments of `read_rankings`."""
 
@@ -270,7 +262,6 @@ def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     tell(f"drew {path}")
 
 
-@dataclass(frozen=True, kw_only=True)
 class DemoSize(Options):
     """How much is simulated."""
 

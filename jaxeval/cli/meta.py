@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import click
@@ -19,7 +18,6 @@ WholeNumbers: TypeAlias = Sequence[int]
 Numbers: TypeAlias = Sequence[float]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OfScores(Options):
     """What is asked of scores beside gold ones."""
 
@@ -39,7 +37,6 @@ class OfScores(Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class OfVotes(SideColumns):
     """What is asked of votes, which rank models against references."""
 
@@ -63,7 +60,6 @@ class OfVotes(SideColumns):
     strata: str | None = again(DrawnTogether, "strata")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Close(Options):
     """What is asked of both."""
 
@@ -79,14 +75,12 @@ class Close(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class MetaDraws(ResamplingOptions):
     """Draws of models, or of votes."""
 
     n_resamples: int = again(ResamplingOptions, "n_resamples", more="0 for no intervals.", least=0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class VotesFile(Options):
     """Where votes are."""
 

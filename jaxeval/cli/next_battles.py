@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from jaxeval.options.field import again
 from jaxeval.options.resampling import DrawnTogether
 
 
-@dataclass(frozen=True, kw_only=True)
 class NextFit(PairOptions):
     """How the votes are fitted."""
 

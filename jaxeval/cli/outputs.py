@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 Output: TypeAlias = Path
 
 
-@dataclass(frozen=True, kw_only=True)
 class Outputs(Options):
     """What is to become of a result."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 Day: TypeAlias = datetime
 
 
-@dataclass(frozen=True, kw_only=True)
 class Publishing(Options):
     """How a leaderboard is published: the options."""
 
@@ -87,7 +85,6 @@ class Publishing(Options):
 Page: TypeAlias = Path
 
 
-@dataclass(frozen=True, kw_only=True)
 class Blank(Options):
     """The page without a board: the options."""
 
@@ -116,7 +113,6 @@ Badge: TypeAlias = Path
 _OF_FEATURES = ("features", "normalize", "feature_ridge")
 
 
-@dataclass(frozen=True, kw_only=True)
 class HtmlPage(Options):
     """The page that was asked for: the options."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reading(Competitor, VoteReading):
     """How battles are read, and which of them count."""
 
@@ -157,7 +156,6 @@ class Reading(Competitor, VoteReading):
         return [] if self.rename is None else [self.rename]
 
 
-@dataclass(frozen=True, kw_only=True)
 class BoardReading(Costs, Reading):
     """The same, for boards of groups and tables of models."""
 

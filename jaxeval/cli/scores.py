@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,7 +36,6 @@ Irt = Literal["rasch", "2pl"]
 _MOST_ANSWERS = 5  # of several boards
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScoreReading(declared.ItemScoreColumns):
     """How files of scores are read, and what to do about gaps."""
 
@@ -97,7 +96,6 @@ def undeclared(
     return []
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScoreBoardOptions(Costs, declared.FacetOptions):
     """What is estimated of scores."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -151,7 +150,6 @@ _EPILOG = "\b\nKINDs of data, and the commands that read them:\n" + "\n".join(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Simulated(Options):
     """How much is simulated, and where it goes."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
@@ -55,7 +54,6 @@ def soft_elo_commands() -> None:
     """
 
 
-@dataclass(frozen=True, kw_only=True)
 class NewBattles(ReplyReading, SideColumns):
     """How files of judged battles are read."""
 
@@ -77,14 +75,12 @@ class NewBattles(ReplyReading, SideColumns):
     only_judge: str | None = again(Labels, "only_judge")
 
 
-@dataclass(frozen=True, kw_only=True)
 class JudgedBattlesColumns(NewBattles):
     """The same, with labels of people."""
 
     human: str | None = again(Labels, "human")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Fitting(Options):
     """How a judge's scores are fitted to people's votes."""
 
@@ -97,7 +93,6 @@ class Fitting(Options):
     cluster: str | None = again(DrawnTogether, "cluster")
 
 
-@dataclass(frozen=True, kw_only=True)
 class SoftDraws(ResamplingOptions):
     """Draws, whose level is what the calibration models support."""
 
@@ -106,7 +101,6 @@ class SoftDraws(ResamplingOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Study(Lengths, Fitting):
     """What is asked of a judge."""
 
@@ -164,7 +158,6 @@ def _figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     return figures
 
 
-@dataclass(frozen=True, kw_only=True)
 class Saving(Options):
     """Where a calibration goes, and what is printed of it."""
 
@@ -193,7 +186,6 @@ def calibrate(file: File, columns: JudgedBattlesColumns, options: Fitting, savin
     show(calibration.answer._replace(table=None, settings="", notes=[str(battles.report)]), saving.quiet, saving.full)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Predicting(Options):
     """What is predicted."""
 
@@ -222,7 +214,6 @@ def predict(calibration: File, file: File, columns: NewBattles, options: Predict
     present(prediction_answer(table), outputs)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Files(Options):
     """Files beside that of judged battles."""
 
@@ -234,7 +225,6 @@ class Files(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Merging(SoftDraws):
     """How models are placed: arguments of `merge_boards`."""
 

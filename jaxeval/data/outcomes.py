@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -97,7 +96,6 @@ NAME_ANOTHER = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class BattleReading(VoteReading):
     """How a table of battles is read: arguments of `Battles.from_pandas`."""
 

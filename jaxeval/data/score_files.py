@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -156,7 +156,6 @@ _USUAL = ("trial", "cluster", "benchmark", "weight")
 _MOST_BYTES = 2**30  # of a JSON document that is read at once
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScoreColumns(ItemScoreColumns):
     """How files of scores are read: arguments of `read_scores`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -43,7 +43,6 @@ _COLUMNS = 2**24  # directions of pairs held at a time
 _PAIRS = 256  # of a block: so few that their weights stay in the cache, so many that little of a block is padding
 
 
-@dataclass(frozen=True, kw_only=True)
 class EvaluatorResamples(DrawOptions):
     """What a measure draws, and how its resamples run."""
 

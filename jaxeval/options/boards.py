@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Literal, TypeAlias
 
@@ -24,7 +23,6 @@ MissingGroup = Literal["error", "drop", "label"]
 MOST_SLICES = 500
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScaleOptions(Options):
     """Where ratings stand."""
 
@@ -41,7 +39,6 @@ class ScaleOptions(Options):
     base: float = option(1000.0, "Mean of the ratings, where no model is held fixed.", "ELO", shown=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResponseOptions(Options):
     """How a fit takes results."""
 
@@ -56,7 +53,6 @@ class ResponseOptions(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class PairOptions(Options):
     """Options of fits of battles between two models."""
 
@@ -73,7 +69,6 @@ class PairOptions(Options):
     reweight: bool = option(False, "Inverse-pair-frequency weights: a battle counts 1 / max(battles of its pair, 50).")
 
 
-@dataclass(frozen=True, kw_only=True)
 class VoteFitOptions(PairOptions, ResponseOptions):
     """How battles are fitted, with covariates."""
 
@@ -82,7 +77,6 @@ class VoteFitOptions(PairOptions, ResponseOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class RankOptions(Options):
     """Where intervals of ratings come from, and who is ranked."""
 
@@ -103,7 +97,6 @@ class RankOptions(Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupOption(Options):
     """Groups of one column."""
 
@@ -112,7 +105,6 @@ class GroupOption(Options):
     by: str | None = option(None, "Column of groups. Each is rated on its own.", "COL")
 
 
-@dataclass(frozen=True, kw_only=True)
 class SliceOptions(Options):
     """What is rated on its own."""
 

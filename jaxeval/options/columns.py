@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -26,7 +25,6 @@ Unparsed = Literal["error", "drop"]
 OneOrder = Literal["error", "keep", "drop", "separate"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SideColumns(Options):
     """The models of a battle."""
 
@@ -36,7 +34,6 @@ class SideColumns(Options):
     model_b: str = option("model_b", "Column of the models of side B.", "COL")
 
 
-@dataclass(frozen=True, kw_only=True)
 class VoteReading(SideColumns):
     """How files of battles are read: arguments of `read_battles`."""
 
@@ -74,7 +71,6 @@ class VoteReading(SideColumns):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class VoteColumns(Options):
     """Who voted, and when."""
 
@@ -84,7 +80,6 @@ class VoteColumns(Options):
     time: str | None = option(None, "Column of the time of each vote: dates, or numbers.", "COL")
 
 
-@dataclass(frozen=True, kw_only=True)
 class CallReading(Options):
     """How what judges printed is read, in the words of `JudgeOutputs.from_pandas`; nothing is given by default."""
 
@@ -118,7 +113,6 @@ class CallReading(Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReplyReading(CallReading):
     """The same, with words of verdicts and labels of people beside them."""
 
@@ -135,7 +129,6 @@ class ReplyReading(CallReading):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class FacetOptions(Options):
     """What was sampled besides items."""
 
@@ -150,7 +143,6 @@ class FacetOptions(Options):
         return list(self.random or ())
 
 
-@dataclass(frozen=True, kw_only=True)
 class ItemScoreColumns(Options):
     """How files of scores are read: arguments of `read_scores`."""
 
@@ -167,7 +159,6 @@ class ItemScoreColumns(Options):
     output_filter: str | None = option(None, "Filter of lm-evaluation-harness.", "NAME", flag="--filter")
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnchoredReading(Options):
     """How files of verdicts against a reference are read: arguments of `AnchoredVerdicts.from_pandas`."""
 

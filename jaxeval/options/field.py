@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from inspect import get_annotations
 from itertools import count
 from math import inf
-from typing import Any, ClassVar, NamedTuple, Self, get_args
+from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform, get_args
 
 COLUMNS = "Columns of the files"
 ROWS = "Which rows and models count"
@@ -58,11 +58,15 @@ def again(home: type[Options], name: str, /, default: Any = MISSING, more: str =
     return field(default=original.default if default is MISSING else default, metadata={_DECLARED: declared})
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options that go together."""
+    """Options that go together: a class of them is a dataclass, frozen and with names for all its fields."""
 
     section: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
         """Refuse what does not go together; a class that does calls this one, too."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -16,7 +15,6 @@ Size: TypeAlias = int  # of memory, in bytes
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunningOptions(Options):
     """How a long call runs; no result depends on it."""
 
@@ -37,7 +35,6 @@ class RunningOptions(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class DrawOptions(Options):
     """What is drawn, and the level of intervals from it."""
 
@@ -50,12 +47,10 @@ class DrawOptions(Options):
     seed: int = option(0, "Seed of the random numbers: the same seed gives the same result.", "S", least=0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResamplingOptions(RunningOptions, DrawOptions):
     """Options of most estimators."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DrawnTogether(Options):
     """What is drawn together, apart, and how."""
 

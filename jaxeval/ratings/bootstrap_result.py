@@ -42,7 +42,6 @@ _MOST_SHIFT = 0.25
 _FIRST_SOLVERS = Solver.CHORD, Solver.SPARSE, Solver.FIRTH
 
 
-@dataclass(frozen=True, kw_only=True)
 class BootstrapSettings(FitSettings, BootstrapOptions):
     """What made a bootstrap: its options, in the words of `FitSettings`, and the devices."""
 

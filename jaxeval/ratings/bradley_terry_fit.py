@@ -59,7 +59,6 @@ STANDING_TEXT: dict[int, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class FitSettings(FitOptions):
     """What made a fit: its options, with the gauge in words, covariates by name and the method that was chosen."""
 

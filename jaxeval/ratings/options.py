@@ -8,7 +8,7 @@ of other values is another run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -33,7 +33,6 @@ Precision = Literal["float64", "float32"]
 SCHEMES = {"multinomial": DrawScheme.MULTINOMIAL, "poisson": DrawScheme.POISSON, "bayesian": DrawScheme.BAYESIAN}
 
 
-@dataclass(frozen=True, kw_only=True)
 class FitOptions(VoteFitOptions, ScaleOptions):
     """What `fit_bradley_terry` is asked for, besides where it starts."""
 
@@ -94,7 +93,6 @@ class FitOptions(VoteFitOptions, ScaleOptions):
         return replace(checked, method="dense")
 
 
-@dataclass(frozen=True, kw_only=True)
 class BootstrapOptions(FitOptions, SliceOptions):
     """What `bootstrap` is asked for, besides how it runs."""
 

@@ -54,7 +54,6 @@ BY_ROW = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class PanelSettings(BootstrapSettings):
     """What made a `JudgePanel`: the options of its bootstrap, and its model of a judge."""
 

@@ -46,7 +46,6 @@ _TOO_LOW = 0.5
 JUDGE_ONLY = "judge only"
 
 
-@dataclass(frozen=True, kw_only=True)
 class PredictionPoweredSettings(BootstrapSettings):
     """What made a `PredictionPoweredBoard`: the options of its bootstrap, and how the judge's verdicts were used."""
 

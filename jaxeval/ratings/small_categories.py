@@ -253,7 +253,6 @@ def _draws(mean: Float, covariance: Float, drawn: Int, active: Int, normal: Floa
 _LARGEST_PRIOR = 1_000
 
 
-@dataclass(frozen=True, kw_only=True)
 class CategorySettings(BootstrapSettings):
     """What made a `CategoryBoard`: the options of its draws, and the prior of the spread."""
 

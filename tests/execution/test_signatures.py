@@ -1,7 +1,6 @@
 """Options that are written once are shown, and checked, in every signature."""
 
 import inspect
-from dataclasses import dataclass
 from inspect import signature
 from operator import attrgetter
 from typing import Literal, get_type_hints
@@ -16,7 +15,6 @@ from jaxeval.options.field import Options, option
 Kind = Literal["one", "other"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Drawn(Options):
     seed: int = option(3, "Seed of --count numbers.", least=0)
     progress: bool | None = option(None, "Show a bar.", flag="")
