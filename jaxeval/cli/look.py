@@ -77,7 +77,7 @@ def look(files: tuple[FileName, ...]) -> None:
     """Look at FILE and say which commands fit it, with the lines to type."""
     from jaxeval.cli.file_uses import nothing_in, uses_of
     from jaxeval.data.file_heads import read_head
-    from jaxeval.data.lm_eval_files import telling_file
+    from jaxeval.data.harness_formats import telling_file
 
     read = names_of(files)
     telling = telling_file(read)
@@ -181,7 +181,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
     """
     from jaxeval.cli.file_uses import uses_of
     from jaxeval.data.file_heads import read_head
-    from jaxeval.data.lm_eval_files import telling_file
+    from jaxeval.data.harness_formats import telling_file
 
     paths = ctx.params.get("files") or [ctx.params.get("file")]
     files = [name for name in paths if name is not None and str(name) != "-"]

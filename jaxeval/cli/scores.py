@@ -147,7 +147,7 @@ def scores(
     lm-evaluation-harness, logs of Inspect, Every Eval Ever, reports of SWE-bench, results of tau-bench. Items are
     resampled for all models together, so that models are compared on the same items.
     """
-    from jaxeval.data.lm_eval_files import MeansOnlyError
+    from jaxeval.data.harness_formats import MeansOnlyError
     from jaxeval.data.score_files import stated_means
     from jaxeval.scores.item_report import item_report
     from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards, score_draws

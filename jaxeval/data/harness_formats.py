@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxeval.data.formats import Format, Source, json_document
-from jaxeval.data.lm_eval_files import as_score, inspect_table, metric_of, metrics_of, samples_table, scorers_of
+from jaxeval.data.harness_runs import EvaluationRun, as_score, inspect_table, model_arguments, object_in, scorers_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import PlainTable
-from jaxeval.wording import named
+from jaxeval.wording import counted, did_you_mean, named
 
 
 def with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
@@ -27,18 +28,30 @@ def with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
 
 
 def _lm_eval_results(source: Source) -> PlainTable:
-    """Files of results have no items: they name the models of samples, see `lm_eval_files.named_by_results`."""
+    """Files of results have no items: they name the models of samples, see `named_by_results`."""
     return PlainTable({"model": [], "item": [], "score": []}, {"results": source.document})
 
 
 def _lm_eval_samples(source: Source) -> pd.DataFrame:
+    """Read samples of a task; their folder is the model."""
     metric = metric_of(source.names, source.score)
     frame = source.columns(["doc_id", metric], ["filter", "doc_hash"], plain=True)
     frame = frame.rename(columns={"doc_id": "item", metric: "score", "doc_hash": "_document"})
-    frame = samples_table(frame, source.name, source.output_filter)
+    chosen, filters = source.output_filter, list[str]()
+    if "filter" in frame:
+        filters = list(dict.fromkeys(x for x in frame["filter"] if x is not None and x == x))
+        if chosen is not None:
+            if chosen not in filters:
+                raise DataError(f"no filter {chosen!r}; there are {named(filters)}{did_you_mean(chosen, filters)}")
+            frame = frame[frame["filter"] == chosen]
+        elif len(filters) > 1:
+            raise DataError(f"the samples have the filters {named(filters)}: name one (output_filter=, --filter)")
+        frame, chosen = frame.drop(columns="filter"), chosen or next(iter(filters), None)
+    folder, task, _ = _source(source.name)
+    frame = frame.assign(model=Path(folder).name.replace("__", "/", 1) or "model", benchmark=task)
     if "_document" in frame:
         frame["_document"] = [hash(text) for text in frame["_document"]]
-    frame.attrs |= {"samples": True, "metric": metric}
+    frame.attrs |= {"samples": True, "metric": metric, "filter": chosen if filters else None}
     return frame
 
 
@@ -48,12 +61,6 @@ def _lm_eval_choices(rows: pd.DataFrame) -> tuple[str, ...]:
         *(("--score", ",".join(metrics)) if len(metrics) > 1 else ()),
         *(("--filter", str(filters[0])) if len(filters) > 1 else ()),
     )
-
-
-def _inspect(source: Source) -> PlainTable:
-    frame, notes = inspect_table(source.document, source.score)
-    frame.attrs["notes"] = notes
-    return frame
 
 
 def _every_eval_ever(source: Source) -> pd.DataFrame:
@@ -256,8 +263,8 @@ ANSWERS = (
            hint="there are several assessments, and the first is taken", asks=_mlflow_choices),
     _document("results of lm-evaluation-harness", ("results", "configs", "versions", "n-shot"), _lm_eval_results,
               about="they name the models of samples, and tasks without samples are told"),
-    _document("a log of Inspect", ("eval", "samples"), _inspect, about="epochs are trials, tasks benchmarks",
-              hint="there are several scorers, and the first is taken",
+    _document("a log of Inspect", ("eval", "samples"), lambda source: inspect_table(source.document, source.score),
+              about="epochs are trials, tasks benchmarks", hint="there are several scorers, and the first is taken",
               asks=lambda log: ("--score", scorers[0]) if len(scorers := scorers_of(log)) > 1 else ()),
     _document("results of HAL", ("config", "results", "raw_eval_results"), _hal,
               about="agents are models; the score cost is the part of a task in the cost of its run"),
@@ -271,3 +278,176 @@ ANSWERS = (
            about="evaluations are benchmarks"),
     _table("results of tau-bench", ("task_id", "reward"), _tau),
 )  # fmt: skip
+
+
+#: Columns of samples that are not metrics.
+_NO_METRICS = {
+    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
+    "target_hash",
+}  # fmt: skip
+_HELM_SCORES = "per_instance_stats.json"
+_SAMPLES = re.compile(r"samples_(.+?)(?:_(\d{4}-\d{2}-\d{2}T[\d.:-]+))?\.jsonl?")
+
+
+def metrics_of(names: Sequence[str]) -> list[str]:
+    """Return the metrics among the columns of samples, and no fields of other columns."""
+    return [name for name in names if name.partition(".")[0] not in _NO_METRICS]
+
+
+def metric_of(names: Sequence[str], metric: str | None) -> str:
+    """Return the metric of samples with the columns ``names``.
+
+    Args:
+        names: of the columns.
+        metric: a metric, or several with commas between them: the first that the samples have.
+
+    Raises:
+        DataError: none of these is there, or there are several and none is named.
+    """
+    metrics = metrics_of(names)
+    if metric is None and len(metrics) == 1:
+        return metrics[0]
+    wanted = [] if metric is None else [metric, *map(str.strip, metric.split(","))]
+    first = next((name for name in wanted if name in metrics), None)
+    if first is None:
+        wrong = f"no metric {metric!r}; " if metric else ""
+        hint = did_you_mean(metric, metrics) if metric else ""
+        raise DataError(
+            f"{wrong}the samples have the metrics {named(metrics)}{hint}: name one (score=, --score), or several in "
+            "the order in which you prefer them, as acc_norm,acc,exact_match"
+        )
+    return first
+
+
+def _source(name: FileName) -> tuple[str, str, str]:
+    """Return the folder, the task and the date of a file of samples."""
+    match = _SAMPLES.fullmatch(base_name(name))
+    task, date = (match[1], match[2] or "") if match else (Path(base_name(name)).stem, "")
+    return str(Path(str(name)).parent), task, date
+
+
+#: What Inspect writes beside the logs of an eval set, or of a folder that is shown.
+_LISTS_OF_LOGS = ("eval-set.json", "logs.json", "listing.json")
+
+
+def newest(files: Sequence[FileName]) -> tuple[list[FileName], list[str]]:
+    """Return the files without those that stand beside others' scores, and a note on samples that a later run replaced.
+
+    Of a folder of HELM only the statistics of instances count, of samples of a task those of the last run. Inspect's
+    lists of logs hold no scores.
+    """
+    files = [file for file in files if base_name(file) not in _LISTS_OF_LOGS] or list(files)
+    of_helm = {_source(file)[0] for file in files if base_name(file) == _HELM_SCORES}
+    files = [file for file in files if base_name(file) == _HELM_SCORES or _source(file)[0] not in of_helm]
+    last: dict[tuple[str, str], str] = {}
+    dated = {file: _source(file) for file in files if _SAMPLES.fullmatch(base_name(file))}
+    for folder, task, date in dated.values():
+        last[folder, task] = max(date, last.get((folder, task), ""))
+    kept = [file for file in files if file not in dated or dated[file][2] == last[dated[file][:2]]]
+    n = len(files) - len(kept)
+    note = f"{counted(n, 'file')} of samples left out, as a later run of the same model and task is in the same folder"
+    return kept, [note] if n else []
+
+
+def telling_file(files: Sequence[FileName]) -> FileName:
+    """Return the file that says best what a folder holds: one of scores, if there is one."""
+    files = newest(files)[0]
+    return next((file for file in files if _SAMPLES.fullmatch(base_name(file))), files[0])
+
+
+def named_by_results(
+    tables: Sequence[tuple[FileName, pd.DataFrame]], results: Sequence[tuple[FileName, Mapping[str, Any]]]
+) -> list[str]:
+    """Give models the names that files of results state, in place; and say which tasks have results and no samples.
+
+    Raises:
+        MeansOnlyError: no task has samples.
+    """
+    notes, means = [], []
+    by_folder = {_source(name)[0]: document for name, document in results}
+    for name, table in tables:
+        stated = by_folder.get(_source(name)[0])
+        if stated is not None and stated.get("model_name"):
+            table["model"] = str(stated["model_name"])
+        model, task = (str(next(iter(table[column]), "")) for column in ("model", "benchmark"))
+        compared = {what: table.attrs.get(what) for what in ("metric", "filter")} | _said(stated or {}, task)
+        table.attrs["run"] = EvaluationRun(model, task, compared)
+    for name, document in results:
+        folder = _source(name)[0]
+        have = {task for task_folder, task, _ in (_source(file) for file, _ in tables) if task_folder == folder}
+        groups = {group for group, tasks in (document.get("group_subtasks") or {}).items() if tasks}
+        model = str(document.get("model_name") or Path(folder).name)
+        for task, values in document["results"].items():
+            if task in have or task in groups or not isinstance(values, Mapping):
+                continue
+            rows = list(_means(values))
+            shown = [f"{metric} {mean:.3f}" + (f" (standard error {error:.3f})" if isfinite(error) else "")
+                    for metric, _, mean, error in rows]  # fmt: skip
+            notes.append(f"{model}, {task}: no samples, only {named(shown, 3) if shown else 'a mean'}")
+            means += [(model, task, *row) for row in rows]
+    if notes and not tables:
+        raise MeansOnlyError(
+            f"{base_name(results[0][0])} has means of tasks and no samples ({notes[0]}): run lm_eval with "
+            "--log_samples, since items are resampled and compared",
+            pd.DataFrame(means, columns=["model", "benchmark", "metric", "filter", "score", "standard_error"]),
+        )
+    return notes
+
+
+def _said(document: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """Return what results say of how a task was run, and should be alike in evaluations that are compared."""
+    config, own = object_in(document, "config"), object_in(object_in(document, "configs"), task)
+    arguments = config.get("model_args")
+    if isinstance(arguments, str):
+        arguments = dict(part.partition("=")[::2] for part in arguments.split(",") if part)
+    return {
+        "version": object_in(document, "versions").get(task),
+        "number of shots": object_in(document, "n-shot").get(task), "number of repeats": own.get("repeats"),
+        "version of lm_eval": document.get("lm_eval_version"), "system instruction": document.get("system_instruction"),
+        "chat template": document.get("chat_template"),
+        "few-shot examples as turns": document.get("fewshot_as_multiturn"), "kind of model": config.get("model"),
+        **{f"setting {name}": value for name, value in object_in(own, "generation_kwargs").items()},
+        **model_arguments(arguments if isinstance(arguments, dict) else {}),
+    }  # fmt: skip
+
+
+def stated_by_results(name: FileName, document: Mapping[str, Any]) -> pd.DataFrame:
+    """Return what a file of results states of tasks and of groups of tasks.
+
+    ``model``, ``benchmark`` (a task or a group), ``tasks`` (those of a group, else the one), ``metric``,
+    ``filter``, ``stated_score`` and ``stated_standard_error``.
+    """
+    model = str(document.get("model_name") or Path(_source(name)[0]).name)
+    within = {group: tasks for group, tasks in (document.get("group_subtasks") or {}).items() if tasks}
+
+    def tasks_of(task: str, above: tuple[str, ...] = ()) -> list[str]:
+        if task not in within or task in above:
+            return [task]
+        return [leaf for part in within[task] for leaf in tasks_of(str(part), (*above, task))]
+
+    rows = [
+        (model, task, tuple(tasks_of(task)), *row)
+        for stated in (document["results"], document.get("groups") or {})
+        for task, values in stated.items()
+        if isinstance(values, Mapping)
+        for row in _means(values)
+    ]
+    columns = ["model", "benchmark", "tasks", "metric", "filter", "stated_score", "stated_standard_error"]
+    return pd.DataFrame(rows, columns=columns).drop_duplicates(["benchmark", "metric", "filter"])
+
+
+class MeansOnlyError(DataError):
+    """Files have means of tasks and no scores of items; ``means`` is a table of them, with their errors."""
+
+    def __init__(self, message: str, means: pd.DataFrame) -> None:
+        super().__init__(message)
+        self.means = means
+
+
+def _means(values: Mapping[str, Any]) -> Iterator[tuple[str, str, float, float]]:
+    """Yield metric, filter, mean and standard error of a task; an error that is not known is NaN."""
+    for name, mean in values.items():
+        metric, _, output_filter = name.partition(",")
+        if isinstance(mean, float) and "_stderr" not in metric:
+            error = values.get(f"{metric}_stderr,{output_filter}")
+            yield metric, output_filter, mean, error if isinstance(error, float) else nan

@@ -1,16 +1,23 @@
-"""Runs of evaluation harnesses: several of a model and a task as its trials, and what differs between those of two."""
+"""Runs of evaluation harnesses: logs of Inspect; several runs of a model and a task as trials, and how two differ."""
 
 from __future__ import annotations
 
 import json
+import struct
+import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from jaxeval.data.file_formats import entries_of
 from jaxeval.errors import DataError
-from jaxeval.lazy_names import pd
-from jaxeval.plain_tables import in_pandas
-from jaxeval.wording import counted, named, visible_line
+from jaxeval.lazy_names import pa, pd
+from jaxeval.plain_tables import PlainTable, in_pandas
+from jaxeval.wording import counted, did_you_mean, named, visible_line
 
 _LONGEST = 40  # letters of a value that is told
 #: Arguments of models that name them.
@@ -145,3 +152,231 @@ def text_of(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+#: How Arrow calls the compressions that the zip format numbers so; 93 (APPNOTE 6.3.8) Python reads from 3.14 on.
+_STREAMS = {93: "zstd", zipfile.ZIP_BZIP2: "bz2"}
+_MOST_BYTES = 2**30  # of all that is read of a log
+#: Settings of Inspect on how its calls travel, which leave answers as they are.
+_TRAFFIC = {
+    "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
+    "cache_prompt", "cache", "batch",
+}  # fmt: skip
+#: What Inspect writes for scores that are not numbers.
+_VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0}
+
+
+def read_archive(path: Path) -> dict[str, Any]:
+    """Read an ``.eval`` archive as the document that Inspect writes as JSON, its samples without their messages.
+
+    The summaries of samples hold all scores, and are a small part of the samples. A log that was stopped has no header
+    and no file of all summaries: its journal has both.
+
+    Raises:
+        DataError: the archive is no log, is damaged, or is too large.
+    """
+    try:
+        with path.open("rb") as file:
+            entries = entries_of(path)
+            start = next((name for name in ("header.json", "_journal/start.json") if name in entries), None)
+            if start is None:
+                raise DataError("the zip archive has no header.json, and so is no log of Inspect")
+            journal = sorted(name for name in entries if name.startswith("_journal/summaries/"))
+            single = [name for name in entries if name.startswith("samples/") and name.endswith(".json")]
+            chosen = ["summaries.json"] if "summaries.json" in entries else journal or single
+            if sum(entries[name].file_size for name in (start, *chosen)) > _MOST_BYTES:
+                raise DataError("the log is over 1 GiB: write its scores as a table (inspect_ai.analysis.samples_df)")
+            header = json.loads(_content(file, entries[start]))
+            parts = [json.loads(_content(file, entries[name])) for name in chosen]
+    except DataError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError) as error:
+        raise DataError(f"the log cannot be read: {error}; it may be damaged: copy it anew") from error
+    if not isinstance(header, dict):
+        raise DataError(f"{start} of the log is no object: the log may be damaged")
+    samples = parts if chosen is single else [sample for part in parts for sample in part]
+    status = header.get("status", "success" if start == "header.json" else "started")
+    return {**header, "status": status, "samples": samples}
+
+
+def _content(file: Any, entry: zipfile.ZipInfo) -> bytes:
+    """Return the bytes of a member, of the length and with the checksum that the archive states."""
+    file.seek(entry.header_offset)
+    header = file.read(30)
+    if header[:4] != b"PK\x03\x04":
+        raise ValueError(f"{entry.filename} is not where the archive says")
+    name_length, extra_length = struct.unpack("<HH", header[26:30])
+    file.seek(name_length + extra_length, 1)
+    if entry.flag_bits & 1:
+        raise DataError(f"{entry.filename} is encrypted, and encrypted logs are not read: pack the log anew without")
+    content, most = file.read(entry.compress_size), entry.file_size + 1  # whatever the stream would give
+    if entry.compress_type in _STREAMS:
+        with pa.CompressedInputStream(pa.BufferReader(content), _STREAMS[entry.compress_type]) as stream:
+            content = bytes(stream.read(most))
+    elif entry.compress_type == zipfile.ZIP_DEFLATED:
+        content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, most)
+    elif entry.compress_type != zipfile.ZIP_STORED:
+        name = {zipfile.ZIP_LZMA: "LZMA"}.get(entry.compress_type, f"method {entry.compress_type} of zip")
+        raise DataError(f"{entry.filename} is compressed by {name}, which is not read: pack the log anew by Deflate")
+    if len(content) != entry.file_size or zlib.crc32(content) != entry.CRC:
+        raise ValueError(f"{entry.filename} has another length or checksum than the archive says")
+    return content
+
+
+def scorers_of(log: Mapping[str, Any]) -> list[str]:
+    """Return the scorers of a log, those of several values with the names of these."""
+    samples = [sample for sample in log.get("samples") or [] if isinstance(sample, dict)]
+    scores = [sample["scores"] for sample in samples if isinstance(sample.get("scores"), dict)]
+    return list(dict.fromkeys(name for by_scorer in scores for name, _ in _values(by_scorer)))
+
+
+def inspect_table(log: Mapping[str, Any], scorer: str | None) -> PlainTable:
+    """Return the long table of a log: "model", "benchmark", "item", "trial" and "score", with notes on it.
+
+    Epochs are trials. A sample that ended in an error, or that nobody scored, has a missing score.
+
+    Args:
+        log: as Inspect writes it.
+        scorer: whose scores; None if there is one. Values of a scorer that gives several are "scorer.value".
+
+    Raises:
+        DataError: the log is damaged, has no scores, or has scores by several scorers and none is named.
+    """
+    run = log["eval"]
+    if not isinstance(run, dict):
+        raise DataError("eval of the log is no object: the log may be damaged")
+    if wrong := [name for name in ("model", "task") if isinstance(run.get(name), list | dict)]:
+        raise DataError(f"the {wrong[0]} of the log is no name: the log may be damaged")
+    rows, scorers, without = [], dict[str, None](), []
+    samples = log.get("samples") or []
+    for number, sample in enumerate(samples, 1):
+        scores = (sample.get("scores") or {}) if isinstance(sample, dict) else None
+        if not isinstance(scores, dict) or not all(isinstance(scored, dict) for scored in scores.values()):
+            raise DataError(f"sample {number:,} of the log is no object with scores: the log may be damaged")
+        values = dict(_values(scores))
+        scorers |= dict.fromkeys(values)
+        rows.append((sample.get("id"), _epoch(sample, number), values))
+        if not values:
+            without.append("error" if sample.get("error") else "unscored")
+    if not scorers:
+        raise NoScoresError(
+            f"the log has no scores of samples{_ended(log, samples)}: use a log of a finished and scored evaluation"
+        )
+    chosen = scorer or (next(iter(scorers)) if len(scorers) == 1 else None)
+    if chosen is None or chosen not in scorers:
+        hint = did_you_mean(chosen, scorers) if chosen else ""
+        raise DataError(f"the log has scores by {named(sorted(scorers))}{hint}: name one scorer (score=, --score)")
+    scored = [(str(item), epoch, as_score(values.get(chosen))) for item, epoch, values in rows]
+    frame = PlainTable.of_rows(scored, ["item", "trial", "score"])
+    notes = []
+    if log.get("status", "success") != "success":
+        notes.append(f"the evaluation did not finish{_ended(log, samples)}")
+    if n := without.count("error"):
+        notes.append(f"{counted(n, 'sample')} of {len(samples):,} ended in an error and {_have(n)} no score")
+    if n := without.count("unscored"):
+        notes.append(f"{counted(n, 'sample')} of {len(samples):,} {_have(n)} no score")
+    if log.get("invalidated"):
+        notes.append("the log is marked as invalidated")
+    about = f"{run.get('model')}, {run.get('task')}"
+    frame = frame.assign(model=run.get("model"), benchmark=run.get("task"))
+    frame["_document"] = [hash(_asked(sample)) for sample in samples]
+    frame.attrs["run"] = EvaluationRun(
+        str(run.get("model")), str(run.get("task")), _compared(log, run, chosen),
+        text_of(run["task_id"]) if run.get("task_id") else None, log.get("status", "success") == "success",
+        str(run.get("created")), {name: text_of(run.get(name)) for name in ARGUMENTS},
+    )  # fmt: skip
+    frame.attrs["notes"] = [f"{about}: {note}" for note in notes]
+    return frame
+
+
+def _compared(log: Mapping[str, Any], run: Mapping[str, Any], scorer: str) -> dict[str, Any]:
+    """Return what should be alike in evaluations that are compared: what a model was asked, and how."""
+    plan = object_in(log, "plan")
+    settings = object_in(run, "model_generate_config") | {
+        name: value for name, value in object_in(plan, "config").items() if value is not None
+    }
+    steps = [step for step in plan.get("steps") or () if isinstance(step, dict)]
+    return {
+        "version": run.get("task_version", 0), "scorer": scorer,
+        "number of epochs": object_in(run, "config").get("epochs") or 1,
+        "version of Inspect": object_in(run, "packages").get("inspect_ai"),
+        **{f"argument {name}": value for name, value in object_in(run, "task_args").items()},
+        "list of solvers": [step.get("solver") for step in steps],
+        **{f"{name} of {step.get('solver')}": value
+           for step in steps for name, value in object_in(step, "params").items()},
+        **{f"setting {name}": value for name, value in settings.items() if name not in _TRAFFIC},
+        **model_arguments(object_in(run, "model_args")),
+    }  # fmt: skip
+
+
+def _asked(sample: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a sample asks, and its target. Messages have ids of their own."""
+    asked = sample.get("input")
+    return asked if isinstance(asked, str) else "", text_of(sample.get("target"))
+
+
+class NoScoresError(DataError):
+    """A log has no scores of samples."""
+
+
+def object_in(run: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return an object of a log; nothing where a damaged one has something else there."""
+    value = run.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _epoch(sample: Mapping[str, Any], number: int) -> int:
+    """Return the epoch of a sample, 1 where there is none."""
+    try:
+        return int(sample.get("epoch") or 1)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"sample {number:,} of the log has the epoch {sample['epoch']!r}, which is no number: the log may be "
+            "damaged"
+        ) from None
+
+
+def _have(n: int) -> str:
+    return "has" if n == 1 else "have"
+
+
+def _ended(log: Mapping[str, Any], samples: Sequence[Any]) -> str:
+    """Return how an evaluation ended that was not a success, and with how many samples."""
+    status = log.get("status", "success")
+    if status == "success":
+        return ""
+    planned = object_in(log["eval"], "dataset").get("samples")
+    epochs = object_in(log["eval"], "config").get("epochs") or 1
+    of = f" of {planned * epochs:,}" if isinstance(planned, int) and isinstance(epochs, int) else ""
+    return f" (status {status!r}, {len(samples):,}{of} samples)"
+
+
+def _values(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Scores by their scorer; of a scorer with several values, by "scorer.value"."""
+    for scorer, score in scores.items():
+        value = score.get("value")
+        if isinstance(value, dict):
+            yield from ((f"{scorer}.{name}", part) for name, part in value.items())
+        else:
+            yield scorer, value
+
+
+def as_score(value: Any) -> float:
+    """Return a score as harnesses write it: a number, a truth value, yes or no, or one of the letters C, P, I and N.
+
+    Raises:
+        DataError: it is none of these.
+    """
+    if isinstance(value, list | dict):
+        raise DataError("a score of the log is a list: name another scorer (score=, --score), of numbers or letters")
+    if value is None:
+        return np.nan
+    if isinstance(value, str | bool) and value in _VALUES:
+        return _VALUES[value]
+    try:
+        return float(value)
+    except ValueError as error:
+        raise DataError(
+            f"a score of the log is {value!r}, which is neither a number nor C, I, P or N: name another "
+            "scorer (score=, --score)"
+        ) from error

@@ -23,10 +23,9 @@ from jaxeval.data.conditions import columns_of, rows_where
 from jaxeval.data.file_formats import archived
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Source, json_document, whole_table
-from jaxeval.data.harness_formats import with_model
-from jaxeval.data.harness_runs import merge_runs, unlike_documents, unlike_runs
+from jaxeval.data.harness_formats import named_by_results, newest, stated_by_results, with_model
+from jaxeval.data.harness_runs import NoScoresError, merge_runs, read_archive, unlike_documents, unlike_runs
 from jaxeval.data.item_scores import ItemScores
-from jaxeval.data.lm_eval_files import NoScoresError, named_by_results, newest, read_archive, stated_by_results
 from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name

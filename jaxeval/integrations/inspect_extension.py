@@ -172,7 +172,8 @@ def write_board(folder: Path) -> dict[Path, str]:
     """
     from jaxeval.data.file_heads import read_head
     from jaxeval.data.file_lists import names_of
-    from jaxeval.data.lm_eval_files import newest, scorers_of
+    from jaxeval.data.harness_formats import newest
+    from jaxeval.data.harness_runs import scorers_of
     from jaxeval.data.score_files import read_scores
     from jaxeval.scores.score_leaderboard import score_leaderboard
     from jaxeval.show.files import write_table
