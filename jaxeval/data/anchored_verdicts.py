@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 import pandas as pd
@@ -33,9 +33,10 @@ from jaxeval.data.equal_rows import one_table, reject_same_tables
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.judge_calls import Confidence, ReplyRules, replied_verdicts, usual_replies
-from jaxeval.data.labels import STANDARD, Labels, Sides, read_labels
+from jaxeval.data.labels import STANDARD, STRONG, Labels, Sides, read_labels
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import FileName, label_of
+from jaxeval.data.report import MissingResult
 from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import head_names, naming, read_whole_table, told_of
 from jaxeval.errors import DataError
@@ -47,8 +48,6 @@ from jaxeval.wording import counted, did_you_mean, named
 if TYPE_CHECKING:
     from jaxeval.options.arguments import AnchoredVerdictsArguments
 
-
-Missing = Literal["error", "drop"]
 
 #: The roles of columns, and their names unless others are given.
 ROLES = ("model", "judge", "anchor", "task", "item", "run")
@@ -118,7 +117,7 @@ class AnchoredVerdicts(Shown):
         reading = AnchoredReading(**options)
         verdict, labels, reference = reading.verdict or "verdict", reading.labels, reading.reference
         unparsed, confidence = reading.unparsed or "error", reading.confidence or "share"
-        check_choice("missing", reading.missing, Missing)
+        check_choice("missing", reading.missing, MissingResult)
         frame = rows_of(df)
         named = reading.arguments(*ROLES)
         renamed = renames([verdict, *(name or role for role, name in named.items())], frame.columns)
@@ -151,11 +150,10 @@ class AnchoredVerdicts(Shown):
             )
         if replies:
             judge, _ = codes_of(frame, columns["judge"], pd.Index(["judge"]))
-            rules = ReplyRules(confidence=confidence)
-            replied = replied_verdicts(frame, verdict, reference, judge, rules, unparsed == "drop")
-            outcome, unread = replied.outcome, replied.unread
-            notes, weight = (replied.told,) if replied.told else (), replied.weight
-            stated = replied.confidence if stated is None else stated
+            rules, drop = ReplyRules(confidence=confidence), unparsed == "drop"
+            calls, outcome, unread = replied_verdicts(frame, verdict, reference, judge, rules, drop)
+            notes, weight = (calls.unused,) if calls.unused else (), np.where(calls.strong, STRONG, 1.0)
+            stated = calls.confidence if stated is None else stated
         elif preferred:
             outcome = finite_or_nan(frame[verdict], verdict) - 1
             notes = ("column 'preference': 2 is read as a win of the model, 1 as a win of the reference, 1.5 as a tie",)
@@ -367,10 +365,8 @@ def _outcomes(column: pd.Series, name: str) -> Float:
 
 def _is_preference(frame: pd.DataFrame) -> bool:
     """Return whether a column "preference" has numbers between 1 and 2, as AlpacaEval writes them."""
-    if "preference" not in frame or not pd.api.types.is_numeric_dtype(frame["preference"]):
-        return False
-    values = frame["preference"].dropna()
-    return len(values) > 0 and bool(values.between(1, 2).all())
+    values = frame["preference"].dropna() if "preference" in frame else pd.Series(dtype=object)
+    return len(values) > 0 and pd.api.types.is_numeric_dtype(values) and bool(values.between(1, 2).all())
 
 
 def _stated(frame: pd.DataFrame, confidence: Confidence) -> Float | None:
@@ -446,7 +442,12 @@ def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list
     """Return battles of a published format as outcomes of models against the reference."""
     battles = form.read(source)
     models, first, second = encode_models(battles, "model_a", "model_b")
-    target, weight = _targets(battles, Sides(models, first, second))
+    if "target" in battles:
+        target, weight = battles["target"].to_numpy(float), np.ones(len(battles))
+    else:
+        read = read_labels(battles["winner"], None, Sides(models, first, second), may_miss=True)
+        target, weight = read.target, np.ones(len(battles))
+        weight = weight if read.weight is None else np.nan_to_num(read.weight, nan=1.0)  # strong ones count as three
     reference = form.reference(battles) if form.reference else _only(models, first, second, source.baseline)
     is_a, is_b = (np.asarray(battles[side].astype(object) == reference) for side in ("model_a", "model_b"))
     used = is_a != is_b
@@ -473,15 +474,6 @@ def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list
     if not used.all():
         notes.append(f"{counted((~used).sum(), 'battle')} without the reference left out")
     return frame.iloc[start[order]].assign(verdict=mean[order]).reset_index(drop=True), notes
-
-
-def _targets(battles: pd.DataFrame, sides: Sides) -> tuple[Float, Float]:
-    """(N,) targets that side A wins, NaN where missing, and weights of the verdicts: strong ones count as three."""
-    if "target" in battles:
-        return battles["target"].to_numpy(float), np.ones(len(battles))
-    read = read_labels(battles["winner"], None, sides, may_miss=True)
-    weight = np.ones(len(battles)) if read.weight is None else np.nan_to_num(read.weight, nan=1.0)
-    return read.target, weight
 
 
 def _only(models: pd.Index, first: Any, second: Any, baseline: str | None) -> str:

@@ -63,10 +63,6 @@ def competitor_word(noun: str | Sequence[str] | None, *columns: str) -> Noun | N
     """
     if noun is not None:
         return Noun.of(noun)
-    return None if columns == ("model_a", "model_b") else _word_of(columns)
-
-
-def _word_of(columns: Sequence[str]) -> Noun | None:
     words = [_words(name) for name in columns]
     if words == _DEFAULTS:
         return None
@@ -174,7 +170,9 @@ def read_battle_rows(
         n_empty_rows = count_rows(counts.reshape(len(frame), -1).max(1) == 0, rows)
     if rows is not None:
         times = rows.times if kept is None else rows.times[kept]
-        counts = times if counts is None else _product(times, counts)
+        if counts is not None:  # the product, or the number that is too many wherever it would reach it
+            times = np.where(times.astype(float) * counts < _MOST_BATTLES, times * counts, _MOST_BATTLES)
+        counts = times
     if counts is not None and counts.sum(dtype=float) >= _MOST_BATTLES:
         raise DataError(f"{counts.sum(dtype=float):.3g} battles are more than can be counted: at most 2**53")
 
@@ -272,11 +270,6 @@ def _selected(frame: pd.DataFrame, rows: Rows | None, keep: Bool) -> tuple[pd.Da
         return frame, rows
     rows = rows or Rows(np.ones(len(frame), np.int64), np.arange(len(frame)))
     return frame[keep], rows.of(np.flatnonzero(keep))
-
-
-def _product(times: Int, counts: Int) -> Int:
-    """``times * counts``, or the number that is too many wherever the product would reach it."""
-    return np.where(times.astype(float) * counts < _MOST_BATTLES, times * counts, _MOST_BATTLES)
 
 
 def _weights(column: pd.Series, rows: Rows | None) -> Float:

@@ -55,12 +55,6 @@ def n_files(known: Mapping[str, str]) -> int:
     return sum(not key.startswith(_ROWS) for key in known)
 
 
-def together(contents: Sequence[Content]) -> Content:
-    """Return the content of several tables as one."""
-    digest = sum(one.digest for one in contents) % 2**64
-    return Content(digest, sum(one.n_rows for one in contents), any(one.telling for one in contents))
-
-
 def reject_same(content: Content, name: str, other: str, advice: str = "") -> str:
     """Return a sentence on a file that holds the rows of ``other``; the error ends with ``advice``.
 
@@ -150,7 +144,10 @@ def _parts(values: pa.Array) -> Iterator[bytes]:
     if pa.types.is_dictionary(values.type):
         yield from _text_parts(values)
         return
-    kind = _as_parquet(values.type)
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.unit == "s":
+        kind = pa.timestamp("ms", kind.tz)
+    kind = {pa.time32("s"): pa.time32("ms"), pa.date64(): pa.date32()}.get(kind, kind)  # as Parquet saves it
     values = values.cast(kind)
     if pa.types.is_primitive(kind):
         yield str(kind).encode()
@@ -162,13 +159,6 @@ def _parts(values: pa.Array) -> Iterator[bytes]:
         yield values.to_numpy(zero_copy_only=False).tobytes()
     else:
         yield repr(values.to_pylist()).encode()
-
-
-def _as_parquet(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a column of type ``kind`` is saved as."""
-    if pa.types.is_timestamp(kind) and kind.unit == "s":
-        return pa.timestamp("ms", kind.tz)
-    return {pa.time32("s"): pa.time32("ms"), pa.date64(): pa.date32()}.get(kind, kind)
 
 
 def _text_parts(values: pa.DictionaryArray) -> Iterator[bytes]:
@@ -226,8 +216,7 @@ class EqualRows:
 
     def add(self, table: pa.Table, source: str) -> None:
         """Add the rows of ``table``; errors call it ``source``."""
-        ones, numbers = np.ones(len(table), np.int64), np.arange(len(table))
-        self.add_merged(Merged(table, ones, numbers), len(table), source)
+        self.add_merged(Merged(table, np.ones(len(table), np.int64), np.arange(len(table))), len(table), source)
 
     def add_merged(self, merged: Merged, n_rows: int, source: str) -> None:
         """Add rows that are already merged, from ``n_rows`` rows."""
@@ -267,7 +256,8 @@ class EqualRows:
                 field.name for field in table.schema if field.name in columns and not pa.types.is_nested(field.type)
             ]
             parts.append(content_of(frame_of(table.select(names)), np.asarray(table[_TIMES])))
-        return together(parts)
+        digest, n_rows = sum(part.digest for part in parts) % 2**64, sum(part.n_rows for part in parts)
+        return Content(digest, n_rows, any(part.telling for part in parts))
 
     def result(self, always: bool = False) -> Merged:
         """Return all rows, merged if they are over two million and merging is worth the time, or if ``always``."""
@@ -399,11 +389,7 @@ def _go_together(one: pa.DataType, other: pa.DataType) -> bool:
         return bool(one.tz == other.tz)
     if pa.types.is_nested(one) and pa.types.is_nested(other):
         return True  # an empty list has no type to compare
-    return one == other or (_is_number(one) and _is_number(other))
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    return one == other or all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in (one, other))
 
 
 def _type_name(kind: pa.DataType) -> str:

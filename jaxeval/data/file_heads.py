@@ -51,7 +51,9 @@ def read_head(name: FileName) -> Head:
     path = local_file(name)
     with naming(name):
         if path.is_file() and (members := archived(path)):
-            return _archive(path, members)
+            if {"draws.npy", "about.npy"} <= {*members}:
+                return Head("a NumPy archive", saved="jaxeval draws")
+            return Head("a log of Inspect", keys=["eval", "samples"], document=read_archive(path))
         document = json_document(path, _MOST_BYTES)
         if document is not None:
             saved = document.get("format") if isinstance(document.get("format"), str) else None
@@ -97,10 +99,3 @@ def _first_parquet(path: Path) -> pd.DataFrame:
     with undamaged(), pq.ParquetFile(path) as file:
         batch = next(file.iter_batches(HEAD_ROWS), None)
         return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))
-
-
-def _archive(path: Path, names: Sequence[str]) -> Head:
-    """Return what an archive of these files holds: draws, or a log of Inspect."""
-    if "draws.npy" in names and "about.npy" in names:
-        return Head("a NumPy archive", saved="jaxeval draws")
-    return Head("a log of Inspect", keys=["eval", "samples"], document=read_archive(path))

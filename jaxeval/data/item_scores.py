@@ -134,7 +134,11 @@ class ItemScores(Shown):
         """
         frame = frame if isinstance(frame, PlainTable) else as_frame(frame)
         random = [name for name in dict.fromkeys(random) if name != item]
-        _reject_roles(random, {"model": model, "score": score, "weight": weight, "benchmark": benchmark})
+        for role, name in {"model": model, "score": score, "weight": weight, "benchmark": benchmark}.items():
+            if name in random:
+                raise DataError(
+                    f"column {name!r} cannot be random: it is the column of the {role}; leave it out of random="
+                )
         further = [name for name in (evaluator, trial, cluster, benchmark, weight, *random) if name is not None]
         require_column(frame, model, item, score, *further, *keep)
         values = numbers_or_nan(frame[score], score)
@@ -165,7 +169,11 @@ class ItemScores(Shown):
         total = np.bincount(cell, values[there], size)
         mean = np.where(times > 0, total / np.maximum(times, 1), np.nan)
         names = items, evaluators, models
-        facets = _facets(frame, random, there, cell, values) if random else None
+        facets = None
+        if random:
+            coded = {name: factorize_sorted(frame[name], name) for name in random}
+            code = np.stack([number for number, _ in coded.values()], 1)[there]
+            facets = Facets({name: levels for name, (_, levels) in coded.items()}, code, cell, values[there])
         if trial is not None and facets is None:
             _reject_repeated(cell, frame[trial][there], trial, names, shape)
         return cls(
@@ -220,23 +228,6 @@ class ItemScores(Shown):
         from jaxeval.show.table import PropertyTable
 
         return PropertyTable(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
-
-
-def _reject_roles(random: Sequence[str], roles: Mapping[str, str | None]) -> None:
-    """Raise DataError if a random facet has another role."""
-    for role, name in roles.items():
-        if name is not None and name in random:
-            raise DataError(
-                f"column {name!r} cannot be random: it is the column of the {role}; leave it out of random="
-            )
-
-
-def _facets(
-    frame: pd.DataFrame, random: Sequence[str], there: NDArray[np.bool_], cell: NDArray[np.intp], values: Float
-) -> Facets:
-    coded = {name: factorize_sorted(frame[name], name) for name in random}
-    code = np.stack([number for number, _ in coded.values()], 1)[there]
-    return Facets({name: levels for name, (_, levels) in coded.items()}, code, cell, values[there])
 
 
 def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemColumn:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import finite_or_nan, folded, require_column
 from jaxeval.data.judge_replies import EMPTY, SEVERAL, Reply, read_reply, spelled
-from jaxeval.data.labels import SPOKEN, STRONG, spoken_results
+from jaxeval.data.labels import SPOKEN, spoken_results
 from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
@@ -27,16 +27,6 @@ _GRADES = {
     **dict.fromkeys(["yes", "true", "correct", "pass", "y"], 1.0),
     **dict.fromkeys(["no", "false", "incorrect", "fail", "n"], 0.0),
 }
-
-
-class RepliedVerdicts(NamedTuple):
-    """What N replies say about models against a reference."""
-
-    outcome: Float  # (N,) of the model: 1 a win, 0 a loss, NaN where it cannot be read
-    confidence: Float  # (N,) as it was stated, in [0, 1]; NaN where it was not
-    unread: Bool  # (N,)
-    weight: Float  # (N,) of the verdict: a strong one counts as three
-    told: str = ""  # numbers that look like scores and are not used, in words
 
 
 def holds_text(column: pd.Series) -> bool:
@@ -113,16 +103,11 @@ def _grade(word: str) -> float | None:
 
 def replied_verdicts(
     frame: pd.DataFrame, column: str, reference: str | None, judge: NDArray[np.intp], rules: ReplyRules, drop: bool
-) -> RepliedVerdicts:
-    """Outcomes of models from replies about two sides, one of which is the reference.
+) -> tuple[Calls, Float, Bool]:
+    """Return what replies about two sides say, (N,) outcomes of the side that is no reference, and what is left out.
 
-    Args:
-        frame: N rows.
-        column: the column of replies; missing replies are missing outcomes.
-        reference: "A" if the judge saw the reference first, "B" if second, or a column of A and B.
-        judge: (N,) number of the judge.
-        rules: what replies must be like.
-        drop: leave out replies that cannot be read.
+    ``reference`` is "A" if the judge saw it first, "B" if second, or a column of A and B. Outcomes are NaN where a
+    reply is missing, or cannot be read, which is an error unless ``drop`` says to leave it out.
 
     Raises:
         DataError: replies cannot be read, or the side of the reference is not known.
@@ -132,10 +117,8 @@ def replied_verdicts(
     unread = calls.unread & ~missing
     if unread.any() and not drop:
         raise unread_error(frame[column], calls.wrong, unread)
-    first = _reference_first(frame, column, reference)
-    outcome = np.where(first, 1 - calls.target, calls.target)
-    weight = np.where(calls.strong, STRONG, 1.0)
-    return RepliedVerdicts(np.where(calls.unread, np.nan, outcome), calls.confidence, unread, weight, calls.unused)
+    outcome = np.where(_reference_first(frame, column, reference), 1 - calls.target, calls.target)
+    return calls, np.where(calls.unread, np.nan, outcome), unread
 
 
 def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) -> Bool:

@@ -161,7 +161,12 @@ class JudgeOutputs(Shown):
             ("one_order", one_order, OneOrder), ("repeats", repeats, Repeats), ("people", people, People),
         ):  # fmt: skip
             check_choice(name, value, known)
-        rules = ReplyRules(labels, None if criteria is None else tuple(criteria), _checked_scale(scale), confidence)
+        if scale is not None:
+            low, high = (checked_finite("scale", end) for end in scale)
+            if low >= high:
+                raise ValueError(f"scale must be the least and the largest score, got {scale!r}")
+            scale = low, high
+        rules = ReplyRules(labels, None if criteria is None else tuple(criteria), scale, confidence)
         if labels is not None:
             check_labels(labels)
         frame = rows_of(df, "the table has no rows: nothing was judged")
@@ -331,15 +336,6 @@ def _labels_given(
     beside = frame[[roles["model_a"], roles["model_b"], column]].rename(columns={column: "human"})
     beside["item"] = frame[roles["item"]] if roles["item"] else np.arange(len(frame))
     return human_labels_of(beside, coding, {**columns, "item": "item"})
-
-
-def _checked_scale(scale: tuple[float, float] | None) -> tuple[float, float] | None:
-    if scale is None:
-        return None
-    low, high = (checked_finite("scale", end) for end in scale)
-    if low >= high:
-        raise ValueError(f"scale must be the least and the largest score, got {scale!r}")
-    return low, high
 
 
 #: The options of tables, and those of replies of judges.

@@ -109,17 +109,10 @@ class LabelledResults(NamedTuple):
     target: Float  # (N,) probability that side A wins; NaN where the label is missing
     both_bad: Bool  # (N,)
     weight: Float | None  # (N,) None: 1 each
-    told: str = ""  # how labels were read that are not the standard ones, in words
+    told: str = ""  # how labels were read that are not the standard ones, in words; of one way to read them, its name
     families: tuple[str, ...] = ()  # all families that fit the labels, and agree; none where the user said the meaning
     row: NDArray[np.intp] | None = None  # (N,) row of the table that each is from; None: result n is from row n
     times: Int | None = None  # (N,) number of battles in a row of the input, which may be 0; None: one each
-
-
-class _Reading(NamedTuple):
-    """One way to read all labels of a column."""
-
-    words: str
-    results: LabelledResults
 
 
 class _Column(NamedTuple):
@@ -217,13 +210,9 @@ def read_labels(
 def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Graded | None]:
     """What each word that a judge printed means for the side shown first, by ``labels``, then by `SPOKEN`; or None."""
     by_label = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
-    of_word = {word: by_label.get(_form(word)) or SPOKEN.get(unspaced(_lettered(_key(word)))) for word in set(words)}
+    keys = {word: _LETTER.sub(r"\1\2", _key(word)).strip() for word in words}  # "output (a)" is "output a"
+    of_word = {word: by_label.get(_form(word)) or SPOKEN.get(unspaced(key)) for word, key in keys.items()}
     return [of_word[word] for word in words]
-
-
-def _lettered(key: str) -> str:
-    """Return a word without the brackets about its letter: "output (a)" is "output a"."""
-    return _LETTER.sub(r"\1\2", key).strip()
 
 
 def check_labels(labels: Any, option: str = "labels") -> None:
@@ -287,24 +276,24 @@ def _recognised(column: _Column, sides: Sides | None, option: str, advice: str) 
         )
     reading, *others = readings
     for other in others:
-        if not np.array_equal(reading.results.target, other.results.target, equal_nan=True):
+        if not np.array_equal(reading.target, other.target, equal_nan=True):
             label = str(column.distinct[0])
             advice = (
                 f"say what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
                 f"'{label}=model_a,...'"
             )
-            if reading.words == _NAMES:
+            if reading.told == _NAMES:
                 advice = "a model's name is also a word for ties, so give the model another name in the file"
             raise DataError(
-                f"column {column.name!r} ({column.all}) may hold {reading.words}, or {other.words}, with different "
+                f"column {column.name!r} ({column.all}) may hold {reading.told}, or {other.told}, with different "
                 f"results: {advice}"
             )
     is_standard = all(value in STANDARD for value in column.distinct)
-    message = "" if is_standard else f"column {column.name!r}: read {column.all} as {reading.words}"
-    return reading.results._replace(told=message, families=tuple(one.words for one in readings))
+    message = "" if is_standard else f"column {column.name!r}: read {column.all} as {reading.told}"
+    return reading._replace(told=message, families=tuple(one.told for one in readings))
 
 
-def _by_words(column: _Column, sides: Sides | None) -> list[_Reading]:
+def _by_words(column: _Column, sides: Sides | None) -> list[LabelledResults]:
     """One reading by each family that has all the labels, and by the names of the sides' columns."""
     keys = [_key(value) for value in column.distinct]
     families = dict(FAMILIES)
@@ -312,13 +301,13 @@ def _by_words(column: _Column, sides: Sides | None) -> list[_Reading]:
     if a and not {_key(a), _key(b)} & set(STANDARD):
         families[f"the columns {a} and {b}"] = {_key(a): _A, _key(b): _B, **TIES}
     return [
-        _Reading(words, column.results([family[key] for key in keys], ""))
+        column.results([family[key] for key in keys], words)
         for words, family in families.items()
         if all(key in family for key in keys)
     ]
 
 
-def _by_names(column: _Column, sides: Sides) -> list[_Reading]:
+def _by_names(column: _Column, sides: Sides) -> list[LabelledResults]:
     """Readings of labels as names of the winners and words for ties; two if a word for ties is also a model's name."""
     keys = [_key(value) for value in column.distinct]
     of_label = _models_named(column, sides)
@@ -334,7 +323,7 @@ def _by_names(column: _Column, sides: Sides) -> list[_Reading]:
             even = is_tie | (is_first & is_second)
             target = np.select([even, is_first, is_second], [0.5, 1.0, 0.0], np.nan)
             bad = np.array([*(key in TIES and TIES[key].both_bad for key in keys), False])
-            readings.append(_Reading(words, LabelledResults(target, bad[column.codes] & is_tie, None)))
+            readings.append(LabelledResults(target, bad[column.codes] & is_tie, None, words))
     return readings
 
 

@@ -55,10 +55,7 @@ class NeededColumns(NamedTuple):
         of_counts = COUNT_COLUMNS if has_counts(names) else ()
         results = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
         if self.results and not results:
-            raise ColumnError(
-                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
-                f"{did_you_mean('winner', names)}"
-            )
+            raise no_result(names)
         if self.results and not self.counted:
             reject_unnamed_count(names)
         return list(dict.fromkeys([*self.named, *results, *(c for c in self.beside if c in names)]))
@@ -85,15 +82,15 @@ COUNT_COLUMNS = ("wins_a", "ties", "wins_b")
 #: Names by which a result is found if the user names none; and "count", which must not stand beside single battles.
 STANDARD_COLUMNS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS, "count")
 
-#: What a table's result may be, in words.
-EXPECTED_RESULTS = (
-    f"'winner', 'target', the one-hot columns {', '.join(ONE_HOT_COLUMNS)}, or the counts {', '.join(COUNT_COLUMNS)}"
-)
-#: What to do if the table has none of them.
-NAME_ANOTHER = (
-    "name another with winner=, target= or scores=, or winner_model= and loser_model=; on the command line --winner, "
-    "--target, --scores, or --winner-model and --loser-model"
-)
+
+def no_result(columns: Sequence[Any]) -> ColumnError:
+    """Return the error about a table with these columns, none of which holds results."""
+    return ColumnError(
+        f"no result column: expected 'winner', 'target', the one-hot columns {', '.join(ONE_HOT_COLUMNS)}, or the "
+        f"counts {', '.join(COUNT_COLUMNS)}; the table has {', '.join(map(repr, columns))} (name another with winner=, "
+        "target= or scores=, or winner_model= and loser_model=; on the command line --winner, --target, --scores, or "
+        f"--winner-model and --loser-model){did_you_mean('winner', columns)}"
+    )
 
 
 class BattleReading(VoteReading):
@@ -225,7 +222,12 @@ def _labelled(frame: pd.DataFrame, reading: BattleReading, sides: Sides, rows: R
     if reading.always:
         return _hard(np.ones(len(frame)))
     if reading.scores is not None:
-        return _hard(_by_scores(frame, *reading.scores, reading.tie_within, rows))
+        scores = []
+        for name in reading.scores:
+            values = numbers(frame[name], name, rows)
+            reject_values(values, (values < 0) | np.isinf(values), name, "scores must be finite and >= 0", rows)
+            scores.append(values)
+        return _hard(by_difference(scores[0], scores[1], reading.tie_within))
     if winner is None and target is None:
         columns = [c for c in ("winner", "target") if c in frame.columns]
         if not columns and all(c in frame.columns for c in ONE_HOT_COLUMNS):
@@ -236,11 +238,7 @@ def _labelled(frame: pd.DataFrame, reading: BattleReading, sides: Sides, rows: R
                 "target='target' (on the command line --winner winner or --target target)"
             )
         if not columns:
-            have = ", ".join(map(repr, frame.columns))
-            raise ColumnError(
-                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
-                f"{did_you_mean('winner', frame.columns)}"
-            )
+            raise no_result(frame.columns)
         winner, target = ("winner", None) if columns == ["winner"] else (None, "target")
     if target is not None:
         values = numbers(frame[target], target, rows)
@@ -258,16 +256,6 @@ def _labelled(frame: pd.DataFrame, reading: BattleReading, sides: Sides, rows: R
 def _hard(target: Float) -> LabelledResults:
     """Results without labels."""
     return LabelledResults(target, np.zeros(len(target), bool), None)
-
-
-def _by_scores(frame: pd.DataFrame, of_a: str, of_b: str, tie_within: float, rows: Rows | None) -> Float:
-    """Return (N,) targets by scores of both sides; the larger score wins."""
-    scores = []
-    for name in (of_a, of_b):
-        values = numbers(frame[name], name, rows)
-        reject_values(values, (values < 0) | np.isinf(values), name, "scores must be finite and >= 0", rows)
-        scores.append(values)
-    return by_difference(scores[0], scores[1], tie_within)
 
 
 def by_difference(of_a: Float, of_b: Float, tie_within: float) -> Float:

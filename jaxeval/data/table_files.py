@@ -165,14 +165,15 @@ def head_columns(name: FileName) -> tuple[list[str], list[str]]:
     """`head_names`, and the paths of the fields within those columns."""
     path = local_file(name)
     try:
-        return _head(path, format_of(path))
+        return _head(path)
     except (OSError, ValueError, AttributeError, LookupError, DataError, RecursionError):
         return [], []
     except pa.ArrowException:  # which is imported by now
         return [], []
 
 
-def _head(path: Path, form: FileFormat) -> tuple[list[str], list[str]]:
+def _head(path: Path) -> tuple[list[str], list[str]]:
+    form = format_of(path)
     if form.kind == Kind.PARQUET:
         import pyarrow.parquet as pq
 
@@ -252,11 +253,6 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
             before, done = done, done + batch.num_rows
             total = file.metadata.num_rows
             advance(done * size // total - before * size // total)
-
-
-def _delimited(form: FileFormat) -> Any:
-    """Return how values are separated."""
-    return csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
 
 
 def _arrow(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.Table]:
@@ -348,7 +344,7 @@ def _csv(
     padded = widened.get(_PADDED)
     if padded is not None:
         path, form = padded, form._replace(compression=None, skipped=0)
-    columns, parse = needed.choose(names), _delimited(form)
+    columns, parse = needed.choose(names), csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
     types = {name: kind for name, kind in widened.items() if name != _PADDED}
     strings = {c: pa.dictionary(pa.int32(), pa.string()) for c in text if c in names}
     # Only an empty field is missing: "NA" or "null" may be somebody's label.
@@ -378,7 +374,9 @@ def _csv(
         if name is None or name in strings or "UTF8" in str(error):
             raise
         its_type = widened.get(name, None if schema is None else schema.field(name).type)
-        ladder = _ladder()
+        times = pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns")
+        # In the order in which Arrow tries them.
+        ladder = [pa.null(), pa.int64(), pa.bool_(), *times, pa.float64(), pa.string()]
         if its_type is None or its_type not in ladder[:-1]:
             raise
         widened[name] = ladder[ladder.index(its_type) + 1]
@@ -388,8 +386,9 @@ def _csv(
 def _csv_names(path: Path, form: FileFormat) -> list[str]:
     """Return names of the columns, also where rows end early."""
     skip = csv.ReadOptions(skip_rows=form.skipped)
+    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
     try:
-        with opened(path, form.compression)[0] as file, csv.open_csv(file, skip, _delimited(form)) as reader:
+        with opened(path, form.compression)[0] as file, csv.open_csv(file, skip, parse) as reader:
             return list(reader.schema.names)
     except pa.ArrowInvalid as error:
         if not _ends_early(error):
@@ -437,12 +436,6 @@ def told_of(path: Path) -> list[str]:
     n = _ENDED_EARLY.get(path, 0)
     note = f"{counted(n, 'row ends', 'rows end')} early: the last values are missing there"
     return [*format_of(path).told, *([note] if n else [])]
-
-
-def _ladder() -> list[Any]:
-    """Types of a CSV column in the order in which Arrow tries them."""
-    times = pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns")
-    return [pa.null(), pa.int64(), pa.bool_(), *times, pa.float64(), pa.string()]
 
 
 def _inexact(table: pa.Table) -> list[str]:
