@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float
-from jaxeval.audits.parts import Answered, Audited, Finding, NotAnsweredError, Severity
+from jaxeval.audits.parts import Answered, Audited, NotAnsweredError, Severity
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
@@ -19,7 +19,6 @@ from jaxeval.show.shown import Answer
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import counted
 
-_PART = "anytime_intervals"
 #: Standard error of a difference, Elo, at which anytime intervals are least wide beside fixed ones.
 TUNED_FOR = 10.0
 
@@ -41,6 +40,8 @@ class AnytimeIntervals(Answered):
         ['model-1', 'model-2', 68.0, 144.0]
     """
 
+    part = "anytime_intervals"
+
     def _shown(self) -> Answer:
         title = f"AnytimeIntervals: {counted(len(self.table), 'pair')}, {self.table['apart'].sum():,} told apart"
         settings = f"{100 * self.settings['level']:g}% at all looks, tuned for {self.settings['tuned_for']:g} Elo"
@@ -56,16 +57,15 @@ class AnytimeIntervals(Answered):
         """The rows of models that stand next to each other."""
         return self.table[self.table["places"] == 1].drop(columns="places").reset_index(drop=True)
 
-    def findings(self) -> list[Finding]:
-        """Return what it means for a board that is looked at again and again, in sentences."""
-        near = self.table[self.table["places"] == 1]
+    def _said(self) -> Iterator[tuple[Severity, str]]:
+        near = self.neighbours
         if len(near) == 0:
-            return []
+            return
         lost = int((near["apart_fixed"] & ~near["apart"]).sum())
         text = f"Somebody who looks every day needs intervals {near['width_ratio'].median():.2f} times as wide: they "
         text += f"tell {near['apart'].sum():,} of {counted(len(near), 'pair')} of neighbours apart. Fixed intervals "
         text += f"tell {near['apart_fixed'].sum():,} apart, but miss at some look more often than they say."
-        return [Finding(_PART, Severity.CAUTION if lost else Severity.NOTE, text)]
+        yield Severity.CAUTION if lost else Severity.NOTE, text
 
 
 def anytime_intervals(

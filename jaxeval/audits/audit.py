@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -52,7 +52,6 @@ _MEANING = {
     "fewer cannot; without: whose removal does it, too"
 }
 _KEPT = {"fewest_votes": ("below", "gap", "dropped", "flipped", "added")}
-_PART = "board"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -255,6 +254,7 @@ class Audit(Result):
 class AuditedBoard(Answered):
     """The models of an audited board, best first, with intervals from the errors of the fit."""
 
+    part = "board"
     fit: BradleyTerryFit = field(repr=False)
     level: float
 
@@ -262,12 +262,12 @@ class AuditedBoard(Answered):
         title = f"AuditedBoard: {self.fit.competitor.counted(len(self.table))}"
         return Answer(title, self.table, self.fit.settings, self.fit.warnings)
 
-    def findings(self) -> list[Finding]:
-        """Return how large the board is, by how much the first model leads, and which models have no rating."""
+    def _said(self) -> Iterator[tuple[Severity, str]]:
         fit, table, noun = self.fit, self.table, self.fit.competitor
         votes = f"{counted(int(fit.n_battles.sum()) // 2, 'vote')} between {noun.counted(len(table))}"
         if len(table) - table["rank"].isna().sum() < 2:
-            return [Finding(_PART, Severity.SERIOUS, f"No two {noun.many} of {votes} have comparable ratings.")]
+            yield Severity.SERIOUS, f"No two {noun.many} of {votes} have comparable ratings."
+            return
         first, second = table["model"][:2]
         gap = fit.ratings[first] - fit.ratings[second]
         error = fit.difference_standard_errors.loc[first, second]
@@ -278,20 +278,15 @@ class AuditedBoard(Answered):
         rated = table["rating"][table["rank"].notna()]
         level = table["model"][: int((rated >= rated.iloc[0] - LEVEL).sum())]
         if len(level) > 1:
-            which = (
-                f"all {noun.counted(len(level))}"
-                if len(level) == len(table)
-                else named(sorted(map(visible_line, level)))
-            )
+            some = named(sorted(map(visible_line, level)))
+            which = f"all {noun.counted(len(level))}" if len(level) == len(table) else some
             lead = f"{which} are level, and none leads"
-        findings = [Finding(_PART, Severity.NOTE, f"Of {votes}, {lead}.")]
+        yield Severity.NOTE, f"Of {votes}, {lead}."
         outside = table.loc[table["rank"].isna(), "model"]
         if len(outside):
             names, has = named(list(map(visible_line, outside))), noun.counted(len(outside), "has", "have")
             it = "it" if len(outside) == 1 else "them"
-            text = f"{has} no finite rating, and no part of the audit says more about {it}: {names}."
-            findings.append(Finding(_PART, Severity.CAUTION, text))
-        return findings
+            yield Severity.CAUTION, f"{has} no finite rating, and no part of the audit says more about {it}: {names}."
 
 
 def audited_board(audited: Audited) -> AuditedBoard:

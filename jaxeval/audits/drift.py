@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.audits.parts import Answered, Audited, Finding, Severity, check_plain
+from jaxeval.audits.parts import Answered, Audited, Severity, check_plain
 from jaxeval.audits.periods import (
     Every,
     Periods,
@@ -38,22 +39,11 @@ from jaxeval.statistics.multiplicity import checked_alpha
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import counted, visible_line
 
-_PART = "drift"
 _BASE = 1000.0
 _MOST_NUMBERS = 2**25  # in the tables of all periods: 270 MB
 _MOST_TOLD = 3
-_OF_CHANGES = [
-    "model",
-    "period",
-    "before",
-    "after",
-    "difference",
-    "lower",
-    "upper",
-    "p_adjusted",
-    "n_before",
-    "n_after",
-]
+_OF_CHANGES = ["model", "period", "before", "after", "difference", "lower", "upper", "p_adjusted", "n_before",
+               "n_after"]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,6 +74,7 @@ class Drift(Answered):
         'No rating of 4 models over 6 weeks changed: the largest |z| i'
     """
 
+    part = "drift"
     changes: pd.DataFrame
     ratings: pd.DataFrame
     critical: float  # of |z|, over all models and splits
@@ -95,29 +86,27 @@ class Drift(Answered):
         table = self.table[["model", "z", "period", "p_value", "p_adjusted", "detectable"]]
         return Answer(title, table, f"{settings}any false alarm at most {self.settings['alpha']:g}", self.warnings)
 
-    def findings(self) -> list[Finding]:
-        """Return what it means for the board, in sentences."""
+    def _said(self) -> Iterator[tuple[Severity, str]]:
         every, n, noun = self.settings["every"], self.settings["n_periods"], self.competitor
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
             text = f"No {noun.one} has {counted(self.settings['min_votes'], 'vote')} before and after a split of the "
-            return [Finding(_PART, Severity.CAUTION, f"{text}{n} {told_period(every)}s: drift cannot be seen.")]
+            yield Severity.CAUTION, f"{text}{n} {told_period(every)}s: drift cannot be seen."
+            return
         among = f"of {noun.counted(int(tested.sum()))} over {counted(n, told_period(every))}"
-        usual = f"{self.table.loc[tested, 'detectable'].median():.0f} Elo"
         if len(self.changes) == 0:
-            best = self.table.loc[tested].iloc[0]
-            text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} "
-            text += (
-                f"({visible_line(best['model'])}), and a change takes {self.critical:.1f}. For the median {noun.one} "
-            )
-            return [Finding(_PART, Severity.REASSURING, f"{text}a step of {usual} would be found half of the time.")]
+            best, usual = self.table.loc[tested].iloc[0], self.table.loc[tested, "detectable"].median()
+            text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} ({visible_line(best['model'])})"
+            text += f", and a change takes {self.critical:.1f}. For the median {noun.one} a step of {usual:.0f} Elo "
+            yield Severity.REASSURING, f"{text}would be found half of the time."
+            return
         changes = "; ".join(
             f"{visible_line(row.model)} by {row.difference:+.0f} Elo from {row.period} on (p = {row.p_adjusted:.2g})"
             for row in self.changes.head(_MOST_TOLD).itertuples()
         )
         changed = self.changes["model"].nunique()
         text = f"The ratings of {changed:,} {among} changed: {changes}. The board shows averages over these changes."
-        return [Finding(_PART, Severity.SERIOUS if changed > tested.sum() / 10 else Severity.CAUTION, text)]
+        yield Severity.SERIOUS if changed > tested.sum() / 10 else Severity.CAUTION, text
 
 
 class _Change(NamedTuple):
@@ -299,28 +288,20 @@ def _changes_table(
     covariance = _sandwich(votes, board) if changes else np.zeros((0, 0))
     n_votes = votes.per_unit()
     of_unit: dict[int, Any] = dict(enumerate(models))
-    rows = []
     for change in changes:
         of_unit[change.later] = of_unit[change.unit]
+    rows = []
     for change in changes:
         before, after = _neighbours(change, changes)
         gap = board.theta[after] - board.theta[before] if board.active[after] & board.active[before] else np.nan
         error = covariance[before, before] + covariance[after, after] - 2 * covariance[before, after]
         half = largest * np.sqrt(max(error, 0.0))
-        rows.append(
-            {
-                "model": of_unit[change.later],
-                "period": cut.names[change.period],
-                "before": _BASE + ELO_PER_LOGIT * board.theta[before],
-                "after": _BASE + ELO_PER_LOGIT * board.theta[after],
-                "difference": ELO_PER_LOGIT * gap,
-                "lower": ELO_PER_LOGIT * (gap - half),
-                "upper": ELO_PER_LOGIT * (gap + half),
-                "p_adjusted": change.p_adjusted,
-                "n_before": int(n_votes[:, before].sum()),
-                "n_after": int(n_votes[:, after].sum()),
-            }
-        )
+        rows.append((
+            of_unit[change.later], cut.names[change.period], _BASE + ELO_PER_LOGIT * board.theta[before],
+            _BASE + ELO_PER_LOGIT * board.theta[after], ELO_PER_LOGIT * gap, ELO_PER_LOGIT * (gap - half),
+            ELO_PER_LOGIT * (gap + half), change.p_adjusted, int(n_votes[:, before].sum()),
+            int(n_votes[:, after].sum()),
+        ))  # fmt: skip
     return pd.DataFrame(rows, columns=_OF_CHANGES)
 
 
@@ -330,9 +311,8 @@ def _neighbours(change: _Change, changes: list[_Change]) -> tuple[int, int]:
     A unit that is split later keeps its number before the later step; what comes after it has a new one.
     """
     before = change.unit
-    later = [other for other in changes if other.later > change.later]
-    for other in later:  # a later split of what lies before the step leaves its second part next to it
-        if other.unit == before:
+    for other in changes:  # a later split of what lies before the step leaves its second part next to it
+        if other.later > change.later and other.unit == before:
             before = other.later
     return before, change.later
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 import pandas as pd
 
-from jaxeval import plots
 from jaxeval.arrays import Float, Int
 from jaxeval.audits.changed_boards import ChangedBoards, VoteChanges, VoteMoves, VoterMoves, Way
 from jaxeval.audits.fewest_moves import fewest_moves, surely_needed
-from jaxeval.audits.parts import Answered, Audited, AuditOptions, Finding, NotAnsweredError, Severity, check_plain
+from jaxeval.audits.parts import Answered, Audited, AuditOptions, NotAnsweredError, Severity, check_plain
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.execution.runs import Identity, open_run
@@ -28,8 +27,6 @@ from jaxeval.show.table import Table
 from jaxeval.wording import counted, named, visible_line
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from jaxeval.options.arguments import AuditArguments
 
 #: Models at the top whose order is looked into: more would take long, and nobody reads so long a board.
@@ -38,7 +35,6 @@ _MOST_MODELS = 500
 _WIDEST = 2_000
 #: Pairs across a border that are tried, those that the data tell apart least.
 _ACROSS = 4
-PART = "fewest_votes"
 #: If so small a share of the votes decides something, this is serious, or asks for caution; so few voters are serious.
 _SERIOUS, _CAUTION, _FEW_VOTERS = 0.001, 0.01, 3
 #: Ratings that differ by so little (Elo) are level: a fit leaves this much of no difference.
@@ -62,6 +58,7 @@ class FewestVotes(Answered):
         ['#1', 204, 'model-2']
     """
 
+    part = "fewest_votes"
     table: pd.DataFrame
     """A row for each two neighbours, best first: ``above``, ``below``, ``gap`` (Elo), ``dropped``, ``flipped`` and
     ``added`` votes that swap them, each with ``_at_least``; ``voters`` whose votes are dropped, where a column names
@@ -87,16 +84,18 @@ class FewestVotes(Answered):
         """Which neighbours have equal ratings: between them there is no order that votes could change."""
         return self.table["gap"] <= LEVEL
 
-    def findings(self) -> list[Finding]:
-        """Return how few votes change #1 and other places, and what any one model decides."""
+    def _said(self) -> Iterator[tuple[Severity, str]]:
         if self._level.all():
             text = f"All {self.competitor.counted(len(self.table) + 1)} are level: there is no order that votes could "
-            return [Finding(PART, Severity.SERIOUS, f"{text}change, and any one more win makes one.")]
-        return [*self._of_first(), *self._of_neighbours(), *self._of_borders(), *self._of_models()]
+            yield Severity.SERIOUS, f"{text}change, and any one more win makes one."
+            return
+        yield from self._of_first()
+        yield from self._of_neighbours()
+        yield from self._of_borders()
+        yield from self._of_models()
 
-    def figures(self) -> dict[str, Figure]:
-        """Return the fewest dropped, flipped and added votes of all neighbours."""
-        return {"": plots.plot_fewest_votes(self.table)}
+    def _figures(self) -> Mapping[str, tuple[Any, ...]]:
+        return {"": ("plot_fewest_votes", self.table)}
 
     def _severity(self, n: float) -> Severity:
         share = n / self.n_votes
@@ -106,32 +105,30 @@ class FewestVotes(Answered):
         share = n / self.n_votes
         return f"of {self.n_votes:,} ({f'{share:.2%}' if share >= 0.00005 else 'less than 0.01%'})"
 
-    def _of_first(self) -> list[Finding]:
+    def _of_first(self) -> Iterator[tuple[Severity, str]]:
+        row, first = self.borders.iloc[0], self.table["above"].iloc[0]
         if self._level.iloc[0]:
-            level = [self.table["above"].iloc[0], *self.table["below"][self._level.cummin()]]
-            text = f"No {self.competitor.one} is #1 by itself: {named(sorted(map(visible_line, level)))} are level."
-            return [Finding(PART, Severity.SERIOUS, text)]
-        row = self.borders.iloc[0]
-        first = self.table["above"].iloc[0]
+            level = [first, *self.table["below"][self._level.cummin()]]
+            named_level = named(sorted(map(visible_line, level)))
+            yield Severity.SERIOUS, f"No {self.competitor.one} is #1 by itself: {named_level} are level."
+            return
         ways = [name for name in ("dropped", "flipped", "added") if not pd.isna(row[name])]
         if not ways:
             text = f"No number of dropped, flipped or added votes was found that takes #1 from {first}."
-            return [Finding(PART, Severity.REASSURING, visible_line(text))]
+            yield Severity.REASSURING, visible_line(text)
+            return
         numbers = [f"{counted(row[way], f'{way} vote')} ({row[f'{way}_for']})" for way in ways[1:]]
         text = f"It takes {counted(row[ways[0]], f'{ways[0]} vote')} {self._share(row[ways[0]])} to put "
         text += ", or ".join([f"{row[f'{ways[0]}_for']} ahead of #1, {first}", *numbers])
-        severity = self._severity(min(int(row[way]) for way in ways))
-        findings = [Finding(PART, severity, visible_line(f"{text}."))]
+        yield self._severity(min(int(row[way]) for way in ways)), visible_line(f"{text}.")
         if "voters" in row and not pd.isna(row["voters"]):
             text = f"Without {counted(row['voters'], 'voter')}, {row['voters_for']} is ahead of #1, {first}."
-            severity = Severity.SERIOUS if row["voters"] <= _FEW_VOTERS else Severity.NOTE
-            findings.append(Finding(PART, severity, visible_line(text)))
-        return findings
+            yield Severity.SERIOUS if row["voters"] <= _FEW_VOTERS else Severity.NOTE, visible_line(text)
 
-    def _of_neighbours(self) -> list[Finding]:
+    def _of_neighbours(self) -> Iterator[tuple[Severity, str]]:
         known = self.table[~self._level].dropna(subset=["dropped"])
         if not len(known):
-            return []
+            return
         few = int((known["dropped"] <= _SERIOUS * self.n_votes).sum())
         least = known.loc[known["dropped"].astype(float).idxmin()]
         pair = f"{visible_line(least['below'])} passes {visible_line(least['above'])}"
@@ -139,22 +136,22 @@ class FewestVotes(Answered):
         votes = counted(least["dropped"], "vote is", "votes are")
         text = f"{swap} when {_SERIOUS:.1%} of the votes or fewer are dropped; {pair} when {votes} dropped."
         severity = Severity.CAUTION if 2 * few > len(self.table) else Severity.NOTE
-        return [Finding(PART, severity if few else Severity.REASSURING, text)]
+        yield severity if few else Severity.REASSURING, text
 
-    def _of_borders(self) -> list[Finding]:
+    def _of_borders(self) -> Iterator[tuple[Severity, str]]:
         others = self.borders[self.borders["top"] > 1].dropna(subset=["dropped"])
         if not len(others):
-            return []
+            return
         row = others.loc[others["dropped"].astype(float).idxmin()]
         votes = f"it takes {counted(row['dropped'], 'dropped vote')} {self._share(row['dropped'])}"
         name = visible_line(row["dropped_for"])
         text = f"The weakest border below #1 is that of {row['border']}: {votes} to let {name} in."
-        return [Finding(PART, min(self._severity(row["dropped"]), Severity.CAUTION), text)]
+        yield min(self._severity(row["dropped"]), Severity.CAUTION), text
 
-    def _of_models(self) -> list[Finding]:
+    def _of_models(self) -> Iterator[tuple[Severity, str]]:
         known = self.models.dropna(subset=["swapped"])
         if not len(known):
-            return []
+            return
         first = self.table["above"].iloc[0]
         other = known[(known["first"] != first) & (known["removed"] != first)]
         swaps = int((known["swapped"] > 0).sum())
@@ -162,8 +159,9 @@ class FewestVotes(Answered):
         text = f"Each {self.competitor.one} removed by itself: others change their order in {cases}"
         if len(other):
             names = f"{visible_line(other['removed'].iloc[0])}, {visible_line(other['first'].iloc[0])} is #1"
-            return [Finding(PART, Severity.CAUTION, f"{text}; without {names}.")]
-        return [Finding(PART, Severity.NOTE if swaps else Severity.REASSURING, f"{text}; #1 stays.")]
+            yield Severity.CAUTION, f"{text}; without {names}."
+        else:
+            yield Severity.NOTE if swaps else Severity.REASSURING, f"{text}; #1 stays."
 
 
 @spelled_out(AuditOptions, RunningOptions)

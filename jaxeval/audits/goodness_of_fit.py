@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from jaxeval import plots
 from jaxeval.arrays import Int
 from jaxeval.audits.chance import (
     Chance,
@@ -21,7 +20,7 @@ from jaxeval.audits.chance import (
     signed_chance,
     simulated_chance,
 )
-from jaxeval.audits.parts import Answered, Audited, Finding, NotAnsweredError, Severity
+from jaxeval.audits.parts import Answered, Audited, NotAnsweredError, Severity
 from jaxeval.audits.simulated_boards import PairVotes, pair_votes, responses, triads_of
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
@@ -40,9 +39,6 @@ from jaxeval.statistics.clusters import effective_clusters, few_clusters_text
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import Noun, competitor_settings, counted, visible_line
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 # For the deviance, this share of the pairs must expect so many points on both sides; else it rejects honest boards.
 _DENSE_SHARE, _DENSE_POINTS = 0.8, 5.0
 #: If the median pair has fewer votes, nobody can say what share of the log-odds goes in circles.
@@ -50,7 +46,6 @@ _FEWEST_FOR_CYCLES = 20
 #: Models of a board, beyond which refits would take many minutes.
 _MOST_MODELS = 1_000
 _PRESUMES = "it presumes independent votes"
-PART = "goodness_of_fit"
 # A share of the log-odds in circles that a reader should know of.
 _MUCH = 0.1
 
@@ -84,6 +79,7 @@ class GoodnessOfFit(Answered):
         4.71 on 3, p 0.21
     """
 
+    part = "goodness_of_fit"
     statistic: float
     dof: int
     p_value: float
@@ -102,13 +98,12 @@ class GoodnessOfFit(Answered):
     def _shown(self) -> Answer:
         return Answer(f"GoodnessOfFit: {self._verdict}", self.table, self.settings, self.warnings)
 
-    def figures(self) -> dict[str, Figure]:
-        """Return shares of points as they are and as ratings expect them, and which model did better in which pair."""
-        return {"shares": plots.plot_pair_fit(self.pairs), "residuals": plots.plot_pair_residuals(self.pairs)}
+    def _figures(self) -> Mapping[str, tuple[Any, ...]]:
+        return {"shares": ("plot_pair_fit", self.pairs), "residuals": ("plot_pair_residuals", self.pairs)}
 
-    def findings(self) -> list[Finding]:
-        """Return what it says in words, the test first."""
-        return [Finding(PART, severity, f"{text[0].upper()}{text[1:]}.") for severity, text in self._said()]
+    def _said(self) -> Iterator[tuple[Severity, str]]:
+        for severity, text in self._clauses():
+            yield severity, f"{text[0].upper()}{text[1:]}."
 
     @property
     def _misfit(self) -> bool:
@@ -125,7 +120,7 @@ class GoodnessOfFit(Answered):
             f"X2 is {self.statistic:,.0f} on {_degrees(self.dof)} ({_p(self.p_value)}, {self.method})"
         )
 
-    def _said(self) -> Iterator[tuple[Severity, str]]:
+    def _clauses(self) -> Iterator[tuple[Severity, str]]:
         much = Severity.SERIOUS if self.statistic > 2 * self.dof else Severity.CAUTION
         yield much if self._misfit else Severity.REASSURING, self._verdict
         if np.isfinite(self.deviance_p_value) and (self.deviance_p_value <= self._alpha) != self._misfit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,14 +10,13 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float, Int
-from jaxeval.audits.parts import Answered, Audited, Finding, NotAnsweredError, Severity, check_plain
+from jaxeval.audits.parts import Answered, Audited, NotAnsweredError, Severity, check_plain
 from jaxeval.audits.periods import vote_times
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import Board
 from jaxeval.show.shown import Answer
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, numbered
 
-_PART = "pairing"
 #: Windows of time within which models are taken to play equally often, and the fewest rows of one.
 _MOST_WINDOWS, _FEWEST_ROWS = 50, 20
 #: Parts of the time within which models are compared with themselves, as what models there are may change, and the
@@ -34,35 +34,29 @@ class Pairing(Answered):
     is above the final one), its ``z`` and ``p_value``.
     """
 
+    part = "pairing"
     level: float
 
     def _shown(self) -> Answer:
         return Answer(f"Pairing: slope {self.table['slope'].iloc[0]:.2f}", self.table, self.settings)
 
-    def findings(self) -> list[Finding]:
-        """Return whether pairs follow from results, and what that may cost."""
-        row, noun = self.table.iloc[0], self.competitor
+    def _said(self) -> Iterator[tuple[Severity, str]]:
+        row = self.table.iloc[0]
         test = f"z {row['z']:.1f}, p = {row['p_value']:.2g}"
         if row["p_value"] > 1 - self.level:
-            text = f"Who meets whom does not visibly follow from the results so far ({test})."
-            return [Finding(_PART, Severity.REASSURING, text)]
-        stronger = "stronger" if row["slope"] > 0 else "weaker"
-        size = f"{100 * abs(row['slope']):.0f} Elo {stronger}"
-        text = (
-            f"Who meets whom follows from the results so far: for every 100 Elo that results put a {noun.one} too "
-            f"high, its next opponents are {size} ({test}). Intervals take pairs as given: where running ratings chose "
-            "them, "
-            "95% intervals of simulated boards held 87% to 94%."
+            yield Severity.REASSURING, f"Who meets whom does not visibly follow from the results so far ({test})."
+            return
+        size = f"{100 * abs(row['slope']):.0f} Elo {'stronger' if row['slope'] > 0 else 'weaker'}"
+        yield (
+            Severity.CAUTION,
+            "Who meets whom follows from the results so far: for every 100 Elo that results put a "
+            f"{self.competitor.one} too high, its next opponents are {size} ({test}). Intervals take pairs as given: "
+            "where running ratings chose them, 95% intervals of simulated boards held 87% to 94%.",
         )
-        return [Finding(_PART, Severity.CAUTION, text)]
 
 
 def audited_pairing(audited: Audited) -> Pairing:
-    """Return the part of an audit: a regression of the strength of opponents on results so far.
-
-    Raises:
-        NotAnsweredError: there is nothing to see.
-    """
+    """Return the part of an audit: a regression of the strength of opponents on results so far."""
     check_plain(audited)
     options = audited.options
     times = vote_times(audited.battles, str(options.time))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from jaxeval.ratings.bootstrap import bootstrap, fit_bradley_terry
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.vote_groups import cluster_rows
-from jaxeval.show.shown import Answer, Result
+from jaxeval.show.shown import Result, figures_of
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import MODEL, Noun
 
@@ -155,6 +155,7 @@ class Finding(NamedTuple):
 class Answered(Result):
     """What a part of an audit found. A part's own class says in words what its ``table`` means."""
 
+    part: ClassVar[str]  # its name
     table: pd.DataFrame
     settings: Any = None
     warnings: Sequence[str] = ()
@@ -162,6 +163,9 @@ class Answered(Result):
 
     def findings(self) -> list[Finding]:
         """Return what it found, in sentences, each with its number."""
+        return [Finding(self.part, severity, text) for severity, text in self._said()]
+
+    def _said(self) -> Iterator[tuple[Severity, str]]:
         raise NotImplementedError
 
     def _sentences(self) -> list[str]:
@@ -175,10 +179,7 @@ class Answered(Result):
 
     def figures(self) -> dict[str, Figure]:
         """Return figures by what is added to the part's name; none by default."""
-        return {}
-
-    def _in_full(self, view: Answer) -> Answer:
-        return super()._in_full(view)._replace(figures=self.figures)
+        return figures_of(self)
 
 
 class NotAnsweredError(ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from jaxeval import plots
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.audits.parts import Answered, Audited, AuditOptions, Finding, NotAnsweredError, Severity
+from jaxeval.audits.parts import Answered, Audited, AuditOptions, NotAnsweredError, Severity
 from jaxeval.audits.periods import vote_times
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
@@ -31,11 +30,8 @@ from jaxeval.statistics.winner import Winner, winner
 from jaxeval.wording import Noun, counted, named, visible_line
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from jaxeval.options.arguments import AuditArguments
 
-_PART = "rank_evidence"
 #: The chance that enough votes tell a pair apart, if its models differ by as much as they seem to.
 _POWER = 0.8
 #: Private variants that a provider may try before it publishes the best; one tried 27 (arXiv:2504.20879).
@@ -79,6 +75,7 @@ class RankEvidence(Answered):
         [[2, 5], [5, 11], [10, 15], [27, 19]]
     """
 
+    part = "rank_evidence"
     neighbours: pd.DataFrame
     winner: Winner | None
     families: pd.DataFrame
@@ -94,9 +91,8 @@ class RankEvidence(Answered):
                  "variants": self.variants}  # fmt: skip
         return {name: table for name, table in tables.items() if len(table)}
 
-    def figures(self) -> dict[str, Figure]:
-        """Return the ranks that are left open, tiers shaded."""
-        return {"ranks": plots.plot_ranks(self.joint, self.level)}
+    def _figures(self) -> Mapping[str, tuple[Any, ...]]:
+        return {"ranks": ("plot_ranks", self.joint, self.level)}
 
     def _shown(self) -> Answer:
         title = f"RankEvidence: {self.competitor.counted(len(self.table))}, {self._told_neighbours()}"
@@ -108,26 +104,23 @@ class RankEvidence(Answered):
             f"{(~apart).sum():,} of {counted(len(apart), 'pair of neighbours', 'pairs of neighbours')} not told apart"
         )
 
-    def findings(self) -> list[Finding]:
-        """Return what it found, in sentences, each with its number."""
-        parts = self._of_neighbours, self._of_first, self._of_winner, self._of_families, self._of_sampling
-        return [
-            Finding(_PART, *severity_and_text)
-            for part in (*parts, self._of_newest, self._of_planning)
-            for severity_and_text in part()
-        ]
+    def _said(self) -> Iterator[tuple[Severity, str]]:
+        for part in (self._of_neighbours, self._of_first, self._of_winner, self._of_families, self._of_sampling,
+                     self._of_newest, self._of_planning):  # fmt: skip
+            yield from part()
 
-    def _of_neighbours(self) -> list[tuple[Severity, str]]:
+    def _of_neighbours(self) -> Iterator[tuple[Severity, str]]:
         apart, alone = self.neighbours["told_apart"], self.neighbours["told_apart_alone"]
         if apart.all():
             text = f"All {counted(len(apart), 'pair of neighbours', 'pairs of neighbours')} on the board are told apart"
-            return [(Severity.REASSURING, f"{text} at {self.level:.0%} for all pairs at once.")]
+            yield Severity.REASSURING, f"{text} at {self.level:.0%} for all pairs at once."
+            return
         severity = Severity.CAUTION if apart.mean() < 0.5 else Severity.NOTE
         text = f"{(~apart).sum():,} of {counted(len(apart), 'pair')} of neighbours on the board cannot be told apart"
         one_by_one = f"{(~alone).sum():,} if each is tested alone"
-        return [(severity, f"{text} at {self.level:.0%} for all pairs at once ({one_by_one}).")]
+        yield severity, f"{text} at {self.level:.0%} for all pairs at once ({one_by_one})."
 
-    def _of_first(self) -> list[tuple[Severity, str]]:
+    def _of_first(self) -> Iterator[tuple[Severity, str]]:
         may = self.table[(self.table["rank_best"] == 1).fillna(False)]
         names, n_few = list(may.loc[may["comparable"], "model"].map(visible_line)), int((~may["comparable"]).sum())
         noun = self.competitor
@@ -137,17 +130,17 @@ class RankEvidence(Answered):
             else ""
         )
         if not names:
-            return [(Severity.SERIOUS, f"{noun.counted(n_few, 'has', 'have')} too few votes to say who is first.")]
+            yield Severity.SERIOUS, f"{noun.counted(n_few, 'has', 'have')} too few votes to say who is first."
+            return
         if len(names) == 1:
-            return [(Severity.REASSURING, f"Only 1 {noun.one} may be first at {self.level:.0%}: {names[0]}{few}.")]
-        return [
-            (Severity.CAUTION, f"{len(names):,} {noun.many} may be first at {self.level:.0%}: {named(names)}{few}.")
-        ]
+            yield Severity.REASSURING, f"Only 1 {noun.one} may be first at {self.level:.0%}: {names[0]}{few}."
+            return
+        yield Severity.CAUTION, f"{len(names):,} {noun.many} may be first at {self.level:.0%}: {named(names)}{few}."
 
-    def _of_winner(self) -> list[tuple[Severity, str]]:
+    def _of_winner(self) -> Iterator[tuple[Severity, str]]:
         best = self.winner
         if best is None:
-            return []
+            return
         wider = (best.upper - best.lower) / (best.naive_upper - best.naive_lower)
         text = (
             f"{visible_line(best.name)} was chosen for being first: its interval is {best.lower:.0f} to "
@@ -155,11 +148,11 @@ class RankEvidence(Answered):
             f"beforehand. The first {self.competitor.one} of a board like this is rated {max(best.bias, 0):.1f} Elo "
             "too high on average."
         )
-        return [(Severity.CAUTION if best.bias > best.error / 2 else Severity.NOTE, text)]
+        yield Severity.CAUTION if best.bias > best.error / 2 else Severity.NOTE, text
 
-    def _of_families(self) -> list[tuple[Severity, str]]:
+    def _of_families(self) -> Iterator[tuple[Severity, str]]:
         if len(self.families) == 0:
-            return []
+            return
         most = self.families.loc[self.families["gain"].idxmax()]
         text = (
             f"Were the {most['n_models']:,} {self.competitor.many} of {visible_line(most['family'])} equally good, the "
@@ -168,24 +161,24 @@ class RankEvidence(Answered):
         if len(self.variants):
             private = self.variants.iloc[-1]
             text += f"; the best of {private['n_variants']:.0f} private variants, {private['gain']:.0f} Elo"
-        return [(Severity.NOTE, f"{text}.")]
+        yield Severity.NOTE, f"{text}."
 
-    def _of_sampling(self) -> list[tuple[Severity, str]]:
+    def _of_sampling(self) -> Iterator[tuple[Severity, str]]:
         votes, against = (self.table.set_index("model")[name] for name in ("vote_count", "opponent_rating"))
         if votes.max() < _UNEVEN * votes.min():
-            return []
+            return
         most, least = visible_line(votes.idxmax()), visible_line(votes.idxmin())
         text = (
             f"{most} has {votes.max():,} votes, {_two_digits(votes.max() / votes.min())} times as many as {least} "
             f"({votes.min():,}); mean ratings of opponents lie from {against.min():.0f} "
             f"({visible_line(against.idxmin())}) to {against.max():.0f} ({visible_line(against.idxmax())})."
         )
-        return [(Severity.NOTE, text)]
+        yield Severity.NOTE, text
 
-    def _of_newest(self) -> list[tuple[Severity, str]]:
+    def _of_newest(self) -> Iterator[tuple[Severity, str]]:
         table = self.table[self.table["newest"]]
         if len(table) == 0 or len(self.table) == 2:  # of two models each has but one opponent
-            return []
+            return
         worst = table.loc[table["n_effective"].idxmin()]
         noun, few = self.competitor, "" if "first_vote" in table else " with the fewest votes"
         new = "" if few else "newest "
@@ -196,13 +189,13 @@ class RankEvidence(Answered):
             f"{worst['main_share']:.0%} of them against {visible_line(worst['main_opponent'])}."
         )
         alone, mostly = worst["n_opponents"] <= 1, worst["main_share"] >= _MOSTLY
-        return [(Severity.SERIOUS if alone else Severity.CAUTION if mostly else Severity.NOTE, text)]
+        yield Severity.SERIOUS if alone else Severity.CAUTION if mostly else Severity.NOTE, text
 
-    def _of_planning(self) -> list[tuple[Severity, str]]:
+    def _of_planning(self) -> Iterator[tuple[Severity, str]]:
         needed = self.neighbours["votes_needed"]
         lacking = self.neighbours[~self.neighbours["told_apart_alone"] & np.isfinite(needed) & (needed >= 1)]
         if len(lacking) == 0:
-            return []
+            return
         first, least = lacking.iloc[0], lacking.loc[lacking["votes_needed"].idxmin()]
 
         def told(row: Any) -> str:
@@ -212,7 +205,7 @@ class RankEvidence(Answered):
         text = f"To tell {told(first)} with power {_POWER:g}"
         if least.name != first.name:
             text += f"; the cheapest such pair: to tell {told(least)}"
-        return [(Severity.NOTE, f"{text}.")]
+        yield Severity.NOTE, f"{text}."
 
 
 def _two_digits(number: float) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.audits.parts import Answered, Audited, AuditOptions, Finding, NotAnsweredError, Severity
+from jaxeval.audits.parts import Answered, Audited, AuditOptions, NotAnsweredError, Severity
 from jaxeval.audits.simulated_boards import (
     expected_covariance,
     half_counts,
@@ -42,7 +42,6 @@ from jaxeval.wording import Noun, counted, named, visible_line
 if TYPE_CHECKING:
     from jaxeval.options.arguments import AuditArguments
 
-_PART = "replication"
 #: With more models, tables of all pairs of all boards take minutes.
 _MOST_MODELS = 500
 #: A finding names coverage this far below the level, unless it may be an accident of the simulation.
@@ -83,6 +82,7 @@ class Replication(Answered):
         True
     """
 
+    part = "replication"
     agreement: pd.DataFrame
     models: pd.DataFrame
     level: float
@@ -92,11 +92,11 @@ class Replication(Answered):
         title = f"Replication: {n} and {counted(self.settings['n_splits'], 'split')} of the votes"
         return Answer(title, self.table, self.settings, self.warnings)
 
-    def findings(self) -> list[Finding]:
-        """Return what it found, in sentences, each with its number."""
-        return [*self._of_coverage(), *self._of_agreement()]
+    def _said(self) -> Iterator[tuple[Severity, str]]:
+        yield from self._of_coverage()
+        yield from self._of_agreement()
 
-    def _of_coverage(self) -> Iterator[Finding]:
+    def _of_coverage(self) -> Iterator[tuple[Severity, str]]:
         known = self.table[self.table["coverage"].notna()]
         claims = [f"{row.claim} {row.coverage:.3f}" for row in known.itertuples()]
         short = known["coverage"] < self.level - np.maximum(_SHORT, 3 * known["standard_error"])
@@ -105,12 +105,12 @@ class Replication(Answered):
         if short.any():
             few = ", ".join(text for text, one in zip(claims, short, strict=True) if one)
             text = f"Claims at {self.level:.0%} hold less often than that {where}: {few}."
-            yield Finding(_PART, Severity.CAUTION, text)
+            yield Severity.CAUTION, text
         elif claims:
             text = f"What the board claims at {self.level:.0%} holds {where}: {', '.join(claims)}"
-            yield Finding(_PART, Severity.REASSURING, f"{text}. This presumes that the model is right.")
+            yield Severity.REASSURING, f"{text}. This presumes that the model is right."
 
-    def _of_agreement(self) -> Iterator[Finding]:
+    def _of_agreement(self) -> Iterator[tuple[Severity, str]]:
         agreement = self.agreement.set_index(["boards", "measure"]).sort_index()
         for boards, what in ((_HALVES, "of random halves of the votes"), (_SIMULATED, "of two boards of this size")):
             tau, top, same = (agreement.loc[(boards, name)] for name in ("kendall_tau", "top_overlap", "same_first"))
@@ -122,7 +122,7 @@ class Replication(Answered):
                 f"{self.competitor.one} in {same['mean']:.0%} of pairs"
             )
             rarely = boards == _SIMULATED and same["mean"] < self.level
-            yield Finding(_PART, Severity.CAUTION if rarely else Severity.NOTE, f"{text}.")
+            yield Severity.CAUTION if rarely else Severity.NOTE, f"{text}."
 
 
 @spelled_out(AuditOptions, RunningOptions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -11,7 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.audits.parts import Answered, Audited, Finding, Severity, check_plain
+from jaxeval.audits.parts import Answered, Audited, Severity, check_plain
 from jaxeval.audits.periods import Every, cut_periods, told_period, vote_seconds
 from jaxeval.audits.points import (
     GroupedVotes,
@@ -42,7 +43,6 @@ Correction = Literal["benjamini-hochberg", "holm"]
 _CORRECTIONS = {"benjamini-hochberg": benjamini_hochberg, "holm": holm}
 _BLOCK_ROWS = 2**22  # numbers of voters x models that are in memory at once
 _BASE = 1000.0
-_PART = "who_votes"
 _MOST_TOLD = 3
 _SURE_OF_TASTE = 3.0  # standard errors
 _MANY_REPEATS = 0.01  # of all votes
@@ -80,6 +80,7 @@ class WhoVotes(Answered):
         'Of the 50 voters with 10 decided votes or more, 0 do not vote as honest voters do ('
     """
 
+    part = "who_votes"
     strongest: pd.DataFrame
     blocks: pd.DataFrame
     bursts: pd.DataFrame | None
@@ -97,31 +98,31 @@ class WhoVotes(Answered):
         columns = ["voter", "verdict", "n_votes", "pull", "pulled", "agreement", "expected_agreement"]
         return Answer(title, self.table[columns], _told(self.settings), self.warnings)
 
-    def findings(self) -> list[Finding]:
-        """Return what it means for the board, in sentences."""
-        return [*self._of_voters(), *self._of_board(), *self._of_repeats(), *self._of_blocks(), *self._of_bursts()]
+    def _said(self) -> Iterator[tuple[Severity, str]]:
+        for part in (self._of_voters, self._of_board, self._of_repeats, self._of_blocks, self._of_bursts):
+            yield from part()
 
-    def _of_voters(self) -> list[Finding]:
+    def _of_voters(self) -> Iterator[tuple[Severity, str]]:
         n, votes = len(self.table), f"{self.settings['min_votes']} decided votes or more"
         if n == 0:
-            return [Finding(_PART, Severity.CAUTION, f"0 voters have {votes}: no voter can be tested.")]
+            yield Severity.CAUTION, f"0 voters have {votes}: no voter can be tested."
+            return
         odd = self.table[self.table["verdict"] != ""]
         names = "; ".join(f"voter {visible_line(row.voter)} {row.verdict}" for row in odd.head(_MOST_TOLD).itertuples())
         do = "does" if len(odd) == 1 else "do"
         text = f"Of the {counted(n, 'voter')} with {votes}, {len(odd):,} {do} not vote as honest voters do "
         text += f"({self.settings['correction']} at {self.settings['alpha']:g})" + (f": {names}" if names else "")
-        findings = [Finding(_PART, Severity.CAUTION if len(odd) else Severity.REASSURING, f"{text}.")]
+        yield Severity.CAUTION if len(odd) else Severity.REASSURING, f"{text}."
         if self.taste.z > _SURE_OF_TASTE:
             text = f"Voters' likings of {self.competitor.a_one} differ by {self.taste.logit:.2f} logits (standard "
             text += "deviation), so that the votes of one voter are not independent: cluster by voter."
-            findings.append(Finding(_PART, Severity.NOTE, text))
+            yield Severity.NOTE, text
         if len(self.strongest):
-            findings.append(_told_strongest(self.strongest.iloc[0]))
-        return findings
+            yield _told_strongest(self.strongest.iloc[0])
 
-    def _of_board(self) -> list[Finding]:
+    def _of_board(self) -> Iterator[tuple[Severity, str]]:
         if self.n_suspect_votes == 0 or self.without["change"].isna().all():
-            return []
+            return
         change = self.without["change"].abs()
         first = self.without.loc[self.without["rank"] == 1, "model"].iloc[0]
         now = self.without.loc[self.without["rank_without"] == 1, "model"].iloc[0]
@@ -131,9 +132,9 @@ class WhoVotes(Answered):
         text = f"Without the {self.n_suspect_votes:,} votes of these voters ({share:.1%}) ratings move by "
         text += f"{change.max():.1f} Elo at most, {counted(moved, 'rank changes', 'ranks change')}, and "
         severity = Severity.SERIOUS if now != first else Severity.CAUTION if moved else Severity.NOTE
-        return [Finding(_PART, severity, f"{text}{lead}.")]
+        yield severity, f"{text}{lead}."
 
-    def _of_repeats(self) -> list[Finding]:
+    def _of_repeats(self) -> Iterator[tuple[Severity, str]]:
         again, prompt = int(self.repeats.of_voter.sum()), self.settings["prompt"]
         share = again / self.n_votes
         if prompt is not None:
@@ -144,40 +145,43 @@ class WhoVotes(Answered):
                 text += (
                     f"; ratings move by {self.without['change_without_repeats'].abs().max():.1f} Elo at most without"
                 )
-            return [Finding(_PART, severity, f"{text}.")]
+            yield severity, f"{text}."
+            return
         times = self.repeats.alike / max(self.repeats.alike_by_chance, 1.0)
         if times < _OFTEN:
-            return []
+            return
         text = f"Voters meet the same pair again {times:.1f} times as often as if their pairs were drawn as the "
         text += f"board's are: {counted(again, 'vote is', 'votes are')} on a pair that the voter had met before."
-        return [Finding(_PART, Severity.NOTE, text)]
+        yield Severity.NOTE, text
 
-    def _of_blocks(self) -> list[Finding]:
+    def _of_blocks(self) -> Iterator[tuple[Severity, str]]:
         known = self.blocks["p_adjusted"].notna()
         if not known.any():
-            return []
+            return
         odd = self.blocks[known & (self.blocks["p_adjusted"] <= self.settings["alpha"])]
         if len(odd) == 0:
             text = f"Voters differ about none of {self.competitor.counted(int(known.sum()))} more than about the others"
-            return [Finding(_PART, Severity.REASSURING, f"{text}: no block of voters stands out (Holm).")]
+            yield Severity.REASSURING, f"{text}: no block of voters stands out (Holm)."
+            return
         first = odd.iloc[0]
         text = f"Voters differ more about {self.competitor.counted(len(odd))} than about the others, most about "
         text += f"{visible_line(first['model'])} ({first['taste_logit']:.2f} logits, p = {first['p_adjusted']:.2g}): a "
         text += f"block of voters may vote {first['lean']} it."
-        return [Finding(_PART, Severity.CAUTION, text)]
+        yield Severity.CAUTION, text
 
-    def _of_bursts(self) -> list[Finding]:
+    def _of_bursts(self) -> Iterator[tuple[Severity, str]]:
         if self.bursts is None or len(self.bursts) == 0:
-            return []
+            return
         period = told_period(self.settings["every"])
         odd = self.bursts[self.bursts["p_adjusted"] <= self.settings["alpha"]]
         if len(odd) == 0:
             text = f"No {period} gave any {self.competitor.one} more or fewer points than the board expects of it "
-            return [Finding(_PART, Severity.REASSURING, f"{text}({len(self.bursts):,} looked at, Holm).")]
+            yield Severity.REASSURING, f"{text}({len(self.bursts):,} looked at, Holm)."
+            return
         first = odd.iloc[0]
         text = f"{counted(len(odd), 'burst')}: in the {period} of {first['period']} "
         text += f"{visible_line(first['model'])} took {first['points']:g} of {first['n']:g} points, "
-        return [Finding(_PART, Severity.CAUTION, f"{text}where the board expects {first['expected']:.0f}.")]
+        yield Severity.CAUTION, f"{text}where the board expects {first['expected']:.0f}."
 
 
 class _Votes(NamedTuple):
@@ -470,13 +474,12 @@ def _shift(without: Board, full: Board) -> Float:
     return np.where(both, ELO_PER_LOGIT * (moved - level), np.nan)
 
 
-def _told_strongest(top: pd.Series) -> Finding:
+def _told_strongest(top: pd.Series) -> tuple[Severity, str]:
     who, votes, model = visible_line(top["voter"]), counted(top["n_votes"], "vote"), visible_line(top["pulled"])
     if np.isnan(top["pull_refitted"]):
-        text = f"Without the {votes} of voter {who}, {model} has no rating."
-        return Finding(_PART, Severity.SERIOUS, text)
+        return Severity.SERIOUS, f"Without the {votes} of voter {who}, {model} has no rating."
     text = f"The {votes} of voter {who} move {model} by {top['pull_refitted']:+.1f} Elo"
-    return Finding(_PART, Severity.NOTE, f"{text}; no other voter moves a rating more.")
+    return Severity.NOTE, f"{text}; no other voter moves a rating more."
 
 
 def _told(settings: dict[str, Any]) -> str:
