@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from jaxeval import ItemScores, compare_scores
 from jaxeval.data.item_scores import ItemGroups, Trials
-from jaxeval.scores.estimates import DrawnAnew, estimate_scores
+from jaxeval.scores.estimates import Population, estimate_scores
 
 LEVEL, N_DRAWS = 0.95, 400
 Array = NDArray[Any]
@@ -37,7 +37,7 @@ def groups(number: Array) -> ItemGroups:
     return ItemGroups("group", pd.RangeIndex(int(number.max()) + 1), number)
 
 
-def interval(scores: ItemScores, drawn: DrawnAnew) -> tuple[float, float]:
+def interval(scores: ItemScores, drawn: Population) -> tuple[float, float]:
     """The interval of the first model on a board."""
     ends = estimate_scores(scores, np.ones(len(scores.items), bool), drawn).interval(LEVEL)
     return float(ends["lower"].iloc[0]), float(ends["upper"].iloc[0])
@@ -50,15 +50,15 @@ def percentiles(units: Array, size: Array | None, rng: np.random.Generator) -> t
     return tuple(np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
 
 
-Case = tuple[dict[str, Any], Callable[[np.random.Generator], tuple[float, ItemScores, DrawnAnew, Any]]]
+Case = tuple[dict[str, Any], Callable[[np.random.Generator], tuple[float, ItemScores, Population, Any]]]
 
 
 def shares(n: int, p: float) -> Case:
     """Right and wrong answers to independent items."""
 
-    def make(rng: np.random.Generator) -> tuple[float, ItemScores, DrawnAnew, Any]:
+    def make(rng: np.random.Generator) -> tuple[float, ItemScores, Population, Any]:
         x = (rng.random((n, 1)) < p).astype(float)
-        return p, scores_of(x), DrawnAnew.ITEMS, (x[:, 0], None)
+        return p, scores_of(x), "items", (x[:, 0], None)
 
     return {"regime": "items", "scores": f"right or wrong, {p:g}", "units": n}, make
 
@@ -67,9 +67,9 @@ def graded(n: int, shape: str) -> Case:
     """Graded scores: about symmetric, or close to their upper end."""
     a, b = {"beta(2, 2)": (2, 2), "beta(8, .5)": (8, 0.5)}[shape]
 
-    def make(rng: np.random.Generator) -> tuple[float, ItemScores, DrawnAnew, Any]:
+    def make(rng: np.random.Generator) -> tuple[float, ItemScores, Population, Any]:
         x = rng.beta(a, b, (n, 1))
-        return a / (a + b), scores_of(x), DrawnAnew.ITEMS, (x[:, 0], None)
+        return a / (a + b), scores_of(x), "items", (x[:, 0], None)
 
     return {"regime": "items", "scores": f"graded, {shape}", "units": n}, make
 
@@ -77,14 +77,14 @@ def graded(n: int, shape: str) -> Case:
 def clusters(n: int, size: int, kind: str) -> Case:
     """Clusters of 1 to 2 ``size`` - 1 items, which share half of what makes items hard."""
 
-    def make(rng: np.random.Generator) -> tuple[float, ItemScores, DrawnAnew, Any]:
+    def make(rng: np.random.Generator) -> tuple[float, ItemScores, Population, Any]:
         sizes = rng.integers(1, 2 * size, n)
         number = np.repeat(np.arange(n), sizes)
         chance = np.clip(0.7 + 0.25 * rng.uniform(-1, 1, n), 0, 1)[number]
         right, noise = rng.random(len(number)) < chance, rng.normal(0, 0.2, len(number))
         x = right.astype(float) if kind == "right or wrong" else chance + noise
         sums = np.bincount(number, x)
-        return 0.7, scores_of(x[:, None], cluster=groups(number)), DrawnAnew.ITEMS, (sums, sizes)
+        return 0.7, scores_of(x[:, None], cluster=groups(number)), "items", (sums, sizes)
 
     return {"regime": "items", "scores": f"{kind}, clusters of {size}", "units": n}, make
 
@@ -92,11 +92,11 @@ def clusters(n: int, size: int, kind: str) -> Case:
 def within_benchmarks(n_benchmarks: int, n: int) -> Case:
     """Macro averages: the same benchmarks, new items."""
 
-    def make(rng: np.random.Generator) -> tuple[float, ItemScores, DrawnAnew, Any]:
+    def make(rng: np.random.Generator) -> tuple[float, ItemScores, Population, Any]:
         p = np.linspace(0.3, 0.9, n_benchmarks)
         number = np.repeat(np.arange(n_benchmarks), n)
         x = (rng.random(len(number)) < p[number]).astype(float)
-        return float(p.mean()), scores_of(x[:, None], benchmark=groups(number)), DrawnAnew.ITEMS, None
+        return float(p.mean()), scores_of(x[:, None], benchmark=groups(number)), "items", None
 
     return {"regime": "items", "scores": f"macro average of {n_benchmarks} benchmarks", "units": n_benchmarks * n}, make
 
@@ -104,27 +104,27 @@ def within_benchmarks(n_benchmarks: int, n: int) -> Case:
 def new_benchmarks(n: int, spread: str) -> Case:
     """Benchmarks drawn anew, of 200 items each."""
 
-    def make(rng: np.random.Generator) -> tuple[float, ItemScores, DrawnAnew, Any]:
+    def make(rng: np.random.Generator) -> tuple[float, ItemScores, Population, Any]:
         own = rng.normal(0, 0.1, n) if spread == "normal" else 0.1 - rng.exponential(0.1, n)
         p = np.clip(0.6 + own, 0.02, 0.98)
         number = np.repeat(np.arange(n), 200)
         x = (rng.random(len(number)) < p[number]).astype(float)
         means = x.reshape(n, 200).mean(1)
-        return 0.6, scores_of(x[:, None], benchmark=groups(number)), DrawnAnew.BENCHMARKS, (means, None)
+        return 0.6, scores_of(x[:, None], benchmark=groups(number)), "benchmarks", (means, None)
 
     return {"regime": "benchmarks", "scores": f"benchmarks' means {spread}", "units": n}, make
 
 
-def trials(n: int, k: int, drawn: DrawnAnew) -> Case:
+def trials(n: int, k: int, drawn: Population) -> Case:
     """K trials of items whose chances differ: Beta(.6, .6)."""
 
-    def make(rng: np.random.Generator) -> tuple[float, ItemScores, DrawnAnew, Any]:
+    def make(rng: np.random.Generator) -> tuple[float, ItemScores, Population, Any]:
         p = rng.beta(0.6, 0.6, n)
         x = (rng.random((n, k)) < p[:, None]).astype(float)
         own = Trials(np.repeat(np.arange(n), k), x.reshape(-1))
-        truth = 0.5 if drawn is DrawnAnew.ITEMS else float(p.mean())
+        truth = 0.5 if drawn == "items" else float(p.mean())
         means = x.mean(1)
-        return truth, scores_of(means[:, None], trials=own), drawn, (means, None) if drawn is DrawnAnew.ITEMS else None
+        return truth, scores_of(means[:, None], trials=own), drawn, (means, None) if drawn == "items" else None
 
     return {"regime": drawn.value, "scores": f"{k} trials", "units": n}, make
 
@@ -136,8 +136,8 @@ def cases() -> Iterator[Case]:
     yield from (clusters(n, 5, kind) for kind in ("right or wrong", "graded") for n in (5, 10, 30, 100))
     yield from (within_benchmarks(g, n) for g, n in ((3, 30), (10, 50)))
     yield from (new_benchmarks(n, spread) for spread in ("normal", "skew") for n in (5, 10, 20))
-    yield from (trials(n, k, DrawnAnew.TRIALS) for n in (20, 50, 200) for k in (2, 4))
-    yield from (trials(n, k, DrawnAnew.ITEMS) for n, k in ((50, 2), (200, 4)))
+    yield from (trials(n, k, "trials") for n in (20, 50, 200) for k in (2, 4))
+    yield from (trials(n, k, "items") for n, k in ((50, 2), (200, 4)))
 
 
 def differences(n: int, kind: str, n_boards: int, seed: int) -> dict[str, Any]:

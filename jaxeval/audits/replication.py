@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -180,18 +180,19 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
     identity = partial(Identity, settings, audited.digest, noun="battles")
     with open_run(identity, n_boards + 2 * n_splits, "simulated boards", **audited.running) as run, one_blas_thread():
         # One thread: the products of each board are small, and waiting threads would hold up others.
-        boards = _Simulated.of(fit, options.level, options.seed, n_boards, run.advance)
+        compared, theta, claims = _simulated(fit, options.level, options.seed, n_boards, run.advance)
         halves = _halves(fit, options.seed, n_splits, run.advance)
-    theta = boards.theta[: n_boards // 2 * 2]
-    rankings = {_HALVES: halves, _SIMULATED: (theta[::2], theta[1::2])}
-    top = min(top, max(int(boards.compared.sum()) // 2, 1))
-    taken = [(name, one[:, boards.compared], other[:, boards.compared]) for name, (one, other) in rankings.items()]
-    agreement = pd.concat([_agreement(*three, top) for three in taken])
-    thin = fit.ratings.index[np.isfinite(fit.ratings) & ~boards.compared]
+    pairs = theta[: n_boards // 2 * 2]
+    rankings = {_HALVES: halves, _SIMULATED: (pairs[::2], pairs[1::2])}
+    top = min(top, max(int(compared.sum()) // 2, 1))
+    agreement = pd.concat(
+        [_agreement(name, one[:, compared], other[:, compared], top) for name, (one, other) in rankings.items()]
+    )
+    thin = fit.ratings.index[np.isfinite(fit.ratings) & ~compared]
     return Replication(
-        table=boards.table(options.level),
+        table=_claim_table(claims, options.level),
         agreement=agreement.reset_index(drop=True),
-        models=boards.models(fit),
+        models=_model_table(fit, compared, theta, claims),
         level=options.level,
         settings=settings | {"top": top},
         warnings=(*fit.warnings, *_few_votes(thin, fit.competitor)),
@@ -225,72 +226,65 @@ def _check(fit: BradleyTerryFit) -> None:
         raise NotAnsweredError(f"fewer than two {noun.many} have a finite rating: there is nothing to simulate")
 
 
-@dataclass(frozen=True, eq=False)
-class _Simulated:
-    """Simulated boards, and what they claimed."""
+#: By claim: where it is true (1, else 0), and how wide it is, of the models of a board or of all of it; NaN without.
+Claims = dict[str, tuple[Float, Float]]
 
-    compared: Bool  # (M,) models with a rating on 99 % of the boards or more
-    theta: Float  # (L, M)
-    held: list[Held]
 
-    @classmethod
-    def of(cls, fit: BradleyTerryFit, level: float, seed: int, n_boards: int, advance: Advance) -> _Simulated:
-        possible = outcomes(fit)
-        truth = np.where(np.isfinite(fit.ratings), fit.theta, np.nan)
-        compared = np.isfinite(truth) & (separated_chances(possible, len(truth)) <= MOST_NOT_FINITE)
-        if compared.sum() < 2:
-            raise NotAnsweredError(
-                f"fewer than two {fit.competitor.many} have enough votes to have a finite rating on 99% of simulated "
-                "boards: there is nothing to replicate"
-            )
-        true = TrueBoard.of(truth, expected_covariance(fit, possible), fit.scale, compared, level, seed)
-        theta, held = [], []
-        counts = (simulated_counts(possible, seed, number) for number in range(n_boards))
-        for boards in refitted_boards(fit, possible.cells, counts, n_boards):
-            for board, covariance in zip(boards, sandwiches(boards), strict=True):
-                theta.append(np.where(board.active, board.theta, np.nan))
-                held.append(true.held(theta[-1], covariance))
-            advance(len(boards))
-        return cls(compared, np.stack(theta), held)
-
-    def table(self, level: float) -> pd.DataFrame:
-        """Return a row per claim."""
-        claims = {
-            "ratings": ("ratings", "ratings_width"),
-            "differences of neighbours": ("neighbours", "neighbours_width"),
-            "sets of ranks": ("ranks", "ranks_width"),
-            "sets of ranks, all at once": ("all_ranks", "all_ranks_width"),
-            "tiers": ("tiers", "n_tiers"),
-        }
-        rows = []
-        for claim, (name, width) in claims.items():
-            each, wide = (_mean(self._each(part), 1) for part in (name, width))
-            known = each[~np.isnan(each)]
-            error = known.std(ddof=1) / np.sqrt(len(known)) if len(known) > 1 else np.nan
-            rows.append((claim, level, float(_mean(each, 0)), error, float(_mean(wide, 0)), len(known)))
-        table = pd.DataFrame(rows, columns=["claim", "level", "coverage", "standard_error", "width", "n_boards"])
-        return with_kinds(table, elo="width")
-
-    def _each(self, part: str) -> Float:
-        """Return (L, M) a part of `Held`; (L, 1) of those that are of the whole board."""
-        return np.stack([np.atleast_1d(getattr(held, part)) for held in self.held])
-
-    def models(self, fit: BradleyTerryFit) -> pd.DataFrame:
-        """Return a row per model, best first."""
-        rated = ~np.isnan(self.theta)
-        first = np.where(rated & self.compared, self.theta, -np.inf).argmax(1)
-        table = pd.DataFrame(
-            {
-                "model": fit.ratings.index,
-                "rating": fit.ratings.to_numpy(),
-                "rating_coverage": _mean(self._each("ratings"), 0),
-                "rank_coverage": _mean(self._each("ranks"), 0),
-                "ranks_in_set": _mean(self._each("ranks_width"), 0),
-                "first_share": np.bincount(first, minlength=len(self.compared)) / len(first),
-                "unrated_share": 1 - rated.mean(0),
-            }
+def _simulated(
+    fit: BradleyTerryFit, level: float, seed: int, n_boards: int, advance: Advance
+) -> tuple[Bool, Float, Claims]:
+    """Return (M,) models with a rating on 99 % of L boards, the boards' strengths (L, M), and their claims (L, ...)."""
+    possible = outcomes(fit)
+    truth = np.where(np.isfinite(fit.ratings), fit.theta, np.nan)
+    compared = np.isfinite(truth) & (separated_chances(possible, len(truth)) <= MOST_NOT_FINITE)
+    if compared.sum() < 2:
+        raise NotAnsweredError(
+            f"fewer than two {fit.competitor.many} have enough votes to have a finite rating on 99% of simulated "
+            "boards: there is nothing to replicate"
         )
-        return Table(table.sort_values("rating", ascending=False, ignore_index=True, kind="stable"))
+    true = TrueBoard.of(truth, expected_covariance(fit, possible), fit.scale, compared, level, seed)
+    theta, claims = [], []
+    counts = (simulated_counts(possible, seed, number) for number in range(n_boards))
+    for boards in refitted_boards(fit, possible.cells, counts, n_boards):
+        for board, covariance in zip(boards, sandwiches(boards), strict=True):
+            theta.append(np.where(board.active, board.theta, np.nan))
+            claims.append(true.claims(theta[-1], covariance))
+        advance(len(boards))
+
+    def each(claim: str, part: int) -> Float:
+        return np.stack([np.atleast_1d(of_board[claim][part]) for of_board in claims])
+
+    return compared, np.stack(theta), {claim: (each(claim, 0), each(claim, 1)) for claim in claims[0]}
+
+
+def _claim_table(claims: Claims, level: float) -> pd.DataFrame:
+    rows = []
+    for claim, parts in claims.items():
+        each, wide = (_mean(part, 1) for part in parts)
+        known = each[~np.isnan(each)]
+        error = known.std(ddof=1) / np.sqrt(len(known)) if len(known) > 1 else np.nan
+        rows.append((claim, level, float(_mean(each, 0)), error, float(_mean(wide, 0)), len(known)))
+    table = pd.DataFrame(rows, columns=["claim", "level", "coverage", "standard_error", "width", "n_boards"])
+    return with_kinds(table, elo="width")
+
+
+def _model_table(fit: BradleyTerryFit, compared: Bool, theta: Float, claims: Claims) -> pd.DataFrame:
+    """Return a row per model, best first."""
+    rated = ~np.isnan(theta)
+    first = np.where(rated & compared, theta, -np.inf).argmax(1)
+    ranks, n_ranks = claims["sets of ranks"]
+    table = pd.DataFrame(
+        {
+            "model": fit.ratings.index,
+            "rating": fit.ratings.to_numpy(),
+            "rating_coverage": _mean(claims["ratings"][0], 0),
+            "rank_coverage": _mean(ranks, 0),
+            "ranks_in_set": _mean(n_ranks, 0),
+            "first_share": np.bincount(first, minlength=len(compared)) / len(first),
+            "unrated_share": 1 - rated.mean(0),
+        }
+    )
+    return Table(table.sort_values("rating", ascending=False, ignore_index=True, kind="stable"))
 
 
 def _mean(values: Float, axis: int) -> Float:
@@ -322,21 +316,6 @@ def _agreement(boards: str, one: Float, other: Float, top: int) -> pd.DataFrame:
         ends = np.quantile(known, [0.025, 0.975]) if len(known) and name != "same_first" else (np.nan, np.nan)
         rows.append((boards, name, known.mean() if len(known) else np.nan, *ends, len(known)))
     return pd.DataFrame(rows, columns=["boards", "measure", "mean", "lower", "upper", "n_pairs"])
-
-
-class Held(NamedTuple):
-    """Whether the claims of one board hold, and how wide they are; NaN for models without a rating on it."""
-
-    ratings: Float  # (M,) 1 where the interval of the rating holds the truth, else 0
-    ratings_width: Float  # (M,) Elo
-    neighbours: Float  # (M - 1,) 1 where the interval of the difference of two neighbours does
-    neighbours_width: Float
-    ranks: Float  # (M,) 1 where the set of ranks holds all true ranks of the model
-    ranks_width: Float  # (M,) ranks in the set
-    all_ranks: float  # whether sets that hold all at once do
-    all_ranks_width: float  # ranks in them, on average
-    tiers: float  # whether the first model of every tier is worse than the first of the tier above
-    n_tiers: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,14 +360,13 @@ class TrueBoard:
         of_all = float(np.quantile(largest, level, method="inverted_cdf"))
         return cls(theta, scale, compared, critical, of_all, level)
 
-    def held(self, theta: Float, covariance: Float) -> Held:
+    def claims(self, theta: Float, covariance: Float) -> Claims:
         """Return whether what a board with these strengths (M,), NaN without a rating, and errors claims is true."""
         rated = np.isfinite(theta) & np.isfinite(self.theta)
         truth, z, unit = np.where(rated, self.theta, np.nan), normal_quantile(self.level), self.scale.unit
         error_of_rating = np.sqrt(np.maximum(np.diag(self.scale.covariance(covariance)), 0))
-        error_of_rating = np.where(
-            rated & (error_of_rating > 0), error_of_rating, np.nan
-        )  # a model that the gauge holds has no interval
+        # A model that the gauge holds has no interval.
+        error_of_rating = np.where(rated & (error_of_rating > 0), error_of_rating, np.nan)
         at = np.nan_to_num(self.theta)
         off = self.scale.aligned_ratings(theta[None], at)[0] - self.scale.ratings(at)
         error = _errors(covariance)
@@ -402,18 +380,19 @@ class TrueBoard:
         ranks, width = self._ranks(theta, truth, statistic > self._critical_of_each(statistic)[:, None])
         all_ranks, all_width = self._ranks(theta, truth, statistic > self.critical_of_all)
         starts = self._tier_starts(theta, statistic, comparable)
-        return Held(
-            ratings=_share(np.abs(off) <= z * error_of_rating, error_of_rating),
-            ratings_width=2 * z * error_of_rating,
-            neighbours=_share(np.abs(apart_by) <= z * error[above, below], apart_by),
-            neighbours_width=np.where(np.isnan(apart_by), np.nan, 2 * z * unit * error[above, below]),
-            ranks=ranks,
-            ranks_width=width,
-            all_ranks=float(np.nanmin(all_ranks, initial=1.0)),
-            all_ranks_width=float(all_width[rated].mean()) if rated.any() else np.nan,
-            tiers=float((truth[starts[:-1]] > truth[starts[1:]]).all()),
-            n_tiers=float(len(starts)),
-        )
+        of_gap = error[above, below]
+        return {
+            "ratings": (_share(np.abs(off) <= z * error_of_rating, error_of_rating), 2 * z * error_of_rating),
+            "differences of neighbours": (
+                _share(np.abs(apart_by) <= z * of_gap, apart_by), _share(2 * z * unit * of_gap, apart_by)
+            ),
+            "sets of ranks": (ranks, width),
+            "sets of ranks, all at once": (
+                np.nanmin(all_ranks, initial=1.0), all_width[rated].mean() if rated.any() else np.array(np.nan)
+            ),
+            # the first model of every tier is worse than the first of the tier above
+            "tiers": (np.float64((truth[starts[:-1]] > truth[starts[1:]]).all()), np.float64(len(starts))),
+        }  # fmt: skip
 
     def _critical_of_each(self, statistic: Float) -> Float:
         """(M,) critical values by steps down, see `Differences.rank_sets`; of k models left, those of the k nearest."""
@@ -455,6 +434,6 @@ def _errors(covariance: Float) -> Float:
     return np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
 
 
-def _share(holds: Bool, known: Float) -> Float:
-    """Return 1 where something holds, 0 where not, NaN where ``known`` is."""
+def _share(holds: Bool | Float, known: Float) -> Float:
+    """Return 1 where something holds, 0 where not (or a width), NaN where ``known`` is."""
     return np.where(np.isnan(known), np.nan, holds)

@@ -259,9 +259,9 @@ def what_was_read(item_scores: ItemScores) -> str:
 
 def _how(settings: dict[str, Any]) -> str:
     from jaxeval.execution.precision import versions
-    from jaxeval.scores.estimates import DrawnAnew
+    from jaxeval.scores.estimates import POPULATIONS
 
-    about = DrawnAnew(settings["population"]).sentence
+    about = POPULATIONS[settings["population"]]
     if settings.get("random"):
         about = f"new {', '.join(f'{name}s' for name in settings['random'])} and items like these"
     return (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 
 MissingScores = Literal["error", "complete", "available"]
+Population = Literal["items", "trials", "benchmarks"]
 #: Intervals from fewer units than this depend on how scores are distributed.
 FEW_ITEMS = 30
 #: With fewer benchmarks "new benchmarks like these" is refused: Student's interval is then as wide as the scale.
@@ -33,31 +33,12 @@ FEWEST_BENCHMARKS = 5
 _ROUNDING = 1e-13
 
 
-class DrawnAnew(Enum):
-    """What another evaluation would draw anew: intervals show how much the scores would then vary."""
-
-    ITEMS = "items"
-    """New items like these: items (or their clusters) within the same benchmarks."""
-    TRIALS = "trials"
-    """These very items, new runs of the models on them."""
-    BENCHMARKS = "benchmarks"
-    """New benchmarks like these."""
-
-    @classmethod
-    def of(cls, population: Any) -> DrawnAnew:
-        """Return the member of that value.
-
-        Raises:
-            ValueError: there is no such member.
-        """
-        check_choice("population", population, [member.value for member in cls])
-        return cls(population)
-
-    @property
-    def sentence(self) -> str:
-        """What the intervals cover, in words."""
-        words = {"items": "new items like these", "trials": "these very items, new trials"}
-        return words.get(self.value, "new benchmarks like these")
+#: What another evaluation would draw anew, as intervals show how much scores would then vary; in words.
+POPULATIONS = {
+    "items": "new items like these",  # or clusters of them, within the same benchmarks
+    "trials": "these very items, new trials",
+    "benchmarks": "new benchmarks like these",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +238,7 @@ def of_items(scores: ItemScores, items: Bool) -> ItemScores:
 def estimate_scores(
     scores: ItemScores,
     items: Bool,
-    drawn: DrawnAnew = DrawnAnew.ITEMS,
+    drawn: Population = "items",
     benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
 ) -> ScoreEstimates:
     """Weighted mean scores of the chosen ``items`` (I,) mask, averaged over benchmarks, with the influence of units.
@@ -279,14 +260,14 @@ def estimate_scores(
         "models": scores.models, "score": estimate, "n_items": there.sum(0), "binary": binary,
         "bounded": bool(((s[there] >= 0) & (s[there] <= 1)).all()),
     }  # fmt: skip
-    if drawn is DrawnAnew.TRIALS:
+    if drawn == "trials":
         variance, dof = _of_trials(scores, items, share)
         return ScoreEstimates(
             influence=None, stratum=np.zeros(0, np.int64), variance=variance, dof=dof, unit="trial",
             n_units=int(there.sum()), worth=trial_numbers(scores)[items].sum(0).astype(float), answers=None,
             parts=None, **common,
         )  # fmt: skip
-    if drawn is DrawnAnew.BENCHMARKS:
+    if drawn == "benchmarks":
         if len(of_group) < FEWEST_BENCHMARKS:
             raise DataError(
                 f"{counted(len(of_group), 'benchmark')}: intervals for new benchmarks need "

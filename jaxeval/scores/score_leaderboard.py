@@ -11,7 +11,7 @@ import pandas as pd
 
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.item_scores import ItemScores, step_of_means
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
@@ -20,8 +20,9 @@ from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import stream_number
 from jaxeval.scores.estimates import (
     FEW_ITEMS,
-    DrawnAnew,
+    POPULATIONS,
     MissingScores,
+    Population,
     ScoreEstimates,
     as_item_scores,
     estimate_scores,
@@ -76,15 +77,11 @@ class ScoreBoard:
     def ranks(self, level: float, simultaneous: bool) -> pd.DataFrame:
         """Columns ``rank_best, rank_worst, tier``: by draws of all pairs at once, or pair by pair where these err."""
         estimates = self.estimates
-        if self.facets is not None:
-            rounded = np.round(estimates.score / self.joint.precision) if self.joint.precision else estimates.score
-            pairs = self.facets.pairs(rounded * (self.joint.precision or 1.0))
+        if self.facets is not None or by_pairs(estimates, level):
+            step = self.joint.precision or 1.0
+            score = np.round(estimates.score / step) * step if self.joint.precision else estimates.score
+            pairs = pairwise(estimates, score) if self.facets is None else self.facets.pairs(score)
             return pairs.ranks(level, simultaneous, estimates.models)
-        if by_pairs(estimates, level):
-            rounded = np.round(estimates.score / self.joint.precision) if self.joint.precision else estimates.score
-            return pairwise(estimates, rounded * (self.joint.precision or 1.0)).ranks(
-                level, simultaneous, estimates.models
-            )
         if not self.joint.differences().within_reach:
             return pd.DataFrame(pd.NA, estimates.models, ["rank_best", "rank_worst", "tier"], "Int64")
         sets = self.joint.rank_sets(level, simultaneous)
@@ -99,7 +96,7 @@ def score_leaderboard(
     by: str | None = None,
     judge: str | None = None,
     estimator: str | None = None,
-    population: Literal["items", "trials", "benchmarks"] = "items",
+    population: Population = "items",
     benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
     missing: MissingScores = "error",
     level: float = 0.95,
@@ -174,17 +171,9 @@ def score_leaderboard(
     if isinstance(scores, JudgeAccuracy):
         return judged_leaderboard(scores, judge, estimator, simultaneous_ranks)
     boards = score_boards(
-        scores,
-        random=random,
-        by=by,
-        population=population,
-        benchmark_weights=benchmark_weights,
-        missing=missing,
-        level=level,
-        n_resamples=n_resamples,
-        seed=seed,
-        **running,
-    )
+        scores, random=random, by=by, population=population, benchmark_weights=benchmark_weights, missing=missing,
+        level=level, n_resamples=n_resamples, seed=seed, **running,
+    )  # fmt: skip
     return leaderboard_of(boards, level, simultaneous_ranks)
 
 
@@ -193,7 +182,7 @@ def score_draws(
     scores: ItemScores | Any,
     *,
     random: str | Sequence[str] = (),
-    population: Literal["items", "trials", "benchmarks"] = "items",
+    population: Population = "items",
     benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
     missing: MissingScores = "error",
     n_resamples: int = 1000,
@@ -214,60 +203,35 @@ def score_draws(
         1.0
     """
     boards = score_boards(
-        scores,
-        random=random,
-        by=None,
-        population=population,
-        benchmark_weights=benchmark_weights,
-        missing=missing,
-        level=0.95,
-        n_resamples=n_resamples,
-        seed=seed,
-        **running,
-    )
+        scores, random=random, by=None, population=population, benchmark_weights=benchmark_weights, missing=missing,
+        level=0.95, n_resamples=n_resamples, seed=seed, **running,
+    )  # fmt: skip
     return boards[None].joint
 
 
 def score_boards(
-    scores: ItemScores | Any,
-    *,
-    random: str | Sequence[str] = (),
-    by: str | None,
-    population: str,
-    benchmark_weights: Literal["equal", "items"] | Mapping[Any, float],
-    missing: MissingScores,
-    level: float,
-    n_resamples: int,
-    seed: int,
-    **running: Unpack[RunOptions],
-) -> dict[Any, ScoreBoard]:
+    scores: ItemScores | Any, *, random: str | Sequence[str] = (), by: str | None, population: Population,
+    benchmark_weights: Literal["equal", "items"] | Mapping[Any, float], missing: MissingScores, level: float,
+    n_resamples: int, seed: int, **running: Unpack[RunOptions],
+) -> dict[Any, ScoreBoard]:  # fmt: skip
     """Return a board for each value of the column ``by``, or one called None; see `score_leaderboard`."""
     names = facet_names(random)
     item_scores = with_facets(scores, names) if names else as_item_scores(scores)
     if names and (population != "items" or benchmark_weights != "equal"):
         raise ValueError("random facets are drawn with items: leave population and benchmark_weights at their defaults")
     weights = benchmark_weights if isinstance(benchmark_weights, str) else dict(benchmark_weights)
-    options = {"population": DrawnAnew.of(population).value, "benchmark_weights": weights, "missing": missing}
+    check_choice("population", population, POPULATIONS)
+    options = {"population": population, "benchmark_weights": weights, "missing": missing}
     checked_level(level)
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
     chosen = {None: np.ones(len(item_scores.items), bool)} if by is None else _slices(item_scores, by)
 
     def identity() -> Identity:
-        facets = (
-            None
-            if item_scores.facets is None or not names
-            else (names, item_scores.facets.code, item_scores.facets.score)
-        )
-        data = [
-            facets,
-            item_scores.scores,
-            item_scores.weight,
-            item_scores.cluster,
-            item_scores.benchmark,
-            item_scores.trials,
-            list(chosen.values()),
-        ]
+        held = item_scores.facets if names else None
+        facets = None if held is None else (names, held.code, held.score)
+        data = [facets, item_scores.scores, item_scores.weight, item_scores.cluster, item_scores.benchmark,
+                item_scores.trials, list(chosen.values())]  # fmt: skip
         shown = {"n_resamples": n_resamples, "level": level}
         return Identity({"seed": seed, "by": by, **options}, data, shown, noun="scores")
 
@@ -296,22 +260,18 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
     if first.facets is not None and first.facets.lone:
         about += f"no interval, as {named(list(map(visible_line, first.facets.lone)))} has one level; "
     drawn = {} if first.facets is None else {"random": list(first.facets.models.parts)[1:-1]}
+    clusters: dict[str, float] = {}
+    if first.estimates.unit == "cluster":
+        clusters = {"n_clusters": first.estimates.n_units, "n_effective_clusters": first.estimates.n_effective}
     leaderboard.attrs = {
         "answer": about + "\n".join(score_answers(leaderboard)),
         "warnings": [*first.notes, *warnings],
         "settings": {
-            "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.joint.settings, **drawn,
+            "resampled": f"{first.estimates.unit}s", **clusters, **first.joint.settings, **drawn,
             "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }  # fmt: skip
     return Table.of(leaderboard, f"Scores of {counted(len(first.estimates.models), 'model')}", _SHOWN_FIRST)
-
-
-def _clusters_of(estimates: ScoreEstimates) -> dict[str, float]:
-    """Return numbers of clusters, for the settings; none where items are drawn one by one."""
-    if estimates.unit != "cluster":
-        return {}
-    return {"n_clusters": estimates.n_units, "n_effective_clusters": estimates.n_effective}
 
 
 def _slices(scores: ItemScores, by: str) -> dict[Any, Bool]:
@@ -322,18 +282,12 @@ def _slices(scores: ItemScores, by: str) -> dict[Any, Bool]:
     return dict(zip(column.levels, masks, strict=True))
 
 
-def _of_data(scores: ItemScores) -> list[str]:
-    missing = f"{counted(scores.n_missing, 'row has', 'rows have')} no score: left out"
-    return [*scores.notes, *([missing] if scores.n_missing else [])]
-
-
 def _board(
     scores: ItemScores, items: Bool, options: Mapping[str, Any], n_resamples: int, seed: int, name: Any, part: int,
     run: Any,
 ) -> ScoreBoard:  # fmt: skip
     kept, warnings = _of_items(scores, items, options["missing"])
-    drawn = DrawnAnew(options["population"])
-    estimates = estimate_scores(scores, kept, drawn, options["benchmark_weights"])
+    estimates = estimate_scores(scores, kept, options["population"], options["benchmark_weights"])
     if estimates.n_units < 2:
         raise DataError(
             f"one {estimates.unit} only{'' if name is None else f' in {name!r}'}: an interval needs two or more"
@@ -354,12 +308,14 @@ def _board(
             f"all resamples, are more than the {MOST_COMPARISONS:,} that can be compared; take fewer resamples "
             "(n_resamples=, --resamples)"
         )
-    return ScoreBoard(estimates, joint, tuple(warnings), tuple(_of_data(scores)))
+    missing = [f"{counted(scores.n_missing, 'row has', 'rows have')} no score: left out"] if scores.n_missing else []
+    return ScoreBoard(estimates, joint, tuple(warnings), (*scores.notes, *missing))
 
 
 def _of_items(scores: ItemScores, items: Bool, missing: MissingScores) -> tuple[Bool, list[str]]:
     """Return (I,) which of the ``items`` take part, and sentences on those that do not."""
-    chosen, warnings = kept_items(_only(scores, items), missing)
+    only = ItemScores(scores.scores[items], scores.items[items], scores.evaluators, scores.models)
+    chosen, warnings = kept_items(only, missing)
     kept = items.copy()
     kept[items] = chosen
     return kept, warnings
@@ -374,11 +330,6 @@ def _faceted(board: ScoreBoard, scores: ItemScores, items: Bool, missing: Missin
     with np.errstate(invalid="ignore", divide="ignore"):
         times = np.where(estimates.variance > 0, lengths[0] / lengths[1], 1.0)
     return replace(wider, joint=replace(board.joint, draws=estimates.score + (draws - estimates.score) * times))
-
-
-def _only(scores: ItemScores, items: Bool) -> ItemScores:
-    """Return the scores of some items, for what looks at them alone."""
-    return ItemScores(scores.scores[items], scores.items[items], scores.evaluators, scores.models)
 
 
 def _draws(estimates: ScoreEstimates, n: int, seed: int, slice_name: str, part: int, run: Any) -> Float:
@@ -411,21 +362,21 @@ def _centred(influence: Float, stratum: Int) -> Float:
 
 
 def _few_units(estimates: ScoreEstimates) -> list[str]:
+    texts: list[str] = []
+    if estimates.unit not in ("cluster", "item"):
+        return texts
     limit = FEW_CLUSTERS if estimates.unit == "cluster" else FEW_ITEMS
-    texts = []
-    if estimates.unit in ("cluster", "item") and estimates.n_effective < limit:
+    if estimates.n_effective < limit:
         texts.append(
             f"{few_units_text(estimates)}: intervals from fewer than {limit} depend on how scores are "
             "distributed, and rank sets are wide"
         )
-    if estimates.unit in ("cluster", "item"):
-        size = np.bincount(estimates.stratum)
-        lone = int((size == 1).sum())
-        if lone:
-            texts.append(
-                f"{counted(lone, 'benchmark has', 'benchmarks have')} one {estimates.unit} only, which shows no "
-                "spread: its distance to the mean of all benchmarks counts instead"
-            )
+    lone = int((np.bincount(estimates.stratum) == 1).sum())
+    if lone:
+        texts.append(
+            f"{counted(lone, 'benchmark has', 'benchmarks have')} one {estimates.unit} only, which shows no "
+            "spread: its distance to the mean of all benchmarks counts instead"
+        )
     return texts
 
 

@@ -84,26 +84,28 @@ def test_closed_form_claims_are_those_of_draws(fit):
     noise = np.random.default_rng([0, 2]).normal(size=(_NOISE, 8)) * np.sqrt(np.maximum(values, 0)) @ vectors.T
     draws = Draws(fit.ratings.index, theta, theta + noise)
     assert true.critical_of_all == pytest.approx(draws.differences().critical(0.95), rel=0.06)
-    held = true.held(theta, covariance)
+    held = true.claims(theta, covariance)
     sets = draws.rank_sets()
     width = (sets["rank_worst"] - sets["rank_best"] + 1).to_numpy(float)
-    assert np.abs(held.ranks_width - width).max() <= 1
-    assert np.abs(held.ranks_width - width).mean() <= 0.5
-    assert held.n_tiers == draws.tiers().max()
+    assert np.abs(held["sets of ranks"][1] - width).max() <= 1
+    assert np.abs(held["sets of ranks"][1] - width).mean() <= 0.5
+    assert held["tiers"][1] == draws.tiers().max()
     together = draws.rank_sets(simultaneous=True)
-    assert held.all_ranks_width == pytest.approx((together["rank_worst"] - together["rank_best"] + 1).mean(), abs=0.5)
-    assert np.all(held.ratings == 1)
-    assert np.all(held.ranks == 1)
+    assert held["sets of ranks, all at once"][1] == pytest.approx(
+        (together["rank_worst"] - together["rank_best"] + 1).mean(), abs=0.5
+    )
+    assert np.all(held["ratings"][0] == 1)
+    assert np.all(held["sets of ranks"][0] == 1)
 
 
 def test_claims_about_a_wrong_truth_do_not_hold(fit):
     covariance = expected_covariance(fit, outcomes(fit))
     theta = fit.strengths.to_numpy()
     true = TrueBoard.of(-theta, covariance, fit.scale, np.ones(8, bool), 0.95, 0)
-    held = true.held(theta, covariance)
-    assert held.ratings.mean() < 0.9
-    assert held.ranks.min() == 0
-    assert (held.all_ranks, held.tiers) == (0, 0)
+    held = true.claims(theta, covariance)
+    assert held["ratings"][0].mean() < 0.9
+    assert held["sets of ranks"][0].min() == 0
+    assert (held["sets of ranks, all at once"][0], held["tiers"][0]) == (0, 0)
 
 
 def test_models_of_one_strength_share_their_ranks():
@@ -112,10 +114,10 @@ def test_models_of_one_strength_share_their_ranks():
     covariance = np.eye(m) - 1 / m
     scale = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(300, m, seed=0)).scale
     true = TrueBoard.of(np.zeros(m), covariance, scale, np.ones(m, bool), 0.9, 0)
-    held = [true.held(rng.normal(size=m), covariance) for _ in range(400)]
-    share = np.mean([own.ranks.mean() for own in held])
+    held = [true.claims(rng.normal(size=m), covariance) for _ in range(400)]
+    share = np.mean([own["sets of ranks"][0].mean() for own in held])
     assert share == pytest.approx(0.9, abs=0.03)
-    assert np.mean([own.all_ranks for own in held]) == pytest.approx(0.9, abs=0.05)
+    assert np.mean([own["sets of ranks, all at once"][0] for own in held]) == pytest.approx(0.9, abs=0.05)
 
 
 def test_intervals_hold_as_often_as_they_say(found):

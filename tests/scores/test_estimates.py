@@ -5,7 +5,7 @@ import scipy
 from numpy.testing import assert_allclose
 
 from jaxeval import DataError, ItemScores
-from jaxeval.scores.estimates import DrawnAnew, estimate_scores, kept_items, of_items
+from jaxeval.scores.estimates import estimate_scores, kept_items, of_items
 
 
 def long(values, **columns):
@@ -16,7 +16,7 @@ def long(values, **columns):
     return ItemScores.from_pandas(frame, **{name: name for name in columns})
 
 
-def estimates(scores, drawn=DrawnAnew.ITEMS, weights="equal"):
+def estimates(scores, drawn="items", weights="equal"):
     return estimate_scores(scores, np.ones(len(scores.items), bool), drawn, weights)
 
 
@@ -73,12 +73,12 @@ def test_macro_averages_naively(values):
 
 def test_new_benchmarks_are_a_t_test(values):
     group = np.repeat(np.arange(6), 10)
-    found = estimates(long(values, benchmark=group), DrawnAnew.BENCHMARKS)
+    found = estimates(long(values, benchmark=group), "benchmarks")
     means = values.reshape(6, 10, 3).mean(1)
     assert_allclose(found.standard_errors, scipy.stats.sem(means))
     assert_allclose(found.dof, 5)
     with pytest.raises(DataError, match=r"4 benchmarks: .* need 5 or more; .*--population items"):
-        estimates(long(values[:40], benchmark=group[:40]), DrawnAnew.BENCHMARKS)
+        estimates(long(values[:40], benchmark=group[:40]), "benchmarks")
 
 
 def test_trials_naively():
@@ -87,14 +87,14 @@ def test_trials_naively():
     i, m, t = (x.reshape(-1) for x in np.indices(runs.shape))
     frame = pd.DataFrame({"item": i, "model": m, "trial": t, "score": runs.reshape(-1)})
     scores = ItemScores.from_pandas(frame, trial="trial")
-    found = estimates(scores, DrawnAnew.TRIALS)
+    found = estimates(scores, "trials")
     assert_allclose(found.variance, (runs.var(2, ddof=1) / 3).sum(0) / 20**2)
     assert_allclose(estimates(scores).variance, runs.mean(2).var(0, ddof=1) / 20)  # items: their means, once
     once = ItemScores.from_pandas(frame[(frame["trial"] == 0) | (frame["item"] > 4)], trial="trial")
     with pytest.raises(DataError, match="10 pairs of a model and an item have one trial only"):
-        estimates(once, DrawnAnew.TRIALS)
+        estimates(once, "trials")
     with pytest.raises(DataError, match="no column of trials"):
-        estimates(long(runs[:, :, 0]), DrawnAnew.TRIALS)
+        estimates(long(runs[:, :, 0]), "trials")
 
 
 def test_weights_of_items(values):
