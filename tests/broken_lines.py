@@ -218,7 +218,7 @@ LINES = [
            "(1 + n) / (1 + N_FLIPS)", "n / N_FLIPS", "scores/test_paired_tests.py"),
     Broken("trials are drawn with replacement", "scores/trials.py",
            "np.maximum(n - drawn, 1)", "n", "scores/test_trials.py"),
-    Broken("an item's rest holds the item", "scores/item_report.py",
+    Broken("an item's rest holds the item", "scores/items.py",
            "(total - value) / (count - there)", "total / count", "scores/test_item_report.py"),
     Broken("the noise of trials stays in the spread of items", "scores/plan_scores.py",
            "max(total - noise, 0.0)", "max(total, 0.0)", "scores/test_plan_scores.py"),

@@ -1,4 +1,4 @@
-"""Tasks and agents: what a table of runs says of them, as rows for the statistic, and bounds without a curve."""
+"""Tasks and agents: rows for the statistic of a table of runs, bounds without a curve, and what curves forecast."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logsumexp, xlog1py, xlogy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.capability.columns import columns_by_role, minutes_of, shares, texts
@@ -28,6 +30,7 @@ FEWEST = 2
 FAR = 10.0
 _MULTIPLES = (0.5, 1.0, 1.5, 2.0)  # of the variance of errors in the lengths, which are added
 _NOISE = 16  # sets of simulated errors
+_FOLDS = 10
 
 
 class Tasks(NamedTuple):
@@ -214,3 +217,63 @@ def bounds_of(tasks: Tasks, levels: Sequence[float], level: float, estimate: Flo
             near = x[tried].min() / FAR <= 2 ** min(value, 1000.0) <= FAR * x[tried].max()
             known.append(wins >= FEWEST and losses >= FEWEST and bool(near))
     return pd.DataFrame(rows), np.array(known)
+
+
+def estimated_spread(x: Float, share: Float, runs: Float) -> float:
+    """Return the standard deviation (logits) of how difficult tasks of one length are for an agent.
+
+    It maximises the likelihood of the runs of each agent on each task, from which normal difficulties are integrated
+    out. Tasks with one run by an agent say little of it.
+    """
+    nodes, shares = np.polynomial.hermite_e.hermegauss(31)
+    log_shares = np.log(shares / shares.sum())
+
+    weight, wins = runs / np.maximum(runs.sum(0), 1), share * runs
+    usable = (wins.sum(0) > 0) & (wins.sum(0) < runs.sum(0))
+
+    def loss(spread: float) -> float:
+        with double_precision():
+            weighed, shares, lengths, ridge, sd = (as_leaf(v, np.float64) for v in (weight, share, x, 1e-5, spread))
+            parts = kernel.line(weighed, shares, lengths, ridge, sd, "of tasks")
+        intercept, slope, centre = map(np.asarray, parts)
+        p = expit((intercept + slope * (x[:, None] - centre))[:, :, None] + spread * nodes)
+        each = xlogy(wins[:, :, None], p) + xlog1py((runs - wins)[:, :, None], -p) + log_shares
+        return -float(logsumexp(each, axis=2)[:, usable].sum())
+
+    return float(minimize_scalar(loss, bounds=(0.0, 6.0), method="bounded", options={"xatol": 0.01}).x)
+
+
+def compared_curves(tasks: Tasks, settings: Mapping[str, Any]) -> pd.DataFrame:
+    """Return what `TimeHorizons.curves` does."""
+    family = pd.factorize(tasks.table["family"])[0]
+    fold = np.random.default_rng(settings["seed"]).permutation(family.max() + 1)[family] % _FOLDS
+    x, scores = tasks.x, {}
+    for curve in ("logistic", "probit", "asymmetric"):
+        of_task = np.zeros(len(x))
+        for k in range(fold.max() + 1):
+            held = fold == k
+            weight = np.where(held[:, None], 0.0, tasks.weight)
+            with double_precision():
+                values = weight, tasks.share, x, settings["ridge"], 0.0
+                weighed, share, lengths, ridge, none = (as_leaf(v, np.float64) for v in values)
+                parts = kernel.line(weighed, share, lengths, ridge, none, curve)
+                intercept, slope, centre = parts
+                p = np.asarray(kernel.success(curve, intercept + slope * (x[:, None] - centre)))
+            p = np.clip(p, 1e-4, 1 - 1e-4)
+            each = tasks.weight * (xlogy(tasks.share, p) + xlog1py(1 - tasks.share, -p))
+            solved = (weight * tasks.share).sum(0)
+            usable = (solved > 0) & (solved < weight.sum(0))  # other agents have no curve
+            of_task += np.where(held, each[:, usable].sum(1), 0.0)
+        scores[curve] = np.bincount(family, of_task) / len(tasks.agents)
+    total = {curve: x.sum() for curve, x in scores.items()}
+    best = max(total, key=lambda name: total[name])
+    rows = [
+        {
+            "curve": curve,
+            "log_score": total[curve],
+            "worse_by": total[best] - total[curve],
+            "standard_error": float(np.std(scores[best] - scores[curve], ddof=1) * np.sqrt(len(scores[best]))),
+        }
+        for curve in sorted(total, key=lambda name: -total[name])
+    ]
+    return pd.DataFrame(rows)

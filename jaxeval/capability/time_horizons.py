@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool
-from jaxeval.capability.curves import compared_curves, estimated_spread
 from jaxeval.capability.tasks import (
     Tasks,
     bounds_of,
+    compared_curves,
+    estimated_spread,
     estimates_of,
     horizons_of,
     other_choices,

@@ -149,7 +149,7 @@ def scores(
     """
     from jaxeval.data.harness_formats import MeansOnlyError
     from jaxeval.data.score_files import stated_means
-    from jaxeval.scores.item_report import item_report
+    from jaxeval.scores.items import item_report
     from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards, score_draws
     from jaxeval.scores.stated_means import beside_stated
     from jaxeval.scores.trials import pass_at_k, pass_hat_k
@@ -188,7 +188,7 @@ def scores(
         tables |= {"abilities": fitted.abilities, "difficulties": fitted.items}
         warnings += [f"{options.irt}: {text}" for text in fitted.warnings]
     if options.subset is not None:
-        from jaxeval.scores.item_subset import item_subset
+        from jaxeval.scores.items import item_subset
 
         few = item_subset(item_scores, options.subset, missing=missing, seed=drawn.seed)
         tables |= {"subset": few.items, "subset_errors": few.errors}

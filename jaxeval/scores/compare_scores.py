@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool
 from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
@@ -23,7 +22,6 @@ from jaxeval.scores.estimates import (
     as_item_scores,
     estimate_scores,
     few_units_text,
-    item_shares,
 )
 from jaxeval.scores.facets import (
     FacetCells,
@@ -35,13 +33,22 @@ from jaxeval.scores.facets import (
     widened,
     with_facets,
 )
-from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, least_p, mcnemar, sign_flips, student_p
+from jaxeval.scores.paired_tests import (
+    Alternative,
+    FlipTest,
+    anytime_test,
+    interval_of_answers,
+    interval_of_scores,
+    least_p,
+    mcnemar,
+    of_margin,
+    sign_flips,
+    student_p,
+)
 from jaxeval.show.shown import Answer, Result
-from jaxeval.statistics import special
-from jaxeval.statistics.clusters import changed_effect, few_clusters_text, freedom_of, widening
+from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.multiplicity import holm
-from jaxeval.statistics.paired import p_above, root_between, score_interval
-from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p
+from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, named, visible_line
 
@@ -194,35 +201,42 @@ def compare_scores(
         >>> found.p_mcnemar, found.p_sign_flip, found.only_a, found.only_b
         (0.25, 0.25, 3, 0)
     """
-    _check_options(margin, alternative, level, seed)
-    if facet_names(random):
-        faceted, cells = _with_cells(scores, random)
-        places = [place_of(faceted, model) for model in (a, b)]
-        _reject_itself(places[0], places[1], a)
-        return _compare_under(faceted, cells, places, margin, alternative, level, seed)
-    accuracy = accuracy_of(scores)
-    source: Any = as_item_scores(scores) if accuracy is None else accuracy
-    places = [place_of(source, model) for model in (a, b)]
-    _reject_itself(places[0], places[1], a)
-    if accuracy is None:
-        return _compare(source, places, margin, alternative, level, seed, bounds)
-    (comparison,) = _judged(accuracy, [(places[0], places[1])], judge, estimator, margin, alternative)
+    (comparison,), _, _ = _compared(
+        scores, lambda source: [places_of(source, a, b)], random, judge, estimator, margin, alternative, level, seed,
+        bounds,
+    )  # fmt: skip
     return comparison
 
 
-def _judged(accuracy: JudgeAccuracy, *arguments: Any) -> list[ScoreComparison]:
+def _compared(
+    scores: Any, pairs: Callable[[Any], list[list[int]]], random: str | Sequence[str], judge: str | None,
+    estimator: str | None, margin: float | None, alternative: Alternative, level: float, seed: int,
+    bounds: tuple[float, float] | None = None,
+) -> tuple[list[ScoreComparison], Any, FacetCells | None]:  # fmt: skip
+    """Return the comparisons of the ``pairs`` of what scores are read as, this, and the cells of random facets."""
+    checked_level(level)
+    checked_integer("seed", seed)
+    check_choice("alternative", alternative, ("two-sided", "greater", "less"))
+    if margin is not None and not (isinstance(margin, int | float) and np.isfinite(margin) and margin > 0):
+        raise ValueError(f"margin must be a finite number above 0, got {margin!r}")
+    accuracy = accuracy_of(scores)
+    if facet_names(random):
+        if accuracy is not None:
+            raise DataError(
+                "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
+            )
+        source = with_facets(scores, random)
+        cells = cells_of(source)
+        arguments = margin, alternative, level, seed
+        return [_compare_under(source, cells, pair, *arguments) for pair in pairs(source)], source, cells
+    if accuracy is None:
+        source = as_item_scores(scores)
+        each = [_compare(source, pair, margin, alternative, level, seed, bounds) for pair in pairs(source)]
+        return each, source, None
     from jaxeval.scores.judged_board import judged_differences
 
-    return [ScoreComparison(**fields) for fields in judged_differences(accuracy, *arguments)]
-
-
-def _with_cells(scores: Any, random: str | Sequence[str]) -> tuple[ItemScores, FacetCells]:
-    if accuracy_of(scores) is not None:
-        raise DataError(
-            "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
-        )
-    faceted = with_facets(scores, random)
-    return faceted, cells_of(faceted)
+    fields = judged_differences(accuracy, pairs(accuracy), judge, estimator, margin, alternative)
+    return [ScoreComparison(**of_pair) for of_pair in fields], accuracy, None
 
 
 def _compare_under(
@@ -255,11 +269,6 @@ def _compare_under(
         p_equivalent=equivalent, status=(*facet_warnings(cells, errors.design), *not_told),
         settings={**comparison.settings, "random": cells.facets, "about": facet_sentence(cells), "lone": errors.alone},
     )  # fmt: skip
-
-
-def _reject_itself(first: int, second: int, a: Any) -> None:
-    if first == second:
-        raise DataError(f"{plain(a)!r} is compared with itself: name two models")
 
 
 def compare_with_baseline(
@@ -307,44 +316,34 @@ def compare_with_baseline(
         0     x        0.50  0.0020  0.0039
         1     y        0.25  0.0625  0.0625
     """
-    _check_options(margin, alternative, level, seed)
-    source: Any
-    accuracy, cells = accuracy_of(scores), None
-    if facet_names(random):
-        source, cells = _with_cells(scores, random)
-    else:
-        source = as_item_scores(scores) if accuracy is None else accuracy
-    beside = place_of(source, baseline)
-    if len(source.models) < 2:
-        raise DataError(f"{plain(baseline)!r} is the only model: there is no other to compare it with")
-    others = [m for m in range(len(source.models)) if m != beside]
+
+    def pairs(source: Any) -> list[list[int]]:
+        beside = place_of(source, baseline)
+        if len(source.models) < 2:
+            raise DataError(f"{plain(baseline)!r} is the only model: there is no other to compare it with")
+        return [[m, beside] for m in range(len(source.models)) if m != beside]
+
+    comparisons, source, cells = _compared(scores, pairs, random, judge, estimator, margin, alternative, level, seed)
+    accuracy = accuracy_of(scores)
     if accuracy is not None:
-        level, seed = accuracy.settings.level, accuracy.settings.seed
-        pairs = [(m, beside) for m in others]
-        comparisons = _judged(accuracy, pairs, judge, estimator, margin, alternative)
-    elif cells is not None:
-        comparisons = [_compare_under(source, cells, [m, beside], margin, alternative, level, seed) for m in others]
-    else:
-        comparisons = [_compare(source, [m, beside], margin, alternative, level, seed) for m in others]
+        level, seed = source.settings.level, source.settings.seed
     p = np.array([next((p for p in (x.p_mcnemar, x.p_sign_flip) if p == p), x.p_student) for x in comparisons])
-    rows: dict[str, Any] = {
-        "model": [x.a for x in comparisons],
-        **{
-            name: [getattr(x, name) for x in comparisons] for name in ("difference", "lower", "upper", "standard_error")
-        },
-        "p": p,
-        "p_holm": holm(p),
-    }
-    if margin is not None:
-        rows |= {name: [getattr(x, name) for x in comparisons] for name in ("p_non_inferior", "p_equivalent")}
-    rows |= {"only_model": [x.only_a for x in comparisons], "only_baseline": [x.only_b for x in comparisons]}
-    rows |= {"n_items": [x.n_items for x in comparisons]}
     flags = [
         x.status[0] if accuracy is not None or x.settings.get("lone")
         else _ONE_CLUSTER if _ONE_CLUSTER in x.status else _NO_VARIANCE
         for x in comparisons
     ]  # fmt: skip
-    rows |= {"flags": [text if np.isnan(x.standard_error) else "" for x, text in zip(comparisons, flags, strict=True)]}
+
+    def columns(*names: str) -> dict[str, Any]:
+        return {name: [getattr(x, name) for x in comparisons] for name in names}
+
+    rows: dict[str, Any] = {
+        "model": [x.a for x in comparisons], **columns("difference", "lower", "upper", "standard_error"),
+        "p": p, "p_holm": holm(p), **(columns("p_non_inferior", "p_equivalent") if margin is not None else {}),
+        "only_model": [x.only_a for x in comparisons], "only_baseline": [x.only_b for x in comparisons],
+        **columns("n_items"),
+        "flags": [text if np.isnan(x.standard_error) else "" for x, text in zip(comparisons, flags, strict=True)],
+    }  # fmt: skip
     table = pd.DataFrame(rows).sort_values("difference", ascending=False, ignore_index=True, kind="stable")
     settings = {"baseline": plain(baseline), "alternative": alternative, "level": float(level), "seed": seed}
     left_out = max(x.n_left_out for x in comparisons)
@@ -363,14 +362,6 @@ def compare_with_baseline(
     return Table.of(table, title, ("model", "difference", "lower", "upper", "p", "p_holm"))
 
 
-def _check_options(margin: float | None, alternative: str, level: float, seed: int) -> None:
-    checked_level(level)
-    checked_integer("seed", seed)
-    check_choice("alternative", alternative, ("two-sided", "greater", "less"))
-    if margin is not None and not (isinstance(margin, int | float) and np.isfinite(margin) and margin > 0):
-        raise ValueError(f"margin must be a finite number above 0, got {margin!r}")
-
-
 def place_of(scores: ItemScores | JudgeAccuracy, model: Any) -> int:
     """The position of a model.
 
@@ -383,6 +374,18 @@ def place_of(scores: ItemScores | JudgeAccuracy, model: Any) -> int:
             f"{did_you_mean(model, scores.models)}"
         )
     return int(scores.models.get_loc(model))
+
+
+def places_of(scores: ItemScores | JudgeAccuracy, a: Any, b: Any) -> list[int]:
+    """The positions of two models.
+
+    Raises:
+        DataError: there is no model of a name, or both are one.
+    """
+    places = [place_of(scores, model) for model in (a, b)]
+    if places[0] == places[1]:
+        raise DataError(f"{plain(a)!r} is compared with itself: name two models")
+    return places
 
 
 def paired(scores: ItemScores, places: Sequence[int]) -> tuple[ItemScores, Bool]:
@@ -427,15 +430,14 @@ def _compare(
     several = scores.benchmark is not None and len(np.unique(scores.benchmark.number[shared])) > 1
     weighted = scores.weight is not None or several
     flips = sign_flips(parts, seed, alternative)
-    anytime, scale, known = _anytime(parts, estimates, pair[shared], bounds, weighted)
+    anytime, scale, known = anytime_test(parts, estimates, pair[shared], bounds, weighted)
     only_a, only_b = int((apart > 0).sum()), int((apart < 0).sum())
     graded = not np.isin(pair[shared], (0.0, 1.0)).all()
     alone = not graded and estimates.unit == "item" and not weighted
     if graded:
-        lower, upper, p_beyond = _graded(estimates, level, anytime, scale, known)
+        lower, upper, p_beyond = interval_of_scores(estimates, level, anytime, scale, known)
     else:
-        lower, upper, p_beyond = _right(differences, shared, level)
-    of_margin = dict.fromkeys(_OF_MARGIN, np.nan) if margin is None else _of_margin(margin, p_beyond, anytime)
+        lower, upper, p_beyond = interval_of_answers(differences, shared, level)
     unlike = int((np.abs(parts) > 1e-12 * np.abs(parts).max()).sum())
     status = _status(estimates, graded, alone, flips, int(one.sum()), np.isfinite(lower))
     return ScoreComparison(
@@ -450,7 +452,7 @@ def _compare(
         p_student=float(np.maximum(student_p(difference, error, dof, alternative), least_p(unlike, alternative))),
         p_anytime=anytime(alternative, 0.0),
         n_flips=flips.n_flips,
-        **of_margin,
+        **of_margin(margin, p_beyond, anytime),
         only_a=only_a,
         only_b=only_b,
         n_items=int(shared.sum()),
@@ -464,109 +466,6 @@ def _compare(
             "seed": seed,
         },
     )
-
-
-_Anytime = Callable[[Alternative, float], float]
-#: The p-value of the null that the difference is as given or less (side 1), or more (-1).
-_Beyond = Callable[[float, int], float]
-_OF_MARGIN = ("p_non_inferior", "p_inferior", "p_equivalent", "p_anytime_non_inferior", "p_anytime_inferior")
-
-
-def _of_margin(margin: float, p_beyond: _Beyond, anytime: _Anytime) -> dict[str, float]:
-    """The tests of a margin, by their names. Those that hold at every look are never more lenient than the others."""
-    not_worse, worse, below = p_beyond(-margin, 1), p_beyond(-margin, -1), p_beyond(margin, -1)
-    at_every_look = max(anytime("greater", -margin), not_worse), max(anytime("less", -margin), worse)
-    values = not_worse, worse, max(not_worse, below), *at_every_look
-    return dict(zip(_OF_MARGIN, values, strict=True))
-
-
-def _right(differences: ItemScores, shared: Bool, level: float) -> tuple[float, float, _Beyond]:
-    """Tango's interval of right and wrong answers, and his test.
-
-    Weighted items, benchmarks and clusters hold as much as their effective number of items.
-    """
-    apart, share, residual = item_shares(differences, shared)
-    cluster = None if differences.cluster is None else differences.cluster.number[shared]
-    freedom = freedom_of(cluster)
-    effect = 1.0 if cluster is None or freedom is None else changed_effect(residual, share, cluster)
-    effect *= widening(freedom, level) ** 2
-    if effect != effect:  # one cluster shows no error
-        return np.nan, np.nan, lambda null, side: np.nan
-    n = float(1 / (share @ share)) / effect
-    only_a, only_b = n * float(share @ (apart > 0)), n * float(share @ (apart < 0))
-    lower, upper = score_interval(only_a, only_b, n, level)
-
-    def p_beyond(null: float, side: int) -> float:
-        return p_above(*((only_a, only_b) if side > 0 else (only_b, only_a)), n, side * null)
-
-    return lower, upper, p_beyond
-
-
-def _graded(
-    estimates: ScoreEstimates, level: float, anytime: _Anytime, scale: float, bounded: bool
-) -> tuple[float, float, _Beyond]:
-    """As `_right`, of other scores: by Student's t and Hall's, without variance by what holds at every look.
-
-    Differences as large as the ``scale`` may not have been seen, so that no p-value is smaller than theirs would be.
-    """
-    difference, error, dof, skew = (
-        float(x[0]) for x in (estimates.score, estimates.standard_errors, estimates.dof, estimates.skew)
-    )
-
-    def p_beyond(null: float, side: int) -> float:
-        gap, n = side * (difference - null), estimates.n_effective
-        if _in_one_cluster(estimates):
-            return float("nan")
-        if error > 0:
-            gained, share, trials = side * difference / scale * n, side * null / scale, max(round(n), 1)
-            if share > 0:
-                unseen = special.bdtrc(np.ceil(gained - 1e-9) - 1, trials, min(share, 1.0)) if gained > 0 else 1.0
-            else:
-                unseen = special.bdtr(np.floor(max(-gained, 0.0) + 1e-9), trials, min(-share, 1.0))
-            return float(max(skewed_p(np.array(gap / error), np.array(dof), np.array(side * skew)), unseen))
-        p = anytime("greater" if side > 0 else "less", null)
-        if p == p or not bounded:
-            return p
-        room = scale + side * difference  # how far below the others an item can be
-        return float((1 - np.clip(gap / room, 0.0, 1.0)) ** n) if room > 0 else float(gap <= 0)
-
-    if error > 0:
-        ends = skewed_interval(estimates.score, estimates.standard_errors, estimates.dof, estimates.skew, level)
-        lower, upper = (float(end[0]) for end in ends)
-    else:
-        lower, upper = (_end(partial(p_beyond, side=k), difference, -k * scale, level) for k in (1, -1))
-    return lower, upper, p_beyond
-
-
-def _in_one_cluster(estimates: ScoreEstimates) -> bool:
-    return estimates.unit == "cluster" and estimates.n_units == 1
-
-
-def _end(p: Callable[[float], float], difference: float, limit: float, level: float) -> float:
-    """Where the p-value of nulls from the ``difference`` to a ``limit`` falls below that of one side; NaN without."""
-    tail = (1 - level) / 2
-    at_limit = p(limit)
-    if at_limit >= tail or at_limit != at_limit:
-        return limit if at_limit == at_limit else float("nan")
-    return root_between(lambda null: p(null) - tail, limit, difference)
-
-
-def _anytime(
-    parts: Float, estimates: ScoreEstimates, pair: Float, bounds: tuple[float, float] | None, weighted: bool
-) -> tuple[_Anytime, float, bool]:
-    """The p-value, of a null, that holds at every look, the scale of the scores, and whether it is known.
-
-    The p-value is NaN without bounds, or where units do not count alike. Without bounds, the scale is what scores span.
-    """
-    low, high = (0.0, 1.0) if bounds is None else bounds
-    inside = bool(pair.min() >= low and pair.max() <= high)
-    if not high > low or (bounds is not None and not inside):
-        raise ValueError(f"bounds must hold all scores, from {pair.min():g} to {pair.max():g}, got {bounds!r}")
-    scale = float(high - low if inside else np.ptp(pair))
-    if not inside or estimates.unit != "item" or weighted:
-        return lambda alternative, null: float("nan"), scale, inside
-    scaled = parts * len(parts) / scale
-    return lambda alternative, null: anytime_p(scaled, alternative, null / scale), scale, True
 
 
 def _status(
@@ -583,11 +482,11 @@ def _status(
             "no McNemar test: it takes items as independent and alike, and there are clusters, weights or benchmarks, "
             "so that it, or Cochran, Mantel and Haenszel's, would test another difference; sign flips test this one"
         )
-    if _in_one_cluster(estimates):
+    if estimates.in_one_cluster:
         texts.append(_ONE_CLUSTER)
     elif np.isnan(estimates.standard_errors[0]):
         texts.append(_NO_VARIANCE if known else f"{_NO_VARIANCE}: no interval")
-    if not _in_one_cluster(estimates) and estimates.n_effective < FEW_ITEMS:
+    if not estimates.in_one_cluster and estimates.n_effective < FEW_ITEMS:
         texts.append(f"{few_units_text(estimates)}: rely on the exact tests more than on the interval")
     if flips.n_flips:
         texts.append(f"the p-value of sign flips is of {flips.n_flips:,} random ones")

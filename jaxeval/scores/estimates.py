@@ -79,6 +79,11 @@ class ScoreEstimates:
         return float(self.worth.min())
 
     @property
+    def in_one_cluster(self) -> bool:
+        """Whether there is no other cluster, which an error would need."""
+        return self.unit == "cluster" and self.n_units == 1
+
+    @property
     def standard_errors(self) -> Float:
         """(M,) NaN where there is no observed variance."""
         return np.sqrt(np.where(self.variance > 0, self.variance, np.nan))

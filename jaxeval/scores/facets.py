@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,9 +167,6 @@ class FacetErrors:
     variance: Float  # NaN where a facet has one level
     dof: Float
     parts: Mapping[str, Float]  # (K,) by factor, and the residual; NaN for a facet of one level
-    components: Mapping[str, Float]  # (K,) of single scores, at least 0
-    at_zero: Mapping[str, Bool]  # (K,) whether a component would be negative
-    n_cells: int
     alone: tuple[str, ...]  # facets of one level
     design: FacetDesign
 
@@ -198,19 +195,9 @@ def errors_of(cells: FacetCells, columns: Sequence[tuple[int, ...]], there: Bool
     alone = tuple(name for name in design.alone if name in cells.facets)
     if alone:
         variance, dof = np.full_like(variance, np.nan), np.full_like(dof, np.nan)
-    kept = np.maximum(components, 0.0)
-    names = [*cells.factors, RESIDUAL]
-    unknown = np.full(len(columns), np.nan)
-    by_name = {name: k for k, name in enumerate(design.names)}
-
-    def by_factor(values: Any) -> dict[str, Any]:
-        return {name: values[by_name[name]] if name in by_name else unknown for name in names}
-
-    return FacetErrors(
-        np.where(single, mean[first], mean[first] - mean[second]),
-        variance, dof, by_factor(kept * design.spread[:, None]), by_factor(kept), by_factor(components < 0),
-        int(there.sum()), alone, design,
-    )  # fmt: skip
+    added = dict(zip(design.names, np.maximum(components, 0.0) * design.spread[:, None], strict=True))
+    parts = {name: added.get(name, np.full(len(columns), np.nan)) for name in (*cells.factors, RESIDUAL)}
+    return FacetErrors(np.where(single, mean[first], mean[first] - mean[second]), variance, dof, parts, alone, design)
 
 
 def board_errors(cells: FacetCells) -> tuple[FacetErrors, FacetErrors]:
@@ -247,16 +234,15 @@ def _by_cells(cells: FacetCells, columns: Sequence[tuple[int, ...]]) -> FacetErr
         return parts[0][1]
     order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
 
-    def joined(values: Sequence[Any]) -> Any:
-        if isinstance(values[0], Mapping):
-            return {name: joined([value[name] for value in values]) for name in values[0]}
-        return np.concatenate(values)[order]
+    def joined(values: Iterable[Float]) -> Float:
+        return np.concatenate(list(values))[order]
 
-    fields = ("estimate", "variance", "dof", "parts", "components", "at_zero")
-    largest = max((errors for _, errors in parts), key=lambda errors: errors.n_cells)
-    alone = tuple(dict.fromkeys(name for _, errors in parts for name in errors.alone))
-    whole = {name: joined([getattr(errors, name) for _, errors in parts]) for name in fields}
-    return replace(largest, **whole, alone=alone) if parts else largest
+    each = [errors for _, errors in parts]
+    largest = each[int(np.argmax([masks[key].sum() for key in alike]))]
+    whole = {name: joined(getattr(errors, name) for errors in each) for name in ("estimate", "variance", "dof")}
+    added = {name: joined(errors.parts[name] for errors in each) for name in largest.parts}
+    alone = tuple(dict.fromkeys(name for errors in each for name in errors.alone))
+    return replace(largest, **whole, parts=added, alone=alone)
 
 
 def over_items(scores: ItemScores, cells: FacetCells, models: Sequence[int]) -> ItemScores:

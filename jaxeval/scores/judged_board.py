@@ -99,7 +99,7 @@ def _errors(accuracy: JudgeAccuracy, judge: str, estimator: str, status: pd.Seri
 
 def judged_differences(
     accuracy: JudgeAccuracy,
-    pairs: Sequence[tuple[int, int]],
+    pairs: Sequence[Sequence[int]],
     judge: str | None,
     estimator: str | None,
     margin: float | None,

@@ -1,13 +1,20 @@
-"""Tests of paired scores: McNemar's exact test, sign flips, and Student's t."""
+"""Tests and intervals of paired scores: McNemar's exact test, sign flips, Student's t, Tango's, margins."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.scores.estimates import ScoreEstimates, item_shares
 from jaxeval.statistics import special
+from jaxeval.statistics.clusters import changed_effect, freedom_of, widening
+from jaxeval.statistics.paired import p_above, root_between, score_interval
+from jaxeval.statistics.quantiles import skewed_interval, skewed_p
 
 Alternative = Literal["two-sided", "greater", "less"]
 #: With so many differences or fewer that are not 0, signs are flipped in all ways.
@@ -102,3 +109,105 @@ def anytime_p(difference: Float, alternative: Alternative = "two-sided", null: f
     wealth = np.log1p(stakes[:, None] * (value - null)) @ times
     most = wealth.max()
     return float(np.exp(-max(most + np.log(np.exp(wealth - most).mean()), 0.0)))
+
+
+#: The p-value, at every look, of an alternative to a null.
+Anytime = Callable[[Alternative, float], float]
+#: The p-value of the null that the difference is as given or less (side 1), or more (-1).
+Beyond = Callable[[float, int], float]
+_OF_MARGIN = ("p_non_inferior", "p_inferior", "p_equivalent", "p_anytime_non_inferior", "p_anytime_inferior")
+
+
+def of_margin(margin: float | None, p_beyond: Beyond, anytime: Anytime) -> dict[str, float]:
+    """The tests of a margin, by their names. Those that hold at every look are never more lenient than the others."""
+    if margin is None:
+        return dict.fromkeys(_OF_MARGIN, np.nan)
+    not_worse, worse, below = p_beyond(-margin, 1), p_beyond(-margin, -1), p_beyond(margin, -1)
+    at_every_look = max(anytime("greater", -margin), not_worse), max(anytime("less", -margin), worse)
+    values = not_worse, worse, max(not_worse, below), *at_every_look
+    return dict(zip(_OF_MARGIN, values, strict=True))
+
+
+def interval_of_answers(differences: ItemScores, shared: Bool, level: float) -> tuple[float, float, Beyond]:
+    """Tango's interval of right and wrong answers, and his test.
+
+    Weighted items, benchmarks and clusters hold as much as their effective number of items.
+    """
+    apart, share, residual = item_shares(differences, shared)
+    cluster = None if differences.cluster is None else differences.cluster.number[shared]
+    freedom = freedom_of(cluster)
+    effect = 1.0 if cluster is None or freedom is None else changed_effect(residual, share, cluster)
+    effect *= widening(freedom, level) ** 2
+    if effect != effect:  # one cluster shows no error
+        return np.nan, np.nan, lambda null, side: np.nan
+    n = float(1 / (share @ share)) / effect
+    only_a, only_b = n * float(share @ (apart > 0)), n * float(share @ (apart < 0))
+    lower, upper = score_interval(only_a, only_b, n, level)
+
+    def p_beyond(null: float, side: int) -> float:
+        return p_above(*((only_a, only_b) if side > 0 else (only_b, only_a)), n, side * null)
+
+    return lower, upper, p_beyond
+
+
+def interval_of_scores(
+    estimates: ScoreEstimates, level: float, anytime: Anytime, scale: float, bounded: bool
+) -> tuple[float, float, Beyond]:
+    """As `interval_of_answers`, of other scores: Student's and Hall's, without variance by what holds at every look.
+
+    Differences as large as the ``scale`` may not have been seen, so that no p-value is smaller than theirs would be.
+    """
+    difference, error, dof, skew = (
+        float(x[0]) for x in (estimates.score, estimates.standard_errors, estimates.dof, estimates.skew)
+    )
+
+    def p_beyond(null: float, side: int) -> float:
+        gap, n = side * (difference - null), estimates.n_effective
+        if estimates.in_one_cluster:
+            return float("nan")
+        if error > 0:
+            gained, share, trials = side * difference / scale * n, side * null / scale, max(round(n), 1)
+            if share > 0:
+                unseen = special.bdtrc(np.ceil(gained - 1e-9) - 1, trials, min(share, 1.0)) if gained > 0 else 1.0
+            else:
+                unseen = special.bdtr(np.floor(max(-gained, 0.0) + 1e-9), trials, min(-share, 1.0))
+            return float(max(skewed_p(np.array(gap / error), np.array(dof), np.array(side * skew)), unseen))
+        p = anytime("greater" if side > 0 else "less", null)
+        if p == p or not bounded:
+            return p
+        room = scale + side * difference  # how far below the others an item can be
+        return float((1 - np.clip(gap / room, 0.0, 1.0)) ** n) if room > 0 else float(gap <= 0)
+
+    if error > 0:
+        ends = skewed_interval(estimates.score, estimates.standard_errors, estimates.dof, estimates.skew, level)
+        lower, upper = (float(end[0]) for end in ends)
+    else:
+        lower, upper = (_end(partial(p_beyond, side=k), difference, -k * scale, level) for k in (1, -1))
+    return lower, upper, p_beyond
+
+
+def _end(p: Callable[[float], float], difference: float, limit: float, level: float) -> float:
+    """Where the p-value of nulls from the ``difference`` to a ``limit`` falls below that of one side; NaN without."""
+    tail = (1 - level) / 2
+    at_limit = p(limit)
+    if at_limit >= tail or at_limit != at_limit:
+        return limit if at_limit == at_limit else float("nan")
+    return root_between(lambda null: p(null) - tail, limit, difference)
+
+
+def anytime_test(
+    parts: Float, estimates: ScoreEstimates, pair: Float, bounds: tuple[float, float] | None, weighted: bool
+) -> tuple[Anytime, float, bool]:
+    """The p-value, of a null, that holds at every look, the scale of the scores, and whether it is known.
+
+    The p-value is NaN without bounds, or where units do not count alike. Without bounds, the scale is what scores span.
+    """
+    low, high = (0.0, 1.0) if bounds is None else bounds
+    inside = bool(pair.min() >= low and pair.max() <= high)
+    if not high > low or (bounds is not None and not inside):
+        raise ValueError(f"bounds must hold all scores, from {pair.min():g} to {pair.max():g}, got {bounds!r}")
+    scale = float(high - low if inside else np.ptp(pair))
+    if not inside or estimates.unit != "item" or weighted:
+        return lambda alternative, null: float("nan"), scale, inside
+    scaled = parts * len(parts) / scale
+    return lambda alternative, null: anytime_p(scaled, alternative, null / scale), scale, True

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxeval.checks import checked_integer
-from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import PlainTable, Whole
-from jaxeval.scores.compare_scores import POINTS, paired, place_of
+from jaxeval.scores.compare_scores import POINTS, paired, places_of
 from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores, estimate_scores, item_shares, trial_variances
-from jaxeval.scores.facets import with_facets
-from jaxeval.scores.plan_facets import FacetPlans
+from jaxeval.scores.facets import ITEM, FacetCells, cells_of, errors_of, facet_sentence, facet_warnings, with_facets
 from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.statistics.variance_components import facet_names
-from jaxeval.wording import counted
+from jaxeval.statistics.variance_components import RESIDUAL, facet_names, joint_freedom
+from jaxeval.wording import counted, did_you_mean, named, visible_line
 
+_MOST_ITEMS = 10**8
+_FEWEST = 2
 _SHOWN_FIRST = ("model_a", "model_b", "n_items", "n_trials", "smallest_difference", "power", "items_needed")
 
 
@@ -115,18 +115,24 @@ def planned(
     if n_items is not None:
         checked_integer("n_items", n_items, 2)
     ks = None if n_trials is None else [checked_integer("n_trials", k, 1) for k in n_trials]
+    settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
     z, z_power = float(special.ndtri(level)) if one_sided else normal_quantile(level), special.ndtri(power)
     rows: list[dict[str, Any]] = []
     if facets:
         if ks is not None:
             raise ValueError("n_trials do not go with random facets: declare the column of trials random (random=)")
-        plans = FacetPlans.of(item_scores, n_levels)
+        cells, n_levels = cells_of(item_scores), dict(n_levels or {})
+        for name, n in n_levels.items():
+            if name not in cells.facets:
+                raise ValueError(
+                    f"n_levels are of {named(cells.facets)}, got {name!r}{did_you_mean(name, cells.facets)}"
+                )
+            checked_integer(f"n_levels of {name}", n, _FEWEST)
         rows = [
-            plans.row(item_scores, pair, n_items, difference, power, level, one_sided)
+            _row_under_facets(item_scores, cells, n_levels, pair, n_items, difference, power, level, one_sided)
             for pair in (_neighbours(item_scores) if pairs is None else pairs)
         ]
-        settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
-        return _table(rows, len(item_scores.items), settings, f"{plans.about}: ")
+        return _table(rows, len(item_scores.items), settings, f"{facet_sentence(cells)}: ")
     for a, b in _neighbours(item_scores) if pairs is None else pairs:
         parts = _parts(item_scores, a, b)
         for k in ks or [parts.n_trials]:
@@ -154,15 +160,13 @@ def planned(
                     least = np.ceil(np.log(1 - level) / np.log1p(-difference))
                     row["items_needed"] = max(row["items_needed"], least)
                     row["power"] = row["power"] if n >= least else 0.0
-            few = f"a pilot of {counted(parts.n_items, 'item')} only" if parts.n_items < FEW_ITEMS else ""
-            flags = [few] if few else []
+            flags = [f"a pilot of {counted(parts.n_items, 'item')} only"] if parts.n_items < FEW_ITEMS else []
             if parts.between == 0 and parts.within:
                 flags.append("plans of many trials are too hopeful: the pilot does not show the variance between items")
             if not seen > 0:
                 flags.append("no observed variance of the difference: planned as if one more item differed by all")
             row["flags"] = "; ".join(flags)
             rows.append(row)
-    settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
     return _table(rows, len(item_scores.items), settings)
 
 
@@ -212,9 +216,7 @@ class _Parts(NamedTuple):
 
 
 def _parts(scores: ItemScores, a: Any, b: Any) -> _Parts:
-    places = [place_of(scores, model) for model in (a, b)]
-    if places[0] == places[1]:
-        raise DataError(f"{plain(a)!r} is compared with itself: name two models")
+    places = places_of(scores, a, b)
     differences, shared = paired(scores, places)
     size = int(shared.sum())
     pair = scores.scores[shared, 0][:, places]
@@ -232,3 +234,75 @@ def _parts(scores: ItemScores, a: Any, b: Any) -> _Parts:
     noise = size * float(share**2 @ (variance / n).sum(1))  # of the differences of means that are there
     within = size * float(share**2 @ variance.sum(1))
     return _Parts(max(total - noise, 0.0), within, least, size, unseen, unit)
+
+
+def _row_under_facets(
+    scores: ItemScores, cells: FacetCells, n_levels: Mapping[str, int], pair: tuple[Any, Any], n_items: int | None,
+    difference: float | None, power: float, level: float, one_sided: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """What is to be expected of one pair where judges, prompts or seeds are drawn anew, too."""
+    a, b = places = places_of(scores, *pair)
+    there = cells.shared(places)
+    errors = errors_of(cells, [(a, b)], there)
+    if errors.alone:
+        raise DataError(facet_warnings(cells, errors.design)[0])
+    now = {name: len(np.unique(code[there])) for name, code in cells.factors.items()}
+    levels = {name: n_levels.get(name, now[name]) for name in cells.facets}
+    parts = {name: float(x[0]) for name, x in errors.parts.items() if not np.isnan(x[0])}
+    within = {effect.factors[0]: effect.within for effect in errors.design.effects}
+
+    def variance(n: float) -> tuple[float, float]:
+        """Of the difference with n items, and its degrees of freedom."""
+        ratio = {name: levels[name] / now[name] if name in levels else n / now[ITEM] for name in now}
+        of = {}
+        for name, part in parts.items():
+            above = now if name == RESIDUAL else [x for x in now if x == name or x in within.get(name, ())]
+            # Items and their clusters grow together, and count once.
+            times = {ITEM if x not in levels else x: ratio[x] for x in above}
+            of[name] = part / float(np.prod(list(times.values())))
+        components = np.array(list(of.values()))
+        freedom = np.array([max(levels.get(name, n) - 1, 1) for name in of], float)
+        total = components.sum()
+        return total, float(joint_freedom(components, freedom, total)) if total > 0 else np.inf
+
+    def quantiles(n: float) -> tuple[float, float, float]:
+        total, dof = variance(n)
+        tail = level if one_sided else (1 + level) / 2
+        return float(np.sqrt(total)), _t(dof, tail), dof
+
+    def smallest(n: float) -> float:
+        error, t, dof = quantiles(n)
+        return error * (t + _t(dof, power))
+
+    n = n_items or now[ITEM]
+    row: dict[str, Any] = {"model_a": pair[0], "model_b": pair[1], "n_items": n}
+    row |= {f"n_{name}": size for name, size in levels.items()}
+    error, t, dof = quantiles(n)
+    row |= {"standard_error": error, "dof": dof, "smallest_difference": smallest(n)}
+    flags = ["no observed variance of the difference: nothing can be planned"] if error == 0 else []
+    if difference is not None:
+        shift = difference / error if error else np.inf
+        other = 0.0 if one_sided else float(special.stdtr(dof, -shift - t))
+        row["power"] = float(special.stdtr(dof, shift - t)) + other
+        row["items_needed"] = _fewest(lambda n: smallest(n) <= difference)
+        if row["items_needed"] is None:
+            flags.append(f"no number of items finds it: more {named([visible_line(f'{x}s') for x in levels])} do")
+    return row | {"flags": "; ".join(flags)}
+
+
+def _t(dof: float, p: float) -> float:
+    return float(special.ndtri(p) if np.isinf(dof) else special.stdtrit(dof, p))
+
+
+def _fewest(enough: Callable[[int], bool]) -> int | None:
+    """The fewest items that are enough, if more are never worse; None where none are."""
+    high = _FEWEST
+    while not enough(high):
+        high *= 2
+        if high > _MOST_ITEMS:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -10,7 +10,7 @@ from scipy.special import expit, log_ndtr, logit
 from scipy.stats import norm
 
 import jaxeval
-from jaxeval.capability.curves import estimated_spread
+from jaxeval.capability.tasks import estimated_spread
 from jaxeval.capability.time_horizons import spelled_minutes
 from jaxeval.errors import DataError
 
