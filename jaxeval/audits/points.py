@@ -165,17 +165,10 @@ def points_of(votes: GroupedVotes, tested: Bool, n_models: int) -> Points:
     rows = tested[group]
     p_plain[rows] = sums.take(rows).p_values(points[rows])
     return Points(
-        group=group,
-        model=model,
-        n=sums.total(np.ones(len(row))),
-        points=points,
-        expected=sums.mean,
-        variance=variance,
-        taste_variance=variance**2 + of_pair,
-        third=sums.total(spread * (1 - 2 * probability)),
-        fourth=sums.total(spread * (1 - 6 * spread)),
-        p_plain=p_plain,
-    )
+        group=group, model=model, n=sums.total(np.ones(len(row))), points=points, expected=sums.mean,
+        variance=variance, taste_variance=variance**2 + of_pair, third=sums.total(spread * (1 - 2 * probability)),
+        fourth=sums.total(spread * (1 - 6 * spread)), p_plain=p_plain,
+    )  # fmt: skip
 
 
 def _squares_by_pair(votes: GroupedVotes, variance: Float, row: NDArray[np.intp], n_rows: int) -> Float:
@@ -332,13 +325,9 @@ def with_count(cells: Cells, count: NDArray[np.int64]) -> Cells:
     left = count > 0
     pairs, pair = np.unique(cells.pair[left], return_inverse=True)
     return Cells(
-        first=cells.first[pairs],
-        second=cells.second[pairs],
-        pair=pair,
-        target=cells.target[left],
-        weight=cells.weight[left],
-        count=count[left],
-    )
+        first=cells.first[pairs], second=cells.second[pairs], pair=pair, target=cells.target[left],
+        weight=cells.weight[left], count=count[left],
+    )  # fmt: skip
 
 
 class ChanceSums(NamedTuple):

@@ -111,15 +111,9 @@ def pair_votes(fitted: Likelihood, expected: Float) -> PairVotes:
     elif spread.sum() > 0:
         spread = spread * (squares @ (cells.target - expected) ** 2) / spread.sum()
     return PairVotes(
-        first=cells.first.astype(np.int64),
-        second=cells.second.astype(np.int64),
-        n=by_pair(rated * weight),
-        votes=votes,
-        points=by_pair(rated * weight * cells.target),
-        ties=tied,
-        expected=points,
-        variance=spread,
-    )
+        first=cells.first.astype(np.int64), second=cells.second.astype(np.int64), n=by_pair(rated * weight),
+        votes=votes, points=by_pair(rated * weight * cells.target), ties=tied, expected=points, variance=spread,
+    )  # fmt: skip
 
 
 def tie_odds(expected: Float, n: Float, ties: Float) -> float:
@@ -308,13 +302,9 @@ def outcomes(fit: BradleyTerryFit) -> PossibleVotes:
     tie = np.where(both, evaluate(changed_boards.shares_of_ties, p, votes, ties, odds), ties / votes)
     chances = np.clip(np.stack([1 - p - tie / 2, tie, p - tie / 2], 1), 0, None)
     simulated = Cells(
-        first=cells.first,
-        second=cells.second,
-        pair=np.repeat(pair, 3),
-        target=np.tile([0.0, 0.5, 1.0], len(pair)),
-        weight=np.repeat(kinds[1], 3),
-        count=np.zeros(3 * len(pair), np.int64),
-    )
+        first=cells.first, second=cells.second, pair=np.repeat(pair, 3), target=np.tile([0.0, 0.5, 1.0], len(pair)),
+        weight=np.repeat(kinds[1], 3), count=np.zeros(3 * len(pair), np.int64),
+    )  # fmt: skip
     return PossibleVotes(simulated, n.astype(np.int64), chances / chances.sum(1, keepdims=True))
 
 

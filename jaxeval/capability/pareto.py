@@ -142,13 +142,9 @@ class ParetoFront(Result):
         if not value > 0:
             raise ValueError(f"the value of a point must be above 0, got {value!r}")
         net = replace(
-            self.quality,
-            estimate=self.quality.estimate - self.cost.estimate / value,
-            draws=self.quality.draws - self.cost.draws / value,
-            limits=None,
-            closed_form=None,
-            anchored=None,
-        )
+            self.quality, estimate=self.quality.estimate - self.cost.estimate / value,
+            draws=self.quality.draws - self.cost.draws / value, limits=None, closed_form=None, anchored=None,
+        )  # fmt: skip
         ends = net.interval(self.level)
         table = pd.DataFrame(
             {"model": net.names, "net": net.estimate, "lower": ends["lower"].to_numpy(),
@@ -237,15 +233,9 @@ def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_bett
     settings = {"level": level, "n_resamples": len(draws.draws), "higher_is_better": higher_is_better}
     names = draws.names
     return ParetoFront(
-        draws,
-        costs,
-        level,
-        pd.Series(1 - beaten, names, name="p_front"),
-        pd.DataFrame(shares, names, names),
-        pd.DataFrame(better & cheaper, names, names),
-        settings,
-        tuple(warnings),
-    )
+        draws, costs, level, pd.Series(1 - beaten, names, name="p_front"), pd.DataFrame(shares, names, names),
+        pd.DataFrame(better & cheaper, names, names), settings, tuple(warnings),
+    )  # fmt: skip
 
 
 def _sure(p: float) -> str:

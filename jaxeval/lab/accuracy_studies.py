@@ -247,14 +247,9 @@ def _paired_differences(test: Int, half: Int, full: Int) -> dict[str, tuple[Floa
     rated = RatedAnswers(as_items(verdict), as_items(verdict) >= 0, np.zeros((4, 2), np.int64))
 
     data = Arrays(
-        n_strata=1,
-        own=answers,
-        human=y.T,
-        shared=answers,
-        shared_labels=np.zeros((2, replications)),
-        test=rated,
+        n_strata=1, own=answers, human=y.T, shared=answers, shared_labels=np.zeros((2, replications)), test=rated,
         answered=np.ones((4, 2), bool),
-    )
+    )  # fmt: skip
 
     def sums(counts: Int, *values: Float) -> list[Float]:
         """Return (1, 2, R) numbers of items, and sums of each of ``values`` (2, cells) over them."""

@@ -128,15 +128,9 @@ def held_out_answer(
     notes = [str(battles.report), f"{used}; {held_out.settings.versions}"]
     notes += [f"left out: {'; '.join(diagnostics.left_out)}"] if diagnostics.left_out else []
     return Answer(
-        _TITLE,
-        held_out.models,
-        held_out.settings,
-        warnings,
-        sentences=held_out._sentences(),
-        notes=notes,
-        parts=_parts(tables, splits, by),
-        tables=tables,
-    )
+        _TITLE, held_out.models, held_out.settings, warnings, sentences=held_out._sentences(), notes=notes,
+        parts=_parts(tables, splits, by), tables=tables,
+    )  # fmt: skip
 
 
 def _heads(summary: pd.DataFrame) -> pd.DataFrame:

@@ -208,14 +208,9 @@ def battle_counts(cells: Cells, n_models: int) -> Int:
 
 
 def _shared_items(
-    battles: Battles,
-    item: str,
-    items: ClusterRows,
-    unit: Int,
-    single: NDArray[np.intp],
-    sets: Sequence[NDArray[np.intp]],
-    size: int,
-) -> SharedItems:
+    battles: Battles, item: str, items: ClusterRows, unit: Int, single: NDArray[np.intp],
+    sets: Sequence[NDArray[np.intp]], size: int,
+) -> SharedItems:  # fmt: skip
     """Return verdicts by item, reference and model.
 
     Args:

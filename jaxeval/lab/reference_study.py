@@ -107,13 +107,9 @@ class ReferenceStudy(Result):
         estimate = table["tau"].to_numpy()
         draws = centred(np.concatenate([estimate[None], drawn.reshape(len(drawn), len(table))]))
         return Draws(
-            table.set_index(keys).index,
-            estimate,
-            draws,
-            limits=reference_tables.RANGES["tau"],
-            warnings=tuple(self.warnings),
-            settings=self.settings,
-        )
+            table.set_index(keys).index, estimate, draws, limits=reference_tables.RANGES["tau"],
+            warnings=tuple(self.warnings), settings=self.settings,
+        )  # fmt: skip
 
 
 @spelled_out()
@@ -273,14 +269,9 @@ def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
 
 
 def _result(
-    battles: Battles,
-    board: ReferenceBoard,
-    single: SingleReferences,
-    under_budget: BudgetSums,
-    same: SameModelSums,
-    settings: ReferenceStudySettings,
-    warnings: Sequence[str],
-) -> ReferenceStudy:
+    battles: Battles, board: ReferenceBoard, single: SingleReferences, under_budget: BudgetSums, same: SameModelSums,
+    settings: ReferenceStudySettings, warnings: Sequence[str],
+) -> ReferenceStudy:  # fmt: skip
     level, n_tiers, few = settings.level, settings.n_tiers, settings.few_pairs
     members, rated = board.references, ~np.isnan(board.theta[0])
     tier, names = board.tier[members], board.models[members]

@@ -170,17 +170,9 @@ def information_without_votes(ratings: pd.Series | int) -> BoardInformation:
     theta = theta - theta.mean()
     prior = (np.eye(m) - 1 / m) / _spread(theta) ** 2
     return BoardInformation(
-        models=ratings.index,
-        strengths=theta,
-        assumed=theta,
-        battles=np.zeros((m, m)),
-        scores=np.zeros((m, m)),
-        prior=prior,
-        worth=_worth(theta, Link.LOGIT),
-        gauge=np.full(m, 1 / m),
-        unit=ELO_PER_LOGIT,
-        dispersion=1.0,
-    )
+        models=ratings.index, strengths=theta, assumed=theta, battles=np.zeros((m, m)), scores=np.zeros((m, m)),
+        prior=prior, worth=_worth(theta, Link.LOGIT), gauge=np.full(m, 1 / m), unit=ELO_PER_LOGIT, dispersion=1.0,
+    )  # fmt: skip
 
 
 def _check(fit: Any) -> None:

@@ -410,14 +410,9 @@ def paired(scores: ItemScores, places: Sequence[int]) -> tuple[ItemScores, Bool]
 
 
 def _compare(
-    scores: ItemScores,
-    places: list[int],
-    margin: float | None,
-    alternative: Alternative,
-    level: float,
-    seed: int,
+    scores: ItemScores, places: list[int], margin: float | None, alternative: Alternative, level: float, seed: int,
     bounds: tuple[float, float] | None = None,
-) -> ScoreComparison:
+) -> ScoreComparison:  # fmt: skip
     a, b = (plain(scores.models[place]) for place in places)
     pair = scores.scores[:, 0][:, places]
     differences, shared = paired(scores, places)

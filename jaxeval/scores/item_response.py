@@ -235,17 +235,10 @@ def fit_item_response(
         precision=1e-3, status=status, warnings=tuple(warnings), settings=settings,
     )  # fmt: skip
     return ItemResponse(
-        kind=kind,
-        joint=joint,
-        items=items,
-        spread=at.spread[:n_models],
-        n_items=(~np.isnan(used_scores)).sum(0),
-        log_likelihood=float(at.log_likelihood[:n_models].sum()),
-        level=float(level),
-        status=status,
-        warnings=tuple(warnings),
-        settings={**settings, "level": float(level)},
-    )
+        kind=kind, joint=joint, items=items, spread=at.spread[:n_models], n_items=(~np.isnan(used_scores)).sum(0),
+        log_likelihood=float(at.log_likelihood[:n_models].sum()), level=float(level), status=status,
+        warnings=tuple(warnings), settings={**settings, "level": float(level)},
+    )  # fmt: skip
 
 
 def _check_options(kind: str, prior_sd: float | None, level: float) -> None:
