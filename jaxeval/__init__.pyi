@@ -143,11 +143,11 @@ from jaxeval.scores.error_budget import ErrorBudget as ErrorBudget
 from jaxeval.scores.error_budget import error_budget as error_budget
 from jaxeval.scores.gate import ScoreGate as ScoreGate
 from jaxeval.scores.gate import score_gate as score_gate
-from jaxeval.scores.item_report import item_report as item_report
 from jaxeval.scores.item_response import ItemResponse as ItemResponse
 from jaxeval.scores.item_response import fit_item_response as fit_item_response
-from jaxeval.scores.item_subset import ItemSubset as ItemSubset
-from jaxeval.scores.item_subset import item_subset as item_subset
+from jaxeval.scores.items import ItemSubset as ItemSubset
+from jaxeval.scores.items import item_report as item_report
+from jaxeval.scores.items import item_subset as item_subset
 from jaxeval.scores.plan_scores import plan_scores as plan_scores
 from jaxeval.scores.score_leaderboard import score_draws as score_draws
 from jaxeval.scores.score_leaderboard import score_leaderboard as score_leaderboard

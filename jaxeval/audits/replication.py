@@ -227,7 +227,7 @@ def _check(fit: BradleyTerryFit) -> None:
 
 
 #: By claim: where it is true (1, else 0), and how wide it is, of the models of a board or of all of it; NaN without.
-Claims = dict[str, tuple[Float, Float]]
+Claims = dict[str, tuple[Any, Any]]
 
 
 def _simulated(

@@ -239,7 +239,7 @@ def _by_cells(cells: FacetCells, columns: Sequence[tuple[int, ...]]) -> FacetErr
 
     each = [errors for _, errors in parts]
     largest = each[int(np.argmax([masks[key].sum() for key in alike]))]
-    whole = {name: joined(getattr(errors, name) for errors in each) for name in ("estimate", "variance", "dof")}
+    whole: dict[str, Any] = {x: joined(getattr(errors, x) for errors in each) for x in ("estimate", "variance", "dof")}
     added = {name: joined(errors.parts[name] for errors in each) for name in largest.parts}
     alone = tuple(dict.fromkeys(name for errors in each for name in errors.alone))
     return replace(largest, **whole, parts=added, alone=alone)
