@@ -202,14 +202,14 @@ def compare_scores(
         (0.25, 0.25, 3, 0)
     """
     (comparison,), _, _ = _compared(
-        scores, lambda source: [places_of(source, a, b)], random, judge, estimator, margin, alternative, level, seed,
-        bounds,
+        scores, lambda source: [places_of(source, a, b)], random, judge=judge, estimator=estimator, margin=margin,
+        alternative=alternative, level=level, seed=seed, bounds=bounds,
     )  # fmt: skip
     return comparison
 
 
 def _compared(
-    scores: Any, pairs: Callable[[Any], list[list[int]]], random: str | Sequence[str], judge: str | None,
+    scores: Any, pairs: Callable[[Any], list[list[int]]], random: str | Sequence[str], *, judge: str | None,
     estimator: str | None, margin: float | None, alternative: Alternative, level: float, seed: int,
     bounds: tuple[float, float] | None = None,
 ) -> tuple[list[ScoreComparison], Any, FacetCells | None]:  # fmt: skip
@@ -323,7 +323,10 @@ def compare_with_baseline(
             raise DataError(f"{plain(baseline)!r} is the only model: there is no other to compare it with")
         return [[m, beside] for m in range(len(source.models)) if m != beside]
 
-    comparisons, source, cells = _compared(scores, pairs, random, judge, estimator, margin, alternative, level, seed)
+    comparisons, source, cells = _compared(
+        scores, pairs, random, judge=judge, estimator=estimator, margin=margin, alternative=alternative, level=level,
+        seed=seed,
+    )  # fmt: skip
     accuracy = accuracy_of(scores)
     if accuracy is not None:
         level, seed = source.settings.level, source.settings.seed

@@ -115,7 +115,8 @@ def planned(
     if n_items is not None:
         checked_integer("n_items", n_items, 2)
     ks = None if n_trials is None else [checked_integer("n_trials", k, 1) for k in n_trials]
-    settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
+    settings: dict[str, Any] = {"difference": difference, "power": power}
+    settings |= {"level": float(level), "one_sided": bool(one_sided)}
     z, z_power = float(special.ndtri(level)) if one_sided else normal_quantile(level), special.ndtri(power)
     rows: list[dict[str, Any]] = []
     if facets:
@@ -129,7 +130,7 @@ def planned(
                 )
             checked_integer(f"n_levels of {name}", n, _FEWEST)
         rows = [
-            _row_under_facets(item_scores, cells, n_levels, pair, n_items, difference, power, level, one_sided)
+            _row_under_facets(item_scores, cells, n_levels, pair, n_items=n_items, **settings)
             for pair in (_neighbours(item_scores) if pairs is None else pairs)
         ]
         return _table(rows, len(item_scores.items), settings, f"{facet_sentence(cells)}: ")
@@ -237,8 +238,8 @@ def _parts(scores: ItemScores, a: Any, b: Any) -> _Parts:
 
 
 def _row_under_facets(
-    scores: ItemScores, cells: FacetCells, n_levels: Mapping[str, int], pair: tuple[Any, Any], n_items: int | None,
-    difference: float | None, power: float, level: float, one_sided: bool,
+    scores: ItemScores, cells: FacetCells, n_levels: Mapping[str, int], pair: tuple[Any, Any], *,
+    n_items: int | None, difference: float | None, power: float, level: float, one_sided: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """What is to be expected of one pair where judges, prompts or seeds are drawn anew, too."""
     a, b = places = places_of(scores, *pair)
