@@ -17,7 +17,6 @@ from jaxeval.accuracy.estimates import (
     Slice,
     closed_form,
     contributions,
-    critical_values,
     effect_on_rates,
     estimate_draws,
     estimates,
@@ -30,7 +29,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
-from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
+from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile, student_quantile
 from jaxeval.wording import counted, did_you_mean, visible_line
 
 Words = NDArray[np.object_]
@@ -251,7 +250,7 @@ def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     q0, q1, m0, m1 = (np.where(binary, x, 0.0) for x in point)
     data, total, *_ = part.judged
     freedom = influence.freedom(influence.youden_j(data, total), data.units)
-    worth = effect_on_rates(part) * (critical_values(freedom, level) / normal_quantile(level)) ** 2
+    worth = effect_on_rates(part) * (student_quantile(level, freedom) / normal_quantile(level)) ** 2
     closed = youden_j(q0, q1, m0 / worth, m1 / worth, level)
     ends = {
         "q0": (point.q0, closed.q0_lower, closed.q0_upper, draws.q0, 0.0),
@@ -263,10 +262,8 @@ def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         "judge": np.tile(part.test.judges.to_numpy(), m),
     }
     for name, (value, lower, upper, drawn, least) in ends.items():
-        median, *drawn_ends, _ = bounds_with_failures(drawn, level, least, 1.0)
-        boot_lower, boot_upper = influence.longer_draws(
-            (drawn_ends[0], drawn_ends[1]), median, freedom, level, least, 1.0
-        )
+        median, boot_lower, boot_upper, _ = bounds_with_failures(drawn, level, least, 1.0)
+        boot_lower, boot_upper = influence.longer_draws((boot_lower, boot_upper), median, freedom, level, least, 1.0)
         shown = {"": value, "_lower": lower, "_upper": upper, "_boot_lower": boot_lower, "_boot_upper": boot_upper}
         columns |= {f"{name}{end}": np.where(binary, x, np.nan).reshape(-1) for end, x in shown.items()}
     status = np.where(point.m0 + point.m1 > 0, closed.status, EstimateStatus.NO_LABELS)

@@ -69,6 +69,8 @@ class Subject(NamedTuple):
     @property
     def about(self) -> str:
         """The start of a sentence."""
+        if not self.models:
+            return ""
         part = "" if self.slice == "all" else f"{self.slice}, "
         on = f" on {self.models[0]}" if len(self.models) == 1 else f", {self.models[0]} against {self.models[1]}"
         return f"{part}{self.judge}{on}: "
@@ -76,6 +78,10 @@ class Subject(NamedTuple):
     def caution(self, kind: str, text: str) -> Caution:
         """Return a caution about this subject."""
         return Caution(kind=kind, **self._asdict(), text=self.about + text)
+
+
+#: The subject of a caution about all that was read.
+EVERYTHING = Subject("all", None, ())
 
 
 def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
@@ -181,15 +187,10 @@ def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
 def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
     """Yield what the design of the calibration leaves open, and where the labels look like another design."""
     sampling, rates = accuracy.settings.sampling, accuracy.rates
-    every = Subject("all", None, ())
-
-    def told(kind: str, text: str) -> Caution:
-        return Caution(kind=kind, **every._asdict(), text=text)
-
     if (rates["m0"] + rates["m1"] == 0).all():
         return
     if sampling == "borrowed":
-        yield told(
+        yield EVERYTHING.caution(
             "borrowed",
             "the calibration is borrowed: estimates hold only if the judge errs on the test as it erred there, which "
             "no data can show",
@@ -203,7 +204,7 @@ def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
             shows = f"The calibration is no random part ({evidence}), so PPI++ and labels alone do not hold"
         else:
             shows = f"Nothing shows that the calibration is no random part ({evidence}), and nothing proves that it is"
-        yield told(
+        yield EVERYTHING.caution(
             "undeclared",
             "nobody said how the labelled answers were chosen, so Rogan-Gladen alone may be believed, which holds if "
             f"the judge errs alike in calibration and test. {shows}; {DECLARE}",
@@ -217,7 +218,7 @@ def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
     if sampling in ("random", None) and len(balanced):
         names = dict.fromkeys(map(str, balanced["model"]))
         each = ", ".join(f"{n:,}" for n in dict.fromkeys(balanced["m0"]))
-        yield told(
+        yield EVERYTHING.caution(
             "balanced",
             f"as many answers are labelled wrong as right ({each} of each; {named(list(names))}): labels that are "
             "chosen by label look like this, and PPI++ and labels alone are then biased; if they were, declare "
@@ -266,12 +267,9 @@ def pair_cautions(comparison: DifferenceTables) -> Iterator[Caution]:
             )
     groups = comparison.by_pair()
     if len(groups) > 1:
-        yield Caution(
-            kind="many comparisons",
-            slice="all",
-            judge=None,
-            models=(),
-            text=f"{counted(len(groups), 'comparison')}, each with an interval of its own: if no models differed, "
+        yield EVERYTHING.caution(
+            "many comparisons",
+            f"{counted(len(groups), 'comparison')}, each with an interval of its own: if no models differed, "
             f"about {len(groups) * (1 - comparison.accuracy.settings.level):.1f} of them would exclude 0 by chance",
         )
     for rows in groups:

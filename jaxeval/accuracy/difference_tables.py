@@ -12,21 +12,13 @@ from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.accuracy_tables import AccuracyTables, where_defined
-from jaxeval.accuracy.belief import (
-    believed_of_pair,
-    sensitivities,
-    sensitivity_to_rates,
-    tolerance,
-    tolerance_of,
-    what_to_believe,
-)
+from jaxeval.accuracy.belief import believed_of_pair, sensitivities, sensitivity_to_rates, tolerance, tolerance_of
 from jaxeval.accuracy.estimates import (
     BY_RATES,
     ESTIMATORS,
     Slice,
     centre_shifts,
     contributions,
-    critical_values,
     degrees,
     estimate_draws,
     estimates,
@@ -43,7 +35,7 @@ from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.show.shown import Answer, Result
-from jaxeval.statistics.quantiles import bounds_with_failures
+from jaxeval.statistics.quantiles import bounds_with_failures, student_quantile
 from jaxeval.wording import counted
 
 Int = NDArray[np.intp]
@@ -68,9 +60,6 @@ class DifferenceTables(Result):
         title = f"{type(self).__name__}: {counted(len(self.pairs), 'pair')} of models; the differences to believe"
         believed = self.table[self.table["believe"]].drop(columns=["believe"]).reset_index(drop=True)
         return Answer(title, believed, self.accuracy.settings, self.accuracy.warnings)
-
-    def _sentences(self) -> list[str]:
-        return [what_to_believe(self.accuracy.table, self.accuracy.settings.sampling)]
 
     def by_pair(self) -> list[pd.DataFrame]:
         """Return the rows of ``table`` of each slice, judge and pair."""
@@ -236,7 +225,7 @@ def _differences(by_model: _Estimates, a: Int, b: Int, level: float) -> Columns:
             added = excess[a] + excess[b] - 2 * rho * np.sqrt(excess[a] * excess[b])
             alone = items.difference_variance(a, b)
             grouped = influence.together(items, by_model.units).difference_variance(a, b)
-            quantile = critical_values(np.minimum(by_model.degrees[a], by_model.degrees[b]), level)
+            quantile = student_quantile(level, np.minimum(by_model.degrees[a], by_model.degrees[b]))
             half = quantile * np.sqrt((alone + added) * influence.effect(alone, grouped, by_model.units))
     shown = where_defined(status, difference, (centre - half, centre + half), (median, boot_lower, boot_upper))
     # Until the nearer end reaches 0, if the calibrations of the two differ in opposite directions.
@@ -286,7 +275,7 @@ def _stability(a: Int, b: Int, part: Slice, theta: Float, shared: Sequence[_Shar
         )
     freedom = influence.freedom(items, units)
     freedom = np.minimum(freedom[a], freedom[b])
-    centre, half = centres[a] - centres[b], critical_values(freedom, level) * np.sqrt(spread)
+    centre, half = centres[a] - centres[b], student_quantile(level, freedom) * np.sqrt(spread)
     columns: dict[str, NDArray[Any]] = {
         "delta_j": (point.q0 + point.q1)[a] - (point.q0 + point.q1)[b],
         "delta_j_lower": np.maximum(centre - half, -2),

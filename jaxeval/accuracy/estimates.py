@@ -18,8 +18,7 @@ from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Accuracies, Doubt, JudgedSums, LabelledSums, Rates
-from jaxeval.statistics import special
-from jaxeval.statistics.quantiles import normal_quantile, wilson
+from jaxeval.statistics.quantiles import normal_quantile, student_quantile, wilson
 
 Words = NDArray[np.object_]
 
@@ -164,12 +163,6 @@ def degrees(part: Slice, binary: Bool, items: Contributions | None = None) -> Fl
     return freedom if items is None else np.minimum(freedom, influence.freedom(items, part.judged.data.units))
 
 
-def critical_values(freedom: Float, level: float) -> Float:
-    """Return quantiles of Student's t; normal where the degrees of freedom are infinite."""
-    finite = np.where(np.isinf(freedom), 1.0, freedom)
-    return np.where(np.isinf(freedom), normal_quantile(level), special.stdtrit(finite, (1 + level) / 2))
-
-
 def design_effects(part: Slice, items: Contributions) -> Float:
     """Return (M, J) by how much variances are larger than if all items were independent."""
     units = part.judged.data.units
@@ -196,9 +189,7 @@ def standard_errors(part: Slice, binary: Bool) -> dict[str, Float]:
 def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
     """Untruncated ends (M, J) by estimator."""
     shift, items = centre_shifts(part, binary), contributions(part, binary)
-    quantile = {
-        name: critical_values(degrees(part, binary, contribution), level) for name, contribution in items.items()
-    }
+    quantile = {name: student_quantile(level, degrees(part, binary, own)) for name, own in items.items()}
     ends: dict[str, tuple[Float, ...]] = {}
     for name, error in standard_errors(part, binary).items():
         centre = values[name] + shift[name]

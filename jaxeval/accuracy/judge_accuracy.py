@@ -14,7 +14,7 @@ import scipy
 from jaxeval.accuracy.accuracy_tables import AccuracySettings, AccuracyTables, accuracy_table, joined, rates_table
 from jaxeval.accuracy.belief import checked_sampling
 from jaxeval.accuracy.estimates import Evidence, Slice
-from jaxeval.accuracy.judged_sums import POOLED, arrays, few_clusters, lone_items, resampled, sums, with_missing_filled
+from jaxeval.accuracy.judged_sums import POOLED, arrays, doubts_of_slice, resampled, sums, with_missing_filled
 from jaxeval.accuracy.random_facets import FacetedAccuracies
 from jaxeval.accuracy.report import JudgeReport, judge_report
 from jaxeval.arrays import Bool, Int
@@ -211,12 +211,6 @@ def _truth_warnings(test: JudgedAnswers) -> list[str]:
     ]
 
 
-def without_items(test: JudgedAnswers) -> list[str]:
-    """A warning that names the models without a test item; none where every model has one."""
-    empty = test.models[~test.judged.any(axis=(0, 2))]
-    return [f"no test items of {', '.join(map(str, empty[:8]))}"] if len(empty) else []
-
-
 def slices_of(
     calibration: JudgedAnswers, test: JudgedAnswers, by: str | None
 ) -> dict[str, tuple[JudgedAnswers, JudgedAnswers]]:
@@ -384,15 +378,8 @@ def judge_accuracy(
     calibration, warnings = aligned(calibration, test, shared, sampling)
     slices = {}
     parts = {"": (calibration, test), **slices_of(calibration, test, by)}
-    draws: dict[str, Any] = {
-        "seed": seed,
-        "n_halves": n_halves,
-        "by": by,
-        "stratify": stratify,
-        "strata": strata,
-        "cluster": cluster,
-        "shared": str(shared),
-    }
+    draws: dict[str, Any] = {"seed": seed, "n_halves": n_halves, "by": by, "stratify": stratify}
+    draws |= {"strata": strata, "cluster": cluster, "shared": str(shared)}
     others: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "sampling": sampling}
     n_lanes = len(parts) * 3 * n_resamples
     with open_run(lambda: Identity(draws, (calibration, test), others), n_lanes, "resamples", **running) as run:
@@ -409,7 +396,7 @@ def judge_accuracy(
     warnings += [
         f"slice {label!r} of {by}: {text}" if label else text
         for label, part in slices.items()
-        for text in [*without_items(part.test), *lone_items(part.judged.data), *few_clusters(part.judged.data)]
+        for text in doubts_of_slice(part.test, part.judged.data)
     ]
     binary = calibration.binary & test.binary
     table = joined({label: accuracy_table(part, binary, level, sampling) for label, part in slices.items()}, by)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -303,40 +303,27 @@ def values_of_items(answers: JudgedAnswers, column: str, word: str) -> NDArray[n
     return np.asarray(levels.map(str), object)[of_item]
 
 
-def few_clusters(data: Arrays) -> list[str]:
-    """Return sentences on clusters that are too few."""
-    if data.units is None or not data.units.clustered:
-        return []
-    return [
-        f"{what}: {text}"
-        for what, size in zip(("calibration", "test"), data.units.sizes(), strict=True)
-        if len(size)
-        for text in few_clusters_text(len(size), effective_clusters(size))
-    ]
-
-
-def lone_items(data: Arrays) -> list[str]:
-    """Return sentences on strata of one item."""
-    roles = zip(("calibration item", "test item"), data.drawn_within, strict=True)
-    return [
-        text
-        for what, stratum in roles
-        for text in small_strata_text(None if stratum is None else np.bincount(stratum), what)
-    ]
+def doubts_of_slice(test: JudgedAnswers, data: Arrays) -> Iterator[str]:
+    """Yield sentences on models without a test item, strata of one item, and clusters that are too few."""
+    empty = test.models[~test.judged.any(axis=(0, 2))]
+    if len(empty):
+        yield f"no test items of {', '.join(map(str, empty[:8]))}"
+    parts = ("calibration", "test")
+    for part, stratum in zip(parts, data.drawn_within, strict=True):
+        yield from small_strata_text(None if stratum is None else np.bincount(stratum), f"{part} item")
+    if data.units is not None and data.units.clustered:
+        for part, size in zip(parts, data.units.sizes(), strict=True):
+            if len(size):
+                yield from (f"{part}: {text}" for text in few_clusters_text(len(size), effective_clusters(size)))
 
 
 def _columns(data: Arrays) -> tuple[Float, Float, Float]:
     """Return (N, 3 T M J) of the test, (n, 5 T M J) of the models' own calibrations, (n, 5 T J) of the shared one."""
     one, f = data.test.by_stratum(data.n_strata)
-    labelled, shared = (_products(x, data.n_strata) for x in (data.own, data.shared))
+    each_label = (answers.by_stratum(data.n_strata) for answers in (data.own, data.shared))
+    labelled, shared = (np.stack([n, y, x, y * x, x * x], axis=1) for n, y, x in each_label)
     each = np.stack([one, f, f * f], axis=1), labelled, shared.sum(3)
     return tuple(x.reshape(len(x), prod(x.shape[1:])) for x in each)  # type: ignore[return-value]
-
-
-def _products(answers: LabelledAnswers, n_strata: int) -> Float:
-    """Return (n, 5, T, K, J)."""
-    one, y, f = answers.by_stratum(n_strata)
-    return np.stack([one, y, f, y * f, f * f], axis=1)
 
 
 def place(values: Float | Bool, stratum: Int, n_strata: int) -> Float:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from jaxeval.accuracy.statuses import UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
-from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_array
+from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalars_or_arrays
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.show.shown import Result
@@ -106,7 +106,9 @@ def ppi_plus_plus(
     origin_y, origin_f = y.mean(-1, keepdims=True), f.mean(-1, keepdims=True)
     centred = _sums(y - origin_y, f - origin_f, g - origin_f)
     if lam is not None:
-        weight = _weight(lam) + 0 * centred[0].label
+        weight = np.asarray(lam, np.float64) + np.zeros_like(centred[0].label)
+        if not np.isfinite(weight).all():
+            raise ValueError(f"lam must be finite, got {lam!r}")
     elif pooled_variance:
         weight = _pooled_weight(*centred)
     else:
@@ -121,34 +123,20 @@ def ppi_plus_plus(
     quantile = np.where(scored, special.stdtrit(max(n - 2, 1), (1 + level) / 2), z)
     with np.errstate(invalid="ignore"):
         half = quantile * error
-    status = np.select(
-        [
-            np.broadcast_to((n < 2) | ((n < 3) & scored), estimate.shape),
-            # One score has no variance, which an estimated lambda needs and the interval of any lambda but 0.
-            np.broadcast_to((g.shape[-1] < 2) & scored, estimate.shape) & ((lam is None) | (weight != 0)),
-            np.broadcast_to(_all_equal(y), estimate.shape),
-            np.broadcast_to(_all_equal(f) & _all_equal(g), estimate.shape) & (lam is None),
-        ],
-        [
-            EstimateStatus.TOO_FEW_LABELS,
-            EstimateStatus.TOO_FEW_ITEMS,
-            EstimateStatus.ONE_CLASS,
-            EstimateStatus.NO_VARIATION,
-        ],
-        EstimateStatus.OK,
-    )
+    doubts = {
+        EstimateStatus.TOO_FEW_LABELS: (n < 2) | ((n < 3) & scored),
+        # One score has no variance, which an estimated lambda needs and the interval of any lambda but 0.
+        EstimateStatus.TOO_FEW_ITEMS: (g.shape[-1] < 2) & scored & ((lam is None) | (weight != 0)),
+        EstimateStatus.ONE_CLASS: _all_equal(y),
+        EstimateStatus.NO_VARIATION: _all_equal(f) & _all_equal(g) & (lam is None),
+    }
+    applies = [np.broadcast_to(x, estimate.shape) for x in doubts.values()]
+    status = np.select(applies, list(doubts), EstimateStatus.OK)
     half = np.where(np.isin(status, UNBOUNDED), np.nan, half)
-    return PredictionPowered(
-        estimate=scalar_or_array(estimate),
-        lower=scalar_or_array(centre - half),
-        upper=scalar_or_array(centre + half),
-        status=scalar_or_array(status),
-        lam=scalar_or_array(weight),
-        standard_error=scalar_or_array(error),
-        n_calibration=y.shape[-1],
-        n_test=g.shape[-1],
-        level=level,
+    numbers = scalars_or_arrays(
+        estimate=estimate, lower=centre - half, upper=centre + half, status=status, lam=weight, standard_error=error
     )
+    return PredictionPowered(**numbers, n_calibration=y.shape[-1], n_test=g.shape[-1], level=level)
 
 
 def _sums(y: Float, f: Float, g: Float) -> tuple[LabelledSums, JudgedSums]:
@@ -169,13 +157,6 @@ def _pooled_weight(labelled: LabelledSums, test: JudgedSums) -> Float:
 
 def _all_equal(x: Float) -> Bool:
     return np.all(x == x[..., :1], -1)
-
-
-def _weight(lam: ArrayLike) -> Float:
-    weight = np.asarray(lam, np.float64)
-    if not np.isfinite(weight).all():
-        raise ValueError(f"lam must be finite, got {lam!r}")
-    return weight
 
 
 def _items(values: ArrayLike, name: str) -> Float:

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
-from jaxeval.accuracy.estimates import Slice, contributions, critical_values, estimates
+from jaxeval.accuracy.estimates import Slice, contributions, estimates
 from jaxeval.accuracy.judged_sums import values_of_items
 from jaxeval.accuracy.statuses import HAVE_NUMBERS
 from jaxeval.arrays import Bool, Float
@@ -74,7 +74,7 @@ class FacetedAccuracies:
             error, dof = (x.reshape(each.shape[1:]) for x in self.others.errors(each.reshape(self.n, -1), alike=False))
             alone = influence.together(contribution, self.part.judged.data.units).variance()
             freedom = influence.freedom(contribution, self.part.judged.data.units)
-            more = (student_quantile(level, dof) * error) ** 2 - critical_values(freedom, level) ** 2 * alone
+            more = (student_quantile(level, dof) * error) ** 2 - student_quantile(level, freedom) ** 2 * alone
             names = [name, "ppi_plus_plus_half"] if name == "ppi_plus_plus" else [name]
             for estimator in names:
                 rows = np.flatnonzero(table["estimator"] == estimator)

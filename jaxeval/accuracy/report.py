@@ -16,7 +16,7 @@ import pandas as pd
 from jaxeval.accuracy.accuracy_tables import AccuracySettings, AccuracyTables, of_slice
 from jaxeval.accuracy.belief import DESIGNS, REASONS, SPOKEN, what_to_believe, why_none
 from jaxeval.accuracy.calibration_planning import allocate_calibration
-from jaxeval.accuracy.cautions import Caution, Subject, model_cautions, numbers, pair_cautions
+from jaxeval.accuracy.cautions import EVERYTHING, Caution, Subject, model_cautions, numbers, pair_cautions
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
@@ -41,7 +41,6 @@ BY_LABEL = (
     'Labels chosen by class make the whole calibration one "by label": declare it so. PPI++ and labels alone are then '
     "biased, and Rogan-Gladen is believed. To keep them, label a random part."
 )
-_EVERY = Subject("all", None, ())
 
 #: Names of estimators in a narrow column, and what differs between calibration and test.
 _SHORT = {**SPOKEN, "rogan_gladen": "Rogan-Gladen"}
@@ -133,11 +132,8 @@ class JudgeReport(Result):
         items = (
             f"{counted(len(part.calibration.items), 'calibration item')}, {counted(len(part.test.items), 'test item')}"
         )
-        whose = (
-            "Estimators with a model's own calibration use its labels"
-            if has_labels
-            else "No model has labels of its own"
-        )
+        own = "Estimators with a model's own calibration use its labels"
+        whose = own if has_labels else "No model has labels of its own"
         calibrated = [
             f"{items}. {whose}; the shared calibration uses labels of {self._shared_by()}.",
             f"How the labelled answers were chosen: {DESIGNS[settings.sampling]}.",
@@ -182,10 +178,8 @@ class JudgeReport(Result):
         for rows in self.comparison.by_pair():
             subject = Subject.of(rows.iloc[0])
             if not rows["believe"].any():
-                why = why_none(
-                    dict(zip(rows["estimator"], rows["status"], strict=True)), self.accuracy.settings.sampling
-                )
-                yield f"{subject.about}no claim: {why}"
+                status = dict(zip(rows["estimator"], rows["status"], strict=True))
+                yield f"{subject.about}no claim: {why_none(status, self.accuracy.settings.sampling)}"
                 continue
             row = rows[rows["believe"]].iloc[0]
             estimate = f"{numbers(row)} by {SPOKEN[row['estimator']]}"
@@ -193,7 +187,7 @@ class JudgeReport(Result):
                 yield f"{subject.about}not told apart, {estimate}"
                 continue
             ahead = subject.models[0] if row["difference"] > 0 else subject.models[1]
-            kinds = self._kinds_about(subject).keys() | self._kinds_about(_EVERY).keys()
+            kinds = self._kinds_about(subject).keys() | self._kinds_about(EVERYTHING).keys()
             doubt = ", ".join(sorted(_WEAKENING & kinds))
             weak = f"seems ahead, {estimate}; a weak claim (see the cautions: {doubt})"
             yield f"{subject.about}{ahead} {weak if doubt else f'is ahead, {estimate}'}"
@@ -241,9 +235,7 @@ class JudgeReport(Result):
         for _, rows in table.groupby([c for c in ("slice", *models, "judge") if c in table], sort=False):
             status = dict(zip(rows["estimator"], rows["status"], strict=True))
             if not rows["believe"].any():
-                status = {
-                    name: status.get(name, EstimateStatus.NOT_BINARY) for name in ("ppi_plus_plus", "rogan_gladen")
-                }
+                status = dict.fromkeys(("ppi_plus_plus", "rogan_gladen"), EstimateStatus.NOT_BINARY) | status
                 reasons[why_none(status, self.accuracy.settings.sampling)] = None
         return lines + [f"No estimate is marked: {why}." for why in reasons] + _statuses(table)
 
@@ -286,12 +278,8 @@ def _believed(table: pd.DataFrame, settings: AccuracySettings) -> Part:
         if marked.empty:
             status = dict(zip(rows["estimator"], rows["status"], strict=True))
             beside = f"{_number(shared[value], form)} {_ends(shared, form)}".strip()
-            cells |= {
-                "estimate": "-",
-                "estimator": "none",
-                "shared": beside,
-                "notes": why_none(status, settings.sampling),
-            }
+            notes = why_none(status, settings.sampling)
+            cells |= {"estimate": "-", "estimator": "none", "shared": beside, "notes": notes}
         else:
             best = marked.iloc[0]
             reasons[best["estimator"]] = None
@@ -320,11 +308,9 @@ def _believed(table: pd.DataFrame, settings: AccuracySettings) -> Part:
     ]
     below = [f"{_SHORT[name]}: {REASONS[name]}" for name in reasons]
     if any(cells.get("holds") for cells in rows_of_cells):
-        falls = (
-            "the nearer end of the interval is 0, if it differs for the two models in opposite directions"
-            if of_pairs
-            else "the truth leaves the interval"
-        )
+        falls = "the truth leaves the interval"
+        if of_pairs:
+            falls = "the nearer end of the interval is 0, if it differs for the two models in opposite directions"
         below.append(
             "Holds to: how far the share of right answers (share), or q0 and q1 both (rates), may differ between "
             f"calibration and test until {falls}"
@@ -343,10 +329,8 @@ def _ends(row: pd.Series, form: str) -> str:
 
 def _rows(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
     """Return the rows of ``estimators`` that can be estimated from what the judge gives."""
-    return table[
-        table["estimator"].isin(estimators)
-        & ~table["status"].isin([EstimateStatus.NOT_BINARY, EstimateStatus.NOT_SHARES])
-    ]
+    unfit = table["status"].isin([EstimateStatus.NOT_BINARY, EstimateStatus.NOT_SHARES])
+    return table[table["estimator"].isin(estimators) & ~unfit]
 
 
 def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
@@ -358,6 +342,4 @@ def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
 
 def _statuses(table: pd.DataFrame) -> list[str]:
     """Return what the statuses of a table mean, but "ok"."""
-    return [
-        f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != EstimateStatus.OK
-    ]
+    return [f"{word}: {STATUSES[word]}." for word in dict.fromkeys(table["status"]) if word != EstimateStatus.OK]

@@ -14,7 +14,7 @@ from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import Numbers, Words, broadcast, evaluate, require, require_share, scalar_or_array
+from jaxeval.execution.elementwise import Numbers, Words, broadcast, evaluate, require, require_share, scalars_or_arrays
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, Rates
 from jaxeval.show.shown import Result
@@ -152,18 +152,15 @@ def corrected_shares(counts: ArrayLike, judged: ArrayLike) -> tuple[Float, Float
         rates = judge_error.Rates(safe[..., 0, 0], safe[..., 1, 1], labels[..., 0], labels[..., 1])
         j, variance = judge_error.youden_j(rates)
         near_0 = j <= judge_error.SURE_Z * np.sqrt(variance)
-    status = np.select(
-        [no_class, no_skill, singular, few, near_0, outside],
-        [
-            EstimateStatus.CLASS_WITHOUT_LABEL,
-            EstimateStatus.NO_SKILL,
-            EstimateStatus.SINGULAR,
-            EstimateStatus.FEW_OF_CLASS,
-            EstimateStatus.NEAR_0,
-            EstimateStatus.CLIPPED,
-        ],
-        EstimateStatus.OK,
-    )
+    conditions = {
+        EstimateStatus.CLASS_WITHOUT_LABEL: no_class,
+        EstimateStatus.NO_SKILL: no_skill,
+        EstimateStatus.SINGULAR: singular,
+        EstimateStatus.FEW_OF_CLASS: few,
+        EstimateStatus.NEAR_0: near_0,
+        EstimateStatus.CLIPPED: outside,
+    }
+    status = np.select(list(conditions.values()), list(conditions), EstimateStatus.OK)
     return np.where(bad[..., None], np.nan, shares), np.where(bad[..., None, None], np.nan, covariance), status
 
 
@@ -322,16 +319,12 @@ def rogan_gladen(
     status = np.select(list(conditions.values()), list(conditions), EstimateStatus.OK)
     lower, upper = np.where(unbounded, -np.inf, lower), np.where(unbounded, np.inf, upper)
     estimate, lower, upper = (np.where(undefined, np.nan, x) for x in (raw, lower, upper))
-    return RoganGladen(
-        estimate=scalar_or_array(np.clip(estimate, 0, 1)),
-        lower=scalar_or_array(np.clip(lower, 0, 1)),
-        upper=scalar_or_array(np.clip(upper, 0, 1)),
-        status=scalar_or_array(status),
-        lower_untruncated=scalar_or_array(lower),
-        upper_untruncated=scalar_or_array(upper),
-        j=scalar_or_array(np.where(one_class, np.nan, j)),
-        level=level,
-    )
+    estimate, *ends = (np.clip(x, 0, 1) for x in (estimate, lower, upper))
+    numbers = scalars_or_arrays(
+        estimate=estimate, lower=ends[0], upper=ends[1], status=status, lower_untruncated=lower,
+        upper_untruncated=upper, j=np.where(one_class, np.nan, j),
+    )  # fmt: skip
+    return RoganGladen(**numbers, level=level)
 
 
 def _checked_rates(arrays: Mapping[str, Float]) -> Rates:
@@ -389,14 +382,9 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
     with np.errstate(invalid="ignore", divide="ignore"):
         q0_lower, q0_upper = wilson(rates.q0, rates.m0, level)
         q1_lower, q1_upper = wilson(rates.q1, rates.m1, level)
-    return YoudenJ(
-        estimate=scalar_or_array(np.where(one_class, np.nan, j)),
-        lower=scalar_or_array(np.where(one_class, np.nan, lower)),
-        upper=scalar_or_array(np.where(one_class, np.nan, upper)),
-        status=scalar_or_array(status),
-        q0_lower=scalar_or_array(q0_lower),
-        q0_upper=scalar_or_array(q0_upper),
-        q1_lower=scalar_or_array(q1_lower),
-        q1_upper=scalar_or_array(q1_upper),
-        level=level,
-    )
+    j, lower, upper = (np.where(one_class, np.nan, x) for x in (j, lower, upper))
+    numbers = scalars_or_arrays(
+        estimate=j, lower=lower, upper=upper, status=status, q0_lower=q0_lower, q0_upper=q0_upper, q1_lower=q1_lower,
+        q1_upper=q1_upper,
+    )  # fmt: skip
+    return YoudenJ(**numbers, level=level)

@@ -113,3 +113,8 @@ def shares(**arguments: ArrayLike) -> dict[str, Float]:
 def scalar_or_array(x: NDArray[Any]) -> Any:
     """Return a Python scalar for an array of no dimensions, else the array."""
     return x.item() if x.ndim == 0 else x
+
+
+def scalars_or_arrays(**fields: NDArray[Any]) -> dict[str, Any]:
+    """Return `scalar_or_array` of the fields of a result, by their names."""
+    return {name: scalar_or_array(x) for name, x in fields.items()}

@@ -11,7 +11,7 @@ import pandas as pd
 
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.belief import usual_estimator
-from jaxeval.accuracy.estimates import ESTIMATORS, contributions, critical_values, degrees, standard_errors
+from jaxeval.accuracy.estimates import ESTIMATORS, contributions, degrees, standard_errors
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import compare
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES
@@ -19,6 +19,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.scores.paired_tests import Alternative, student_p
 from jaxeval.show.boards import score_answers
 from jaxeval.show.table import Table
+from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.wording import counted, did_you_mean, named
 
 _SHOWN_FIRST = ("category", "rank", "model", "score", "lower", "upper", "standard_error", "tier")
@@ -124,7 +125,7 @@ def _difference(
     part, alternative, margin = accuracy.slices[""], settings["alternative"], settings["margin"]
     items = contributions(part, accuracy.binary).get(settings["estimator"])
     dof = float(degrees(part, accuracy.binary, items)[places, k].min())
-    quantile = float(critical_values(np.array(dof), settings["level"]))
+    quantile = float(student_quantile(settings["level"], dof))
     lower, upper = float(row["lower"]), float(row["upper"])
     inside = row["status"] in BOUNDED and lower > -1 and upper < 1
     centre, error = (lower + upper) / 2, (upper - lower) / 2 / quantile if inside else float("nan")
