@@ -1,10 +1,13 @@
 """Arrays on the host: their types, and trees of them."""
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jaxeval.lazy_names import pd
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -14,6 +17,14 @@ Bool = NDArray[np.bool_]
 def as_leaf(x: Any, dtype: type) -> Any:
     """``x`` as a NumPy array of type Any: the kernels' tuples declare JAX arrays and hold NumPy ones until the call."""
     return np.asarray(x, dtype)
+
+
+def distinct(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return (N,) codes of (N,) numbers and the sorted distinct ones, NaN as one of them and the last."""
+    if "pandas" in sys.modules:  # whose hashing is ten times as fast, but no reason to import it
+        return pd.factorize(values, sort=True, use_na_sentinel=False)
+    levels, codes = np.unique(values, return_inverse=True)
+    return codes, levels
 
 
 def map_tree(function: Callable[..., Any], tree: Any, *others: Any) -> Any:

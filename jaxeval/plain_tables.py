@@ -55,6 +55,28 @@ class Names:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of labels, as of an array."""
+        return self.values.shape
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether each label is there once."""
+        return len(self._places) == len(self.values)
+
+    def rename(self, name: str) -> Names:
+        """The same labels under another name."""
+        return Names(self.values, name)
+
+    def tolist(self) -> list[Any]:
+        """The labels."""
+        return list(self.values.tolist())
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The labels as an array, of numbers where all are."""
+        return _array(self.tolist())
+
     def get_loc(self, value: Any) -> int:
         """The position of a label."""
         return self._places[value]
@@ -105,9 +127,11 @@ class PlainTable:
         return iter(self._columns)
 
     def __getitem__(self, name: Any) -> Any:
-        """A column by its name, or the rows of a mask."""
+        """A column by its name, some columns by theirs, or the rows of a mask or of places."""
         if isinstance(name, str):
             return self._columns[name]
+        if isinstance(name, list):
+            return PlainTable({column: self._columns[column] for column in name}, self.attrs)
         return PlainTable({column: values[name] for column, values in self._columns.items()}, self.attrs)
 
     def __setitem__(self, name: str, values: Any) -> None:
@@ -163,10 +187,16 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
 def stacked(tables: Sequence[Any]) -> Any:
     """The rows of several tables below each other; those of pandas where one is."""
     if all(isinstance(table, PlainTable) and {*table} == {*tables[0]} for table in tables):
-        return PlainTable({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
+        parts = {name: [table[name] for table in tables] for name in tables[0]}
+        return PlainTable({name: np.concatenate(x).view(type(x[0])) for name, x in parts.items()})
     return pd.concat([in_pandas(table) for table in tables], ignore_index=True)
 
 
 def in_pandas(table: Any) -> Any:
-    """A table as pandas has it; anything else as it is."""
-    return table.frame if isinstance(table, PlainTable) else table
+    """A table, or labels, as pandas has them; anything else as it is."""
+    return table.frame if isinstance(table, PlainTable) else table.index if isinstance(table, Names) else table
+
+
+def counts_from_one(numbers: NDArray[Any]) -> Whole:
+    """Whole numbers from 1, missing where there is 0."""
+    return np.where(numbers > 0, numbers, np.nan).view(Whole)

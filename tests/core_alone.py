@@ -52,6 +52,9 @@ def main(fresh: bool) -> None:
             (logs / f"{model}.json").write_text(json.dumps(log))
         done = run("compare-scores", "a", "b", logs, "--margin", 0.05)
         assert done.stdout.startswith("a is above b: difference +0.167"), done
+        done = run("scores", table)
+        assert done.stdout.startswith("a is first with 0.833"), done
+        assert "1  a      0.833 [0.715, 0.917]  1-1" in done.stdout, done
         done = run("plan-scores", table, "--difference", 0.1, "--gate")
         assert done.stdout.startswith("found with power 0.8: a margin of"), done
         done = run("leaderboard", table)

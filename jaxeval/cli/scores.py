@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +20,7 @@ from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions
 from jaxeval.options.field import again, option
 from jaxeval.options.resampling import ResamplingOptions
+from jaxeval.plain_tables import PlainTable
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -149,10 +150,7 @@ def scores(
     """
     from jaxeval.data.harness_formats import MeansOnlyError
     from jaxeval.data.score_files import stated_means
-    from jaxeval.scores.items import item_report
     from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards, score_draws
-    from jaxeval.scores.stated_means import beside_stated
-    from jaxeval.scores.trials import pass_at_k, pass_hat_k
 
     missing: Any = columns.missing
     level, top = drawn.level, shown.top
@@ -173,11 +171,17 @@ def scores(
     estimated: dict[str, Any] = options.arguments("by", "population", "benchmark_weights")
     boards = score_boards(item_scores, random=options.facets, missing=missing, **estimated, **drawn.arguments())
     table = leaderboard_of(boards, level, options.simultaneous_ranks)
-    tables = {"scores": table}
-    for measure, ks, what in ((pass_at_k, options.pass_at, "pass_at"), (pass_hat_k, options.pass_hat, "pass_hat")):
-        tables |= {f"{what}_{k}": measure(item_scores, k, missing=missing, level=level) for k in dict.fromkeys(ks)}
+    tables: dict[str, Any] = {"scores": table}
+    for what, ks in (("pass_at", options.pass_at), ("pass_hat", options.pass_hat)):
+        for k in dict.fromkeys(ks):
+            from jaxeval.scores import trials
+
+            measure = getattr(trials, f"{what}_k")
+            tables[f"{what}_{k}"] = measure(item_scores, k, missing=missing, level=level)
     warnings = list(table.attrs["warnings"])
     if options.items:
+        from jaxeval.scores.items import item_report
+
         tables["items"] = item_report(item_scores, level=level)
         warnings += tables["items"].attrs["warnings"]
     notes = [what_was_read(item_scores), _how(table.attrs["settings"])]
@@ -196,8 +200,11 @@ def scores(
         notes.append(few.answer.sentences[0])
 
     stated = stated_means(files if len(files) > 1 else files[0])
-    if stated is not None and len(beside_them := beside_stated(item_scores, stated, columns.score)):
-        tables["harness"] = beside_them
+    if stated is not None:
+        from jaxeval.scores.stated_means import beside_stated
+
+        beside_them = beside_stated(item_scores, stated, columns.score)
+        tables |= {"harness": beside_them} if len(beside_them) else {}
     answer = _answer(tables, notes, warnings, top)
     if len(boards) == 1:
         answer = answer._replace(figures=lambda: {"scores": plots.plot_draws(next(iter(boards.values())).joint)})
@@ -270,13 +277,15 @@ def _how(settings: dict[str, Any]) -> str:
     )
 
 
-def _answer(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[str], top: int | None) -> Answer:
+def _answer(
+    tables: Mapping[str, pd.DataFrame | PlainTable], notes: list[str], warnings: list[str], top: int | None
+) -> Answer:
     from jaxeval.show.boards import rank_spread, score_answers
     from jaxeval.show.shown import Answer, Part
 
     table = tables["scores"]
-    shown = table.assign(spread=[rank_spread(row) for row in table.to_dict("records")])
-    shown = shown.drop(columns=["rank_best", "rank_worst"])
+    rows = table.records() if isinstance(table, PlainTable) else table.to_dict("records")
+    shown = table.assign(spread=[rank_spread(row) for row in rows]).drop(columns=["rank_best", "rank_worst"])
     first = ["judge", "category", "rank", "model", "score", "lower", "upper", "spread"]
     first = [x for x in first if x in shown]
     shown = shown[[*first, *(x for x in shown if x not in first)]]
@@ -284,7 +293,8 @@ def _answer(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[st
     for name, further in tables.items():
         if name != "scores":
             title = name.replace("_at_", "@").replace("_hat_", "^").capitalize()
-            parts.append(Part(title, further.drop(columns="fewest_trials", errors="ignore"), rows="row"))
+            kept = further.drop(columns=[x for x in further if x == "fewest_trials"])
+            parts.append(Part(title, kept, rows="row"))
     answers = str(table.attrs.get("answer", "")).splitlines() or score_answers(table)
     sentences = answers[:_MOST_ANSWERS]
     answer = Answer("Scores", table, table.attrs["settings"], warnings, sentences=sentences, notes=notes, parts=parts)

@@ -7,10 +7,10 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -101,7 +101,10 @@ def versions() -> str:
     """Return versions that a result depends on, in one line."""
     from jaxeval._version import __version__
 
-    return f"jaxeval {__version__}, jax {version('jax')}, Python {platform.python_version()}"
+    parts = [f"jaxeval {__version__}"]
+    with suppress(PackageNotFoundError):  # without it, nothing depends on its version
+        parts.append(f"jax {version('jax')}")
+    return ", ".join([*parts, f"Python {platform.python_version()}"])
 
 
 def backend_name() -> str:

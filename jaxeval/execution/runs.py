@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.checks import checked_integer
 from jaxeval.execution.checkpoints import Checkpoint
@@ -131,5 +130,6 @@ def _parts(data: Any) -> Iterator[tuple[str, bytes | memoryview]]:
     elif isinstance(data, np.ndarray) and data.dtype != object:
         yield f"{data.dtype.str} {data.shape}", np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
     else:
-        text = repr(data.tolist() if isinstance(data, np.ndarray | pd.Index) else data).encode()
+        has_values = hasattr(data, "tolist") and not isinstance(data, np.generic)
+        text = repr(data.tolist() if has_values else data).encode()
         yield f"{len(text)} bytes", text

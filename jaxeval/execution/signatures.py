@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import wraps
-from inspect import Parameter, cleandoc, signature
+from inspect import Parameter, cleandoc, signature, unwrap
 from textwrap import fill
+from types import SimpleNamespace
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, get_type_hints
 
 from jaxeval.options.field import Options, declared_in
@@ -84,7 +85,9 @@ def spelled_out(*kinds: type[Options], only: str = "", without: str = "") -> Cal
 def _options_of(function: F, rest: str, kinds: tuple[type[Options], ...]) -> Iterator[tuple[str, Any, Any]]:
     """Name, type and default of every option; those with defaults of their own first."""
     if not kinds:
-        (options,) = get_args(get_type_hints(function)[rest])
+        # Of this parameter alone: the types of others may take long to import.
+        of_rest = SimpleNamespace(__annotations__={rest: function.__annotations__[rest]})
+        (options,) = get_args(get_type_hints(of_rest, unwrap(function).__globals__)[rest])
         yield from ((name, hint, None) for name, hint in get_type_hints(options).items())
     for kind in kinds:
         hints = get_type_hints(kind)

@@ -62,8 +62,8 @@ def interval(level: float = 0.95, cluster: str | None = None) -> Metric:
     """
 
     def ends(scores: list[SampleScore]) -> Value:
-        (row,) = _estimates(scores, cluster).interval(level).to_dict("records")
-        return {str(name): float(value) for name, value in row.items()}
+        lower, upper = _estimates(scores, cluster).interval(level)
+        return {"lower": float(lower[0]), "upper": float(upper[0])}
 
     return ends
 

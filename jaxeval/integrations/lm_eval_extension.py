@@ -33,7 +33,7 @@ def _estimates(values: Sequence[Any]) -> Any:
 
 def _end(name: str) -> Callable[[Sequence[Any]], float]:
     def end(values: Sequence[Any]) -> float:
-        return float(_estimates(values).interval(LEVEL)[name].iloc[0])
+        return float(_estimates(values).interval(LEVEL)[("lower", "upper").index(name)][0])
 
     return end
 

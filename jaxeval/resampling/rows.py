@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int, as_leaf
+from jaxeval.arrays import Float, Int, as_leaf, distinct
 from jaxeval.checks import check_room
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
@@ -191,15 +190,14 @@ def lanes_task(
 def pattern_of(values: Float, strata: Int | None = None) -> Int:
     """Return (N,) number of each row among the distinct rows, whose order depends on their strata and values alone."""
     if strata is not None:
-        number, _ = pd.factorize(strata * len(values) + pattern_of(values), sort=True)
-        return number
+        return distinct(strata * len(values) + pattern_of(values))[0]
     if values.shape[1] > len(values):  # by the bytes of whole rows; adding 0 turns -0 into 0
         rows = np.ascontiguousarray(values + 0.0).view(np.dtype((np.void, 8 * values.shape[1])))
         return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
     number = np.zeros(len(values), np.int64)
     for column in values.T:
-        codes, levels = pd.factorize(column, sort=True, use_na_sentinel=False)
-        number, _ = pd.factorize(number * len(levels) + codes, sort=True)
+        codes, levels = distinct(column)
+        number, _ = distinct(number * len(levels) + codes)
     return number
 
 

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int, as_leaf, map_tree
+from jaxeval.arrays import Float, Int, as_leaf, distinct, map_tree
 from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
 from jaxeval.execution.shapes import BATTLE_PLACES, padded_few, padded_places, padded_table, power_of_two
 from jaxeval.kernels.resample import ROUND_SHORTFALL, ROUNDS, DrawScheme, Packing, RateTables, Singles, Strata, Units
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted
 
 
@@ -200,9 +200,9 @@ def _rate_tables(count: Int, share: Float) -> RateTables:
     """Return the tables of units (K, Q) at a ``share`` (n,) of their sizes in the first n columns."""
     rate = np.zeros(count.shape)
     rate[:, : len(share)] = count[:, : len(share)] * share
-    which, distinct = pd.factorize(rate.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
+    which, rates = distinct(rate.reshape(-1))
     which = which.reshape(count.shape)
-    tables = poisson_tables(distinct)
+    tables = poisson_tables(rates)
     return RateTables(
         shift=as_leaf(32 - tables.bits, np.uint32)[which],
         offset=as_leaf(tables.offset, np.int32)[which],

@@ -126,8 +126,8 @@ class ScoreEstimates:
             return np.zeros(len(self.score))
         return skewness_of((self.influence**3).sum(0), self.variance, self.dof)
 
-    def interval(self, level: float) -> pd.DataFrame:
-        """Return columns ``lower`` and ``upper``; NaN without observed variance, unless scores lie between 0 and 1.
+    def interval(self, level: float) -> tuple[Float, Float]:
+        """Return (M,) lower and upper ends; NaN without observed variance, unless scores lie between 0 and 1.
 
         Right and wrong answers have the exact interval of a share, with clusters of as many independent answers as have
         the share's variance (Korn and Graubard 1998). Other scores have Student's, which is as long on the side of a
@@ -145,7 +145,7 @@ class ScoreEstimates:
                 lowest, highest = exact_share(share, self.worth, level)
                 lower = np.where(equal, share * (1 - rare), np.maximum(lower, lowest))
                 upper = np.where(equal, share + (1 - share) * rare, np.minimum(upper, highest))
-        return pd.DataFrame({"lower": lower, "upper": upper}, self.models)
+        return lower, upper
 
     def _independent(self, level: float) -> Float:
         """Return (M,) independent answers that have the share's variance; of few units fewer, by Student's t."""

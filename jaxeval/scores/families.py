@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import Whole, counts_from_one
 from jaxeval.scores.estimates import ScoreEstimates
 from jaxeval.scores.paired_tests import least_p, mcnemar
 from jaxeval.statistics.multiplicity import holm
@@ -65,11 +65,11 @@ class PairwiseDifferences:
         below = self.estimate < self.estimate[:, None]
         return 1 + (apart & above).sum(1), len(self.estimate) - (apart & below).sum(1)
 
-    def ranks(self, level: float, simultaneous: bool, models: pd.Index) -> pd.DataFrame:
-        """Return columns ``rank_best, rank_worst, tier``."""
+    def ranks(self, level: float, simultaneous: bool) -> dict[str, Whole]:
+        """Return (M,) columns ``rank_best, rank_worst, tier``."""
         best, worst = self.rank_sets(level, simultaneous)
         columns = {"rank_best": best, "rank_worst": worst, "tier": self.tiers(level)}
-        return pd.DataFrame(columns, models).astype("Int64").where(np.tile(self.known[:, None], 3))
+        return {name: counts_from_one(np.where(self.known, x, 0)) for name, x in columns.items()}
 
     def _apart_at_once(self, level: float) -> Bool:
         """Return (M, M) pairs that are told apart, all at once."""

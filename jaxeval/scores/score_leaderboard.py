@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
-import pandas as pd
 
-from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.item_scores import ItemScores, step_of_means
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import PlainTable, Whole, counts_from_one, in_pandas, stacked
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import stream_number
 from jaxeval.scores.estimates import (
@@ -24,6 +24,7 @@ from jaxeval.scores.estimates import (
     MissingScores,
     Population,
     ScoreEstimates,
+    accuracy_of,
     as_item_scores,
     estimate_scores,
     few_units_text,
@@ -31,15 +32,16 @@ from jaxeval.scores.estimates import (
 )
 from jaxeval.scores.facets import BoardFacets, widened, with_facets
 from jaxeval.scores.families import by_pairs, pairwise
-from jaxeval.scores.judged_board import judged_leaderboard
 from jaxeval.show.boards import score_answers
-from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_COMPARISONS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
+
+if TYPE_CHECKING:
+    from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 
 _NO_VARIANCE = "no observed variance"
 _NOTHING = "no interval, rank set or tier"
@@ -51,22 +53,26 @@ class ScoreBoard:
     """Scores of a board's models, and joint draws of them."""
 
     estimates: ScoreEstimates
-    joint: Draws = field(repr=False)
+    drawn: Draws = field(repr=False)
     warnings: tuple[str, ...]
     notes: tuple[str, ...]  # on the whole table, not on a slice
     facets: BoardFacets | None = None  # what was sampled besides items
 
-    def interval(self, level: float) -> pd.DataFrame:
-        """Return columns ``lower`` and ``upper``; NaN without observed variance, unless scores lie between 0 and 1."""
+    @property
+    def joint(self) -> Draws:
+        """Joint draws of the scores."""
+        return replace(self.drawn, names=in_pandas(self.drawn.names))
+
+    def interval(self, level: float) -> tuple[Float, Float]:
+        """Return (M,) lower and upper ends; NaN without observed variance, unless scores lie between 0 and 1."""
         estimates, facets = self.estimates, self.facets
         ends = estimates.interval(level)
         if facets is None:
             return ends
-        lower, upper = widened(facets.models, ends["lower"].to_numpy(), ends["upper"].to_numpy(),
-                               estimates.variance, estimates.dof, level)  # fmt: skip
+        lower, upper = widened(facets.models, *ends, estimates.variance, estimates.dof, level)
         if estimates.bounded:
             lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-        return pd.DataFrame({"lower": lower, "upper": upper}, estimates.models)
+        return lower, upper
 
     @property
     def standard_errors(self) -> Float:
@@ -74,18 +80,20 @@ class ScoreBoard:
         errors = self.estimates.standard_errors if self.facets is None else np.sqrt(self.facets.models.variance)
         return np.where(errors > 0, errors, np.nan)
 
-    def ranks(self, level: float, simultaneous: bool) -> pd.DataFrame:
-        """Columns ``rank_best, rank_worst, tier``: by draws of all pairs at once, or pair by pair where these err."""
-        estimates = self.estimates
+    def ranks(self, level: float, simultaneous: bool) -> dict[str, Whole]:
+        """(M,) ``rank_best, rank_worst, tier``: by draws of all pairs at once, or pair by pair where these err."""
+        estimates, precision = self.estimates, self.drawn.precision
         if self.facets is not None or by_pairs(estimates, level):
-            step = self.joint.precision or 1.0
-            score = np.round(estimates.score / step) * step if self.joint.precision else estimates.score
-            pairs = pairwise(estimates, score) if self.facets is None else self.facets.pairs(score)
-            return pairs.ranks(level, simultaneous, estimates.models)
-        if not self.joint.differences().within_reach:
-            return pd.DataFrame(pd.NA, estimates.models, ["rank_best", "rank_worst", "tier"], "Int64")
-        sets = self.joint.rank_sets(level, simultaneous)
-        return sets.assign(tier=self.joint.tiers(level)).astype("Int64")
+            rounded = np.round(estimates.score / precision) * precision if precision else estimates.score
+            pairs = pairwise(estimates, rounded) if self.facets is None else self.facets.pairs(rounded)
+            return pairs.ranks(level, simultaneous)
+        best, worst, tier = np.zeros((3, len(estimates.score)), np.int64)
+        compared = self.drawn.differences()
+        if compared.within_reach:
+            best, worst = compared.rank_sets(level, simultaneous)
+            tier = compared.tiers(level)
+        columns = {"rank_best": best, "rank_worst": worst, "tier": tier}
+        return {name: counts_from_one(x) for name, x in columns.items()}
 
 
 @spelled_out()
@@ -164,17 +172,31 @@ def score_leaderboard(
         1     y   0.50   0.43   0.57     2     2
         2     z   0.25   0.19   0.32     3     3
     """
-    if isinstance(scores, JudgeAccuracy) and facet_names(random):
-        raise DataError(
-            "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
-        )
-    if isinstance(scores, JudgeAccuracy):
-        return judged_leaderboard(scores, judge, estimator, simultaneous_ranks)
+    if (accuracy := accuracy_of(scores)) is not None:
+        if facet_names(random):
+            raise DataError(
+                "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
+            )
+        from jaxeval.scores.judged_board import judged_leaderboard
+
+        return judged_leaderboard(accuracy, judge, estimator, simultaneous_ranks)
     boards = score_boards(
-        scores, random=random, by=by, population=population, benchmark_weights=benchmark_weights, missing=missing,
-        level=level, n_resamples=n_resamples, seed=seed, **running,
-    )  # fmt: skip
-    return leaderboard_of(boards, level, simultaneous_ranks)
+        scores,
+        random=random,
+        by=by,
+        population=population,
+        benchmark_weights=benchmark_weights,
+        missing=missing,
+        level=level,
+        n_resamples=n_resamples,
+        seed=seed,
+        **running,
+    )
+    leaderboard = leaderboard_of(boards, level, simultaneous_ranks).frame
+    from jaxeval.show.table import Table
+
+    n_models = len(next(iter(boards.values())).estimates.score)
+    return Table.of(leaderboard, f"Scores of {counted(n_models, 'model')}", _SHOWN_FIRST)
 
 
 @spelled_out()
@@ -245,16 +267,13 @@ def score_boards(
     return {name: _faceted(board, item_scores, chosen[name], missing, level) for name, board in boards.items()}
 
 
-def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_ranks: bool) -> pd.DataFrame:
-    """Return the table of `score_leaderboard`."""
+def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_ranks: bool) -> PlainTable:
+    """Return the rows of the table of `score_leaderboard`."""
     tables, warnings = [], []
     for name, board in boards.items():
-        table = _table(board, level, simultaneous_ranks)
-        if name is not None:
-            table.insert(0, "category", name)
-        tables.append(table)
+        tables.append(_table(board, level, simultaneous_ranks, {} if name is None else {"category": name}))
         warnings += [text if name is None else f"{name}: {text}" for text in board.warnings]
-    leaderboard = pd.concat(tables, ignore_index=True)
+    leaderboard: PlainTable = stacked(tables)
     first = next(iter(boards.values()))
     about = "" if first.facets is None else f"{first.facets.about}: "
     if first.facets is not None and first.facets.lone:
@@ -267,11 +286,11 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
         "answer": about + "\n".join(score_answers(leaderboard)),
         "warnings": [*first.notes, *warnings],
         "settings": {
-            "resampled": f"{first.estimates.unit}s", **clusters, **first.joint.settings, **drawn,
+            "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.drawn.settings, **drawn,
             "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }  # fmt: skip
-    return Table.of(leaderboard, f"Scores of {counted(len(first.estimates.models), 'model')}", _SHOWN_FIRST)
+    return leaderboard
 
 
 def _slices(scores: ItemScores, by: str) -> dict[Any, Bool]:
@@ -294,7 +313,7 @@ def _board(
         )
     warnings += _few_units(estimates)
     draws = _draws(estimates, n_resamples, seed, "" if name is None else str(name), part, run)
-    joint = Draws(
+    scored = Draws(
         estimates.models.rename("model"),
         estimates.score,
         draws,
@@ -302,14 +321,13 @@ def _board(
         limits=(0.0, 1.0) if estimates.bounded else None,
         settings={**options, "n_resamples": n_resamples, "seed": seed},
     )
-    if estimates.answers is None and estimates.influence is not None and not joint.differences().within_reach:
+    if estimates.answers is None and estimates.influence is not None and not scored.differences().within_reach:
         warnings.append(
-            f"no tiers and no rank sets: {joint.differences().n_comparisons:,} differences, of all pairs of models in "
+            f"no tiers and no rank sets: {scored.differences().n_comparisons:,} differences, of all pairs of models in "
             f"all resamples, are more than the {MOST_COMPARISONS:,} that can be compared; take fewer resamples "
             "(n_resamples=, --resamples)"
         )
-    missing = [f"{counted(scores.n_missing, 'row has', 'rows have')} no score: left out"] if scores.n_missing else []
-    return ScoreBoard(estimates, joint, tuple(warnings), (*scores.notes, *missing))
+    return ScoreBoard(estimates, scored, tuple(warnings), tuple(_of_data(scores)))
 
 
 def _of_items(scores: ItemScores, items: Bool, missing: MissingScores) -> tuple[Bool, list[str]]:
@@ -324,12 +342,12 @@ def _of_items(scores: ItemScores, items: Bool, missing: MissingScores) -> tuple[
 def _faceted(board: ScoreBoard, scores: ItemScores, items: Bool, missing: MissingScores, level: float) -> ScoreBoard:
     """Return a board over items that counts what else was sampled; its draws are spread as its intervals are."""
     facets = BoardFacets.of(scores, _of_items(scores, items, missing)[0])
-    estimates, draws = board.estimates, board.joint.draws
+    estimates, draws = board.estimates, board.drawn.draws
     wider = replace(board, facets=facets, warnings=(*board.warnings, *facets.warnings))
-    lengths = [np.ptp(x.to_numpy(), axis=1) for x in (wider.interval(level), estimates.interval(level))]
+    lengths = [upper - lower for lower, upper in (wider.interval(level), estimates.interval(level))]
     with np.errstate(invalid="ignore", divide="ignore"):
         times = np.where(estimates.variance > 0, lengths[0] / lengths[1], 1.0)
-    return replace(wider, joint=replace(board.joint, draws=estimates.score + (draws - estimates.score) * times))
+    return replace(wider, drawn=replace(board.drawn, draws=estimates.score + (draws - estimates.score) * times))
 
 
 def _draws(estimates: ScoreEstimates, n: int, seed: int, slice_name: str, part: int, run: Any) -> Float:
@@ -380,24 +398,25 @@ def _few_units(estimates: ScoreEstimates) -> list[str]:
     return texts
 
 
-def _table(board: ScoreBoard, level: float, simultaneous: bool) -> pd.DataFrame:
+def _table(board: ScoreBoard, level: float, simultaneous: bool, about: Mapping[str, Any]) -> PlainTable:
     estimates = board.estimates
-    ends, ranks = board.interval(level), board.ranks(level, simultaneous)
+    lower, upper = board.interval(level)
     flags = np.where(estimates.variance > 0, "", _NO_VARIANCE if estimates.bounded else f"{_NO_VARIANCE}: {_NOTHING}")
     if board.facets is not None and board.facets.lone:
         flags = np.full(len(flags), f"one level of {named(list(map(visible_line, board.facets.lone)))}: {_NOTHING}")
-    table = pd.DataFrame(
+    models = estimates.models.to_numpy()
+    table = PlainTable(
         {
-            "model": estimates.models.to_numpy(),
+            **{name: [value] * len(models) for name, value in about.items()},
+            "model": models,
             "score": estimates.score,
-            "lower": ends["lower"].to_numpy(),
-            "upper": ends["upper"].to_numpy(),
+            "lower": lower,
+            "upper": upper,
             "standard_error": board.standard_errors,
             "n_items": estimates.n_items,
-            "rank": board.joint.rank().array,
-            **{name: ranks[name].array for name in ranks},
-            "flags": flags,
+            "rank": board.drawn.rank_numbers(),
+            **board.ranks(level, simultaneous),
+            "flags": flags.astype(object),
         }
     )
-    order = np.lexsort([table["model"].astype(str), table["rank"].to_numpy(float)])
-    return table.iloc[order].reset_index(drop=True)
+    return table[np.lexsort([models.astype(str), table["rank"]])]

@@ -108,13 +108,13 @@ def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: b
         cluster=item_scores.cluster, benchmark=item_scores.benchmark, weight=item_scores.weight,
     )  # fmt: skip
     estimates = estimate_scores(k_scores, items)
-    ends = estimates.interval(level)
+    lower, upper = estimates.interval(level)
     table = pd.DataFrame(
         {
             "model": estimates.models.to_numpy(),
             "score": np.clip(estimates.score, 0.0, 1.0),  # a mean of ones may be off in the last digit
-            "lower": ends["lower"].to_numpy(),
-            "upper": ends["upper"].to_numpy(),
+            "lower": lower,
+            "upper": upper,
             "standard_error": estimates.standard_errors,
             "n_items": estimates.n_items,
             "fewest_trials": np.where(n > 0, n, np.iinfo(n.dtype).max).min(0),

@@ -10,7 +10,8 @@ import numpy as np
 
 from jaxeval.arrays import Float
 from jaxeval.lazy_names import pd
-from jaxeval.show.cells import with_kinds
+from jaxeval.plain_tables import PlainTable
+from jaxeval.show.cells import is_missing, with_kinds
 from jaxeval.show.screens import columns_of
 from jaxeval.show.shown import Answer, Column, Part
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, slice_title, visible_line
@@ -107,7 +108,7 @@ def penalised_line(table: pd.DataFrame) -> str:
 def rank_spread(row: dict[Any, Any]) -> str:
     """Return the ranks that the data leave open to a model, as "2-5"; empty for a model without a rank."""
     best, worst = row.get("rank_best"), row.get("rank_worst")
-    return "" if pd.isna(best) or pd.isna(worst) else f"{best}-{worst}"
+    return "" if is_missing(best) or is_missing(worst) else f"{best}-{worst}"
 
 
 def row_notes(row: dict[Any, Any]) -> str:
@@ -164,23 +165,26 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def score_answers(table: pd.DataFrame) -> list[str]:
+def score_answers(table: pd.DataFrame | PlainTable) -> list[str]:
     """Say who is first on each board of a table of scores, by judge and category."""
     groups = [name for name in ("judge", "category") if name in table]
-    boards = [board for _, board in table.groupby(groups, sort=False)] if groups else [table]
+    boards: dict[Any, list[dict[Any, Any]]] = {}
+    for row in table.records() if isinstance(table, PlainTable) else table.to_dict("records"):
+        boards.setdefault(tuple(row[name] for name in groups), []).append(row)
     return [
-        "".join(f"{visible_line(str(board.iloc[0][x]))}: " for x in groups) + _first_by_score(board) for board in boards
+        "".join(f"{visible_line(str(name))}: " for name in names) + _first_by_score(board)
+        for names, board in boards.items()
     ]
 
 
-def _first_by_score(board: pd.DataFrame) -> str:
+def _first_by_score(board: Sequence[Mapping[Any, Any]]) -> str:
     """Return the answer of one board, in words."""
-    best = board.iloc[0]
-    if pd.isna(best["score"]):
+    best = board[0]
+    if is_missing(best["score"]):
         return "no model has a score; the flags say why"
     # If nothing bounds the first score it has no tier, and is not told apart from models whose ranks begin at 1.
-    alike = board["rank_best"] == 1 if pd.isna(best["tier"]) else board["tier"] == best["tier"]
-    others = int(alike.fillna(False).sum()) - 1
+    name, value = ("rank_best", 1) if is_missing(best["tier"]) else ("tier", best["tier"])
+    others = sum(not is_missing(row[name]) and row[name] == value for row in board) - 1
     answer = f"{visible_line(str(best['model']))} is first with {best['score']:.3f}"
     return f"{answer}; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else answer
 

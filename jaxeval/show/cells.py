@@ -223,9 +223,9 @@ def _column(column: Any, like: Sequence[Any], kind: CellKind) -> list[str]:
     if isinstance(column, Whole):
         return [kind.missing if value != value else f"{value:,.0f}" for value in column.tolist()]
     if column.dtype.kind == "b":
-        return [MISSING if _is_missing(value) else "yes" if value else "no" for value in column]
+        return [MISSING if is_missing(value) else "yes" if value else "no" for value in column]
     if column.dtype.kind in "iu":
-        return [kind.missing if _is_missing(value) else f"{value:,}" for value in column]
+        return [kind.missing if is_missing(value) else f"{value:,}" for value in column]
     if column.dtype.kind == "f":
         decimals = _decimals(np.concatenate(list(map(as_numbers, like))))
         return [_spelled(value, kind, decimals) for value in as_numbers(column).tolist()]
@@ -242,12 +242,12 @@ def cell_text(value: Any, kind: CellKind = NUMBER) -> str:
         return _spelled(float(value), kind, _decimals(np.array([value], float)))
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    return MISSING if _is_missing(value) else visible_line(value)
+    return MISSING if is_missing(value) else visible_line(value)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Return whether a value stands for none, in pandas or not."""
-    return type(value).__name__ in ("NoneType", "NAType", "NaTType")
+    return type(value).__name__ in ("NoneType", "NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 
 def _spelled(value: float, kind: CellKind, decimals: int) -> str:

@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice, checked_integer
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import PlainTable, Whole, counts_from_one, in_pandas
 from jaxeval.show.cells import KINDS, with_kinds
 from jaxeval.show.shown import Answer, Result
-from jaxeval.show.table import PropertyTable, Table
 from jaxeval.statistics import comparison
 from jaxeval.statistics.clusters import widening_of_draws
 from jaxeval.statistics.differences import ClosedForm, Differences, differences
@@ -84,7 +84,7 @@ class Draws(Result):
 
     def _shown(self) -> Answer:
         ends = self.interval()
-        table = pd.DataFrame({"estimate": self.estimate, **ends}, self.names)
+        table = pd.DataFrame({"estimate": self.estimate, **ends}, self._index)
         table.insert(0, "rank", self.rank())
         if self.status is not None:
             table["status"] = self.status
@@ -184,7 +184,11 @@ class Draws(Result):
     @cached_property
     def without_spread(self) -> pd.Series:
         """Whether all draws of a quantity are equal, though no gauge holds it: there is then no interval."""
-        return pd.Series(self._finite_draws_equal & ~np.isinf(self.draws).any(0), self.names, name="without_spread")
+        return pd.Series(self._equal_draws, self._index, name="without_spread")
+
+    @property
+    def _equal_draws(self) -> Bool:
+        return np.asarray(self._finite_draws_equal & ~np.isinf(self.draws).any(0))
 
     @cached_property
     def _finite_draws_equal(self) -> Bool:
@@ -197,8 +201,18 @@ class Draws(Result):
     @cached_property
     def standard_errors(self) -> pd.Series:
         """Standard deviation of the finite draws of each quantity (ddof = 1); NaN if those are equal."""
-        finite = pd.DataFrame(np.where(np.isfinite(self.draws), self.draws, np.nan), columns=self.names)
-        return finite.std().where(~self._finite_draws_equal)
+        return pd.Series(self.errors, self._index)
+
+    @cached_property
+    def errors(self) -> Float:
+        """(M,) `standard_errors`."""
+        draws = np.ascontiguousarray(self.draws.T)
+        finite = np.isfinite(draws)
+        n = finite.sum(1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(finite, draws, 0.0).sum(1) / n
+            square = np.where(finite, (mean[:, None] - draws) ** 2, 0.0).sum(1)
+            return np.where((n > 1) & ~self._finite_draws_equal, np.sqrt(square / (n - 1)), np.nan)
 
     def interval(self, level: float = 0.95, kind: IntervalKind = "percentile") -> pd.DataFrame:
         """Give confidence intervals: columns ``lower`` and ``upper``; NaN without a finite estimate, or without spread.
@@ -211,6 +225,11 @@ class Draws(Result):
         Raises:
             ValueError: ``level`` is not between 0 and 1, or ``kind`` is none of these.
         """
+        lower, upper = self.ends(level, kind)
+        return pd.DataFrame({"lower": lower, "upper": upper}, self._index)
+
+    def ends(self, level: float, kind: IntervalKind = "percentile") -> tuple[Float, Float]:
+        """Return (M,) lower and upper ends of `interval`."""
         if kind in ("bca", "studentised"):
             raise ValueError(f"kind={kind!r} needs the influence of single units, which only draws_of knows")
         lower, upper = self._widened(
@@ -220,19 +239,20 @@ class Draws(Result):
             with np.errstate(invalid="ignore"):  # infinite estimates have no interval
                 lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
         elif kind == "wald":
-            half = normal_quantile(level) * widening_of_draws(self.freedom, level) * self.standard_errors.to_numpy()
+            half = normal_quantile(level) * widening_of_draws(self.freedom, level) * self.errors
             lower, upper = self.estimate - half, self.estimate + half
         elif kind != "percentile":
             known_kinds = ", ".join(map(repr, get_args(IntervalKind)))
             raise ValueError(f"kind must be one of {known_kinds}, got {kind!r}")
-        known = np.isfinite(self.estimate) & ~self.without_spread.to_numpy()
-        bounds = {"lower": np.where(known, lower, np.nan), "upper": np.where(known, upper, np.nan)}
-        return pd.DataFrame(bounds, self.names)
+        known = np.isfinite(self.estimate) & ~self._equal_draws
+        return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 
     @property
     def beat_share(self) -> pd.DataFrame:
         """(M, M) share of draws in which the row's quantity is above the column's, half for equal draws."""
         self._check_square("the table of shares")
+        from jaxeval.show.table import PropertyTable
+
         return PropertyTable(self._square(comparison.beat_share(self.draws)))
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -286,7 +306,7 @@ class Draws(Result):
         ranked = self.ranked(among)
         share = np.full(len(ranked), np.nan)
         share[ranked] = comparison.rank_at_most_share(self.draws[:, ranked], k)
-        return pd.Series(share, self.names)
+        return pd.Series(share, self._index)
 
     def rank_distribution(self, among: Bool | None = None) -> pd.DataFrame:
         """(M, M) share of draws in which each quantity takes each rank among those `ranked`; NaN for the others."""
@@ -294,7 +314,7 @@ class Draws(Result):
         ranked = self.ranked(among)
         share = np.full((len(ranked), len(ranked)), np.nan)
         share[ranked, : ranked.sum()] = comparison.rank_distribution(self.draws[:, ranked])
-        return pd.DataFrame(share, self.names, pd.RangeIndex(1, len(ranked) + 1, name="rank"))
+        return pd.DataFrame(share, self._index, pd.RangeIndex(1, len(ranked) + 1, name="rank"))
 
     def differences(self, among: Bool | None = None) -> Differences:
         """Return differences of all pairs of the quantities `ranked`, from which `tiers` and `rank_sets` come.
@@ -345,7 +365,7 @@ class Draws(Result):
             ValueError: ``level`` is not between 0 and 1.
         """
         apart = self._beside(value).apart_from(len(self.names), level)[:-1]
-        return pd.Series(apart, self.names, name="apart")
+        return pd.Series(apart, self._index, name="apart")
 
     def interval_at_once(self, value: float = 0.0, level: float = 0.95) -> pd.DataFrame:
         """Return ``lower`` and ``upper`` of intervals that hold all at once, by the errors that `apart_from` looks at.
@@ -361,7 +381,7 @@ class Draws(Result):
         lower, upper = self.estimate - margin, self.estimate + margin
         lower = np.where(apart & (self.estimate > value), np.fmax(lower, value), lower)
         upper = np.where(apart & (self.estimate < value), np.fmin(upper, value), upper)
-        return pd.DataFrame({"lower": lower, "upper": upper}, self.names)
+        return pd.DataFrame({"lower": lower, "upper": upper}, self._index)
 
     def _beside(self, value: float) -> Differences:
         """Differences of these quantities and of a number."""
@@ -373,8 +393,13 @@ class Draws(Result):
 
     def rank(self, among: Bool | None = None) -> pd.Series:
         """Return the rank by the estimate among those `ranked`, 1 = the largest; missing for the others."""
-        strength = pd.Series(np.where(self.ranked(among), self._told_apart(), np.nan), self.names)
-        return strength.rank(ascending=False, method="min").astype("Int64")
+        return in_pandas(PlainTable({"rank": self.rank_numbers(among)}))["rank"].set_axis(self._index).rename(None)
+
+    def rank_numbers(self, among: Bool | None = None) -> Whole:
+        """(M,) numbers of `rank`."""
+        ranked, strength = self.ranked(among), self._told_apart()
+        above = len(strength) - np.searchsorted(np.sort(strength[ranked]), strength, "right") - (~ranked).sum()
+        return counts_from_one(np.where(ranked, above + 1, 0))
 
     def ranks(self, level: float = 0.95, simultaneous: bool = False, among: Bool | None = None) -> pd.DataFrame:
         """Give columns ``rank`` (by the estimate), ``rank_best``, ``rank_worst`` and ``tier``; missing if not `ranked`.
@@ -403,10 +428,12 @@ class Draws(Result):
 
         The last column is ``status``, if there is one.
         """
+        from jaxeval.show.table import Table
+
         errors = {"estimate": self.estimate, "standard_error": self.standard_errors}
-        parts = [pd.DataFrame(errors, self.names), self.interval(level, kind), self.ranks(level, simultaneous, among)]
+        parts = [pd.DataFrame(errors, self._index), self.interval(level, kind), self.ranks(level, simultaneous, among)]
         if self.status is not None:
-            parts.append(pd.DataFrame({"status": self.status}, self.names))
+            parts.append(pd.DataFrame({"status": self.status}, self._index))
         table = pd.concat(parts, axis=1).sort_values("estimate", ascending=False, kind="stable")
         title = f"Draws of {counted(len(self.names), 'quantity', 'quantities')}"
         return Table.of(self._with_kinds(table), title, ("rank", "estimate", "lower", "upper"))
@@ -418,10 +445,13 @@ class Draws(Result):
         step = self.precision / 100
         return np.asarray(np.round(self.estimate / step) * step)
 
+    @property
+    def _index(self) -> pd.Index:
+        return in_pandas(self.names)
+
     def _positive(self, numbers: dict[str, NDArray[np.int64]]) -> pd.DataFrame:
         """Return columns of counts from 1, missing where 0."""
-        counts = pd.DataFrame(numbers, self.names, dtype="Int64")
-        return counts.where(counts > 0)
+        return PlainTable({name: counts_from_one(x) for name, x in numbers.items()}).frame.set_axis(self._index)
 
     def _check_square(self, what: str) -> None:
         comparison.check_square(
@@ -429,7 +459,7 @@ class Draws(Result):
         )
 
     def _square(self, values: Float) -> pd.DataFrame:
-        return pd.DataFrame(values, self.names, self.names)
+        return pd.DataFrame(values, self._index, self._index)
 
 
 def _fewest(*freedom: float | None) -> float | None:

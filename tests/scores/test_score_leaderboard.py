@@ -124,11 +124,11 @@ def test_skewed_rubric_scores_of_few_items_hold():
     rng = np.random.default_rng(0)
     for n in (10, 30):
         x = rng.choice([1, 0.75, 0.5, 0.25, 0], (n, 600), p=[0.6, 0.2, 0.1, 0.05, 0.05])
-        found = estimate_scores(scores_of(x), np.ones(n, bool)).interval(0.95)
-        held = ((found["lower"] <= 0.8125) & (found["upper"] >= 0.8125)).mean()
+        lower, upper = estimate_scores(scores_of(x), np.ones(n, bool)).interval(0.95)
+        held = ((lower <= 0.8125) & (upper >= 0.8125)).mean()
         assert held > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 600)
-        assert (found["lower"] >= 0).all()
-        assert (found["upper"] <= 1).all()
+        assert (lower >= 0).all()
+        assert (upper <= 1).all()
 
 
 def scores_of(values):
@@ -149,8 +149,8 @@ def test_equal_models_with_items_of_their_own_are_seldom_told_apart(counts, rate
         x[counts[0] :, 1] = np.arange(counts[1]) < right[1]
         found = estimate_scores(scores_of(x), np.ones(len(x), bool))
         apart += n * (pairwise(found, found.score).tiers(0.95).max() > 1)
-        ends = found.interval(0.95)
-        assert ((ends["lower"] >= 0) & (ends["upper"] <= 1)).all()
+        lower, upper = found.interval(0.95)
+        assert ((lower >= 0) & (upper <= 1)).all()
     assert apart / 1000 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
 
 
