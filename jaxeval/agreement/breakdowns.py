@@ -6,13 +6,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.agreement.measures import PANEL, distance_of
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
+from jaxeval.lazy_names import pd
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.cells import with_kinds
 from jaxeval.statistics import special

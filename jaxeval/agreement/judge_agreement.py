@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.agreement.breakdowns import (
@@ -42,6 +41,7 @@ from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.lazy_names import pd
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Part, Result

@@ -11,12 +11,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.data.human_labels import PAIRS, LabelScale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, family_of
+from jaxeval.lazy_names import pd
 from jaxeval.statistics.rater_agreement import cohen_kappa, coincidences, krippendorff_alpha, label_counts
 
 PANEL, PEOPLE = "panel", "people"

@@ -20,7 +20,6 @@ from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions
 from jaxeval.options.field import again, option
 from jaxeval.options.resampling import ResamplingOptions
-from jaxeval.plain_tables import PlainTable
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxeval.data.item_scores import ItemScores
+    from jaxeval.plain_tables import PlainTable
     from jaxeval.show.shown import Answer
     from jaxeval.statistics.draws import Draws
 
@@ -280,6 +280,7 @@ def _how(settings: dict[str, Any]) -> str:
 def _answer(
     tables: Mapping[str, pd.DataFrame | PlainTable], notes: list[str], warnings: list[str], top: int | None
 ) -> Answer:
+    from jaxeval.plain_tables import PlainTable
     from jaxeval.show.boards import rank_spread, score_answers
     from jaxeval.show.shown import Answer, Part
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
@@ -30,6 +29,7 @@ from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import BothBad, DataReport, MissingResult, Voters
 from jaxeval.data.roles import is_plain, voter_columns
 from jaxeval.errors import DataError, NoRowsError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import LONGEST_WORD, MODEL, Noun, counted
 
 #: Words of side A and of side B. They say where the competitors stand, and not what these are.

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
@@ -26,6 +25,7 @@ from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, c
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.lazy_names import pd
 from jaxeval.options.boards import MissingGroup
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import Noun, counted, did_you_mean, named

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int
 from jaxeval.data.columns import renumbered
+from jaxeval.lazy_names import pd
 
 
 @dataclass(frozen=True, eq=False)

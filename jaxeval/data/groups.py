@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool
 from jaxeval.data.columns import Rows, factorize_sorted, reject_missing
 from jaxeval.data.nested_columns import arrow_of, is_nested
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pa, pc, pd
 from jaxeval.options.boards import MissingGroup
 from jaxeval.wording import counted
 

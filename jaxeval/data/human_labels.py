@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
@@ -16,6 +15,7 @@ from jaxeval.data.labels import Labels, Sides, read_labels, spoken_results
 from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
 from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, named
 
 #: What labels are: of pairs of named models; of two sides without names; right and wrong; grades; other words.

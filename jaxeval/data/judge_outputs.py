@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.checks import check_choice, checked_finite
 from jaxeval.data.columns import factorize_sorted, folded, renames, rows_of, told_renames
@@ -35,6 +34,7 @@ from jaxeval.data.roles import SCORES, usual_column, usual_names
 from jaxeval.data.table_files import head_names, naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
+from jaxeval.lazy_names import pd
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, named
 

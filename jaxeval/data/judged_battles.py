@@ -10,7 +10,6 @@ from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
@@ -33,6 +32,7 @@ from jaxeval.data.presentation_orders import OneOrder, in_turn, one_label, order
 from jaxeval.data.report import JudgedReport
 from jaxeval.data.roles import SCORES, usual_column, usual_names
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 

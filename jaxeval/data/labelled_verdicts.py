@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
@@ -37,6 +36,7 @@ from jaxeval.data.labels import Labels
 from jaxeval.data.presentation_orders import order_columns, pairs_of, told_apart, told_order
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted
 
 _LENGTHS = ("length_a", "length_b")

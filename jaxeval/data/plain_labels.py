@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype
 
@@ -34,6 +33,7 @@ from jaxeval.data.presentation_orders import (
 )
 from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, named
 
 _ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}

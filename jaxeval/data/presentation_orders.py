@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
@@ -15,6 +14,7 @@ from jaxeval.data.judge_calls import Calls, ReplyRules, Unparsed, read_calls, un
 from jaxeval.data.labels import Sides
 from jaxeval.data.roles import is_plain, usual_column
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted
 
 #: What to do about further calls of a judge on a pair in the same order.

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from jaxeval.arrays import Int
 from jaxeval.data.columns import plain
@@ -26,6 +25,7 @@ from jaxeval.data.report import DataReport
 from jaxeval.data.table_files import STATE_KEY, undamaged
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pa
 from jaxeval.wording import Noun, said_noun
 
 _FORMAT, _VERSION = "jaxeval battles", 1

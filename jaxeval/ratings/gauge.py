@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_rating
 from jaxeval.kernels.links import Link
+from jaxeval.lazy_names import pd
 from jaxeval.options.boards import Gauge
 from jaxeval.wording import MODEL, Noun, did_you_mean
 
