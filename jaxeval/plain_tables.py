@@ -128,10 +128,10 @@ class PlainTable:
 
     def __getitem__(self, name: Any) -> Any:
         """A column by its name, some columns by theirs, or the rows of a mask or of places."""
-        if isinstance(name, str):
-            return self._columns[name]
         if isinstance(name, list):
             return PlainTable({column: self._columns[column] for column in name}, self.attrs)
+        if not isinstance(name, np.ndarray):
+            return self._columns[name]
         return PlainTable({column: values[name] for column, values in self._columns.items()}, self.attrs)
 
     def __setitem__(self, name: str, values: Any) -> None:

@@ -55,6 +55,11 @@ def main(fresh: bool) -> None:
         done = run("scores", table)
         assert done.stdout.startswith("a is first with 0.833"), done
         assert "1  a      0.833 [0.715, 0.917]  1-1" in done.stdout, done
+        labels = Path(folder) / "labels.csv"
+        rows = [f"{item},{int(item % 3 > 0)},{int(item % 4 > 0)}" for item in range(60)]
+        labels.write_text("\n".join(["item,human,judge", *rows]))
+        done = run("agreement", labels)
+        assert done.stdout.startswith("Good enough? Not known: judge agrees with people on 58% [45, 71] of 60"), done
         done = run("plan-scores", table, "--difference", 0.1, "--gate")
         assert done.stdout.startswith("found with power 0.8: a margin of"), done
         done = run("leaderboard", table)

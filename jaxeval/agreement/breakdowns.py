@@ -13,6 +13,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
 from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import PlainTable
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.cells import with_kinds
 from jaxeval.statistics import special
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 
 Verdict = Literal["yes", "no", "not known"]
+#: Value, lower and upper end of each measure by its name and judge.
+Ends = dict[tuple[str, Any], Float]
 #: A judge is good enough if it has at least this share of people's agreement beyond chance.
 SHARE = 0.8
 #: With a single label an item, a judge is no use if its kappa is below this.
@@ -141,9 +144,7 @@ def _fitted(battles: Battles, ridge: float) -> BradleyTerryFit:
     return fit_bradley_terry(battles, ridge)
 
 
-def further_facts(
-    battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, place: int, answer: GoodEnough
-) -> list[str]:
+def further_facts(battles: LabelledVerdicts, ends: Ends, name: Any, place: int, answer: GoodEnough) -> list[str]:
     """Return facts about a judge, or the panel, that the answer names after its agreement."""
     verdict = battles.panel if name == PANEL else battles.verdict[:, place]
     return [
@@ -168,13 +169,13 @@ def _ties(battles: LabelledVerdicts, verdict: Float) -> list[str]:
     return [f"it says {word} on {100 * by_judge:.0f}%, people on {100 * people:.0f}%"]
 
 
-def _orders(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any) -> list[str]:
+def _orders(battles: LabelledVerdicts, ends: Ends, name: Any) -> list[str]:
     """How far verdicts follow the order shown."""
     judges = battles.judges if name == PANEL else [name]
-    known = [most for most in judges if ("flips", most) in ends.index]
+    known = [most for most in judges if ("flips", most) in ends]
     if known:
-        most = max(known, key=lambda one: float(ends.loc[("flips", one), "value"]))
-        value, lower, upper = 100 * ends.loc[("flips", most)].to_numpy(float)
+        most = max(known, key=lambda one: ends["flips", one][0])
+        value, lower, upper = 100 * ends["flips", most]
         who = f"{visible_line(most)} names" if name == PANEL else "it names"
         return [f"{who} another side in {value:.0f}% [{lower:.0f}, {upper:.0f}] when the order is swapped"]
     if battles.scale.kind in ("pairs", "sides"):
@@ -216,12 +217,12 @@ def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
     return [f"{who} has {pairs}, and {lead} (errors of neither ranking are counted)"]
 
 
-def _next(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, answer: GoodEnough) -> list[str]:
+def _next(battles: LabelledVerdicts, ends: Ends, name: Any, answer: GoodEnough) -> list[str]:
     """The command to run next."""
     judge = battles.judges[0] if name == PANEL else name
     if answer.beside is None:
-        kappa = ends.loc[("kappa", name)] if ("kappa", name) in ends.index else None
-        evidence = [] if kappa is None else [f"kappa {kappa['value']:.2f} [{kappa['lower']:.2f}, {kappa['upper']:.2f}]"]
+        kappa = ends.get(("kappa", name))
+        evidence = [] if kappa is None else [f"kappa {kappa[0]:.2f} [{kappa[1]:.2f}, {kappa[2]:.2f}]"]
         if answer.verdict == "not known":
             evidence.append("no item has labels of two people, so that nobody knows how far people agree")
         more = "have a second person label some of the items, then run jaxeval agreement again"
@@ -310,7 +311,9 @@ def by_model(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def by_confidence(battles: LabelledVerdicts, level: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+def by_confidence(
+    battles: LabelledVerdicts, level: float
+) -> tuple[pd.DataFrame | PlainTable, dict[Any, dict[str, float]]]:
     """Stated confidence against agreement on decided battles, in bins; and by judge the calibration error."""
     parts, errors = [], {}
     for k, (name, decided, agree) in enumerate(_decided(battles)[: len(battles.judges)]):
@@ -323,12 +326,11 @@ def by_confidence(battles: LabelledVerdicts, level: float) -> tuple[pd.DataFrame
             )
             parts.append(table.assign(judge=name))
     columns = ["judge", "predicted", "agreement", "standard_error", "n_battles"]
-    table = pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
-    names = ["ece", "ece_floor", "ece_debiased", "ece_lower", "ece_upper"]
-    return table, pd.DataFrame.from_dict(errors, orient="index", columns=names)
+    table = pd.concat(parts, ignore_index=True)[columns] if parts else PlainTable.of_rows([], columns)
+    return table, errors
 
 
-def by_raters(battles: LabelledVerdicts) -> pd.DataFrame:
+def by_raters(battles: LabelledVerdicts) -> PlainTable:
     """Agreement and Cohen's kappa of every pair of named raters, with ties as a label."""
     rows = []
     for j, k in combinations(range(len(battles.raters or [])), 2):
@@ -337,7 +339,6 @@ def by_raters(battles: LabelledVerdicts) -> pd.DataFrame:
         table = label_table(x[both], y[both], np.array(battles.scale.values))
         observed, _, kappa = cohen_kappa(table, distance_of(battles.scale))
         names = battles.raters or []
-        row = {"rater": names[j], "other": names[k], "all_agreement": float(observed), "all_kappa": float(kappa)}
-        rows.append({**row, "n_battles": int(both.sum())})
-    table = pd.DataFrame(rows, columns=["rater", "other", "all_agreement", "all_kappa", "n_battles"])
+        rows.append((names[j], names[k], float(observed), float(kappa), int(both.sum())))
+    table = PlainTable.of_rows(rows, ["rater", "other", "all_agreement", "all_kappa", "n_battles"])
     return with_kinds(table, agreement="all_agreement all_kappa")

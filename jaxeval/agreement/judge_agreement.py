@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from jaxeval.agreement.breakdowns import (
     FEW_DECIDED,
+    Ends,
     GoodEnough,
     answer_of,
     by_confidence,
@@ -42,6 +44,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import Names, PlainTable, in_pandas
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Part, Result
@@ -59,6 +62,7 @@ _OF_ROWS = (
     "agreement", "kappa", "all_agreement", "all_kappa", "sensitivity", "specificity", "youden_j", "flips",
     "first_chosen", "longer_chosen", "own_family", "family_excess",
 )  # fmt: skip
+_NOT_KNOWN = np.full(3, np.nan)
 _MEASURES = (*_OF_ROWS, "calibration_error")
 
 
@@ -115,33 +119,69 @@ class JudgeAgreement(Result):
         {'agreement': 0.67, 'kappa': 0.4, 'all_agreement': 0.5}
     """
 
-    table: pd.DataFrame
-    panel: pd.DataFrame
-    by_gap: pd.DataFrame
-    by_model: pd.DataFrame
-    reliability: pd.DataFrame
-    raters: pd.DataFrame
-    error_correlation: pd.DataFrame
+    rows: Mapping[str, Any] = field(repr=False)  # of the tables, by their names
     sentences: list[str]  # the first one is the answer
     notes: list[str]  # how the tables were read
     warnings: list[str]
-    joint: Draws = field(repr=False)  # the names have the levels ``measure`` and ``judge``
+    drawn: Draws = field(repr=False)  # `joint`
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each judge, for the panel and for people."""
+        return in_pandas(self.rows["table"])
+
+    @property
+    def panel(self) -> pd.DataFrame:
+        """A row per measure of all judges, or of all people."""
+        return in_pandas(self.rows["panel"])
+
+    @property
+    def by_gap(self) -> pd.DataFrame:
+        """Agreement by the gap of people's ratings."""
+        return in_pandas(self.rows["by_gap"])
+
+    @property
+    def by_model(self) -> pd.DataFrame:
+        """Agreement by model."""
+        return in_pandas(self.rows["by_model"])
+
+    @property
+    def reliability(self) -> pd.DataFrame:
+        """Agreement by stated confidence."""
+        return in_pandas(self.rows["reliability"])
+
+    @property
+    def raters(self) -> pd.DataFrame:
+        """Agreement of each pair of named raters."""
+        return in_pandas(self.rows["raters"])
+
+    @cached_property
+    def error_correlation(self) -> pd.DataFrame:
+        """(J, J) correlations of the errors of judges."""
+        rows = in_pandas(self.rows["error_correlation"])
+        return rows.set_index(rows.columns[0]).rename_axis("judge").rename_axis("judge", axis=1)
+
+    @cached_property
+    def joint(self) -> Draws:
+        """Joint draws of all measures; the names have the levels ``measure`` and ``judge``."""
+        return replace(self.drawn, names=in_pandas(self.drawn.names))
 
     def _sentences(self) -> list[str]:
         return self.sentences
 
     def _shown(self) -> Answer:
         ends = ["agreement", "agreement_lower", "agreement_upper"]
-        more = [name for name in _OF_ROWS[1:] if name in self.table]
+        more = [name for name in _OF_ROWS[1:] if name in self.rows["table"]]
         title = f"JudgeAgreement: {self.sentences[0].split('; ')[0]}"
-        shown = self.table[["judge", "n_items", "n_decided", *ends, *more, "flags"]]
-        return Answer(title, shown, self.joint.settings, self.warnings)
+        shown = self.rows["table"][["judge", "n_items", "n_decided", *ends, *more, "flags"]]
+        return Answer(title, shown, self.drawn.settings, self.warnings)
 
     def _figures(self) -> dict[str, tuple[Any, ...]]:
         return {"agreement": ("plot_judge_agreement", self)}
 
     def _in_full(self, view: Answer) -> Answer:
-        table, gaps = self.table.rename(columns={"n_decided": "decided"}), self.by_gap
+        rows = self.rows
+        table, panel = rows["table"].rename(columns={"n_decided": "decided"}), rows["panel"]
         measures = [name for name in table if str(name).removesuffix("_lower").removesuffix("_upper") in _MEASURES]
         main = table[["judge", "n_items", "decided", *measures, "flags"]]
         meaning = "agreement and kappa on battles that both decided; agreement all and kappa all with ties as a label"
@@ -150,23 +190,22 @@ class JudgeAgreement(Result):
         elif "youden_j" in table:
             meaning = "agreement and kappa on what both decided; agreement all and kappa all with the third label"
         parts = [Part("Judges and people", main, meaning, rows="judge", kept=("agreement",))]
-        if len(self.panel):
-            words = self.panel["measure"].str.replace("_", " ")
-            parts.append(Part("Together", self.panel.assign(measure=words), rows="measure"))
-        tables = {"agreement": self.table, "panel": self.panel}
-        if len(gaps):
+        if len(panel):
+            words = [measure.replace("_", " ") for measure in panel["measure"]]
+            parts.append(Part("Together", panel.assign(measure=words), rows="measure"))
+        tables = {"agreement": rows["table"], "panel": panel}
+        if len(rows["by_gap"]):
+            gaps = self.by_gap
             tables |= {"by_gap": gaps, "by_model": self.by_model}
             ends = zip(gaps["gap_from"], gaps["gap_to"], strict=True)
             shown = gaps.drop(columns=["gap_from", "gap_to"])
             shown.insert(1, "gap", [f"{a:g} to {b:g}" if b < np.inf else f"over {a:g}" for a, b in ends])
             parts.append(Part("Agreement by the gap of people's ratings (Elo)", shown))
             parts.append(Part("Agreement by model", self.by_model, more=True))
-        # A judge may be called "judge".
-        correlation = self.error_correlation.reset_index(names="of" if "judge" in self.error_correlation else "judge")
-        tables |= {"reliability": self.reliability, "raters": self.raters, "error_correlation": correlation}
-        titles = {"Stated confidence": self.reliability, "Pairs of raters": self.raters,
-                  "Correlation of errors": correlation}  # fmt: skip
-        parts += [Part(title, further, more=True) for title, further in titles.items() if len(further)]
+        titles = {"reliability": "Stated confidence", "raters": "Pairs of raters",
+                  "error_correlation": "Correlation of errors"}  # fmt: skip
+        tables |= {name: rows[name] for name in titles}
+        parts += [Part(title, rows[name], more=True) for name, title in titles.items() if len(rows[name])]
         return view._replace(title="Judges and people", notes=self.notes, parts=parts, tables=tables)
 
 
@@ -275,41 +314,44 @@ def judge_agreement(
         shares = np.array([measure != "n_independent" for measure, _ in known])
         values = np.where(shares, np.clip(moved, -1, 1), moved)
     joint = Draws(
-        pd.MultiIndex.from_tuples(known, names=["measure", "judge"]), np.array([estimates[key] for key in known]),
-        values, settings=settings,
+        Names(known, ["measure", "judge"]), np.array([estimates[key] for key in known]), values, settings=settings,
     )  # fmt: skip
     chance = _chance(battles, whole)
     with np.errstate(all="ignore"):
         by_item = measures(by_name(sums, columns), battles.judges, battles.scale)
     n_items = np.array([np.isfinite(by_item[key]).sum() for key in known])
-    ends = _intervals(joint, n_items, level, chance)
+    ends = _intervals(joint, known, n_items, level, chance)
     answers = _answers(
-        battles, by_name(sums, columns)["common"], chance[PEOPLE], ends, level, joint if facets else None
-    )
+        battles, by_name(sums, columns)["common"], chance[PEOPLE], ends, level,
+        None if facets is None else (joint, known),
+    )  # fmt: skip
     reliability, errors = by_confidence(battles, level)
     table = _table(battles, ends, errors, columns, answers)
-    warnings = [f"{row.judge}: {row.flags}" for row in table.itertuples() if row.flags]
+    warnings = [f"{row['judge']}: {row['flags']}" for row in table.records() if row["flags"]]
     sentences = _sentences(battles, table, ends, answers, whole)
     if facets is not None:
         warnings += facets.warnings
         sentences = [f"{facets.about}: {sentences[0]}", *sentences[1:]]
-    if ("all_agreement", PEOPLE) not in ends.index:
+    if ("all_agreement", PEOPLE) not in ends:
         unit = _unit_of(battles)
         warnings.append(f"no {unit} has the labels of two people: how far people agree with each other is not known")
-    if len(battles.judges) > 1 and "n_independent" not in ends.index.get_level_values("measure"):
+    if len(battles.judges) > 1 and ("n_independent", PANEL) not in ends:
         warnings.append("the errors of some pair of judges do not vary: what the panel is worth is not known")
+    of_pairs = battles.scale.kind == "pairs"
     return JudgeAgreement(
-        table=table,
-        panel=_panel(ends),
-        by_gap=by_gap(battles, level) if battles.scale.kind == "pairs" else pd.DataFrame(),
-        by_model=by_model(battles, level) if battles.scale.kind == "pairs" else pd.DataFrame(),
-        reliability=reliability,
-        raters=by_raters(battles),
-        error_correlation=correlation_table(battles, whole),
+        rows={
+            "table": table,
+            "panel": _panel(ends),
+            "by_gap": by_gap(battles, level) if of_pairs else PlainTable({}),
+            "by_model": by_model(battles, level) if of_pairs else PlainTable({}),
+            "reliability": reliability,
+            "raters": by_raters(battles),
+            "error_correlation": correlation_table(battles, whole),
+        },
         sentences=sentences,
         notes=battles.notes,
         warnings=warnings,
-        joint=joint,
+        drawn=joint,
     )
 
 
@@ -335,47 +377,51 @@ def _chance(battles: LabelledVerdicts, whole: Mapping[str, Float]) -> dict[Any, 
     }
 
 
-def _intervals(joint: Draws, n_items: NDArray[np.intp], level: float, chance: Mapping[Any, float]) -> pd.DataFrame:
-    """Columns ``value, lower, upper`` by measure and judge; ``n_items`` (K,) say something about each measure."""
-    ends = joint.interval(level)
-    ends.insert(0, "value", joint.estimate)
-    share = joint.names.get_level_values("measure").isin(SHARES)
-    p, error = joint.estimate[share], joint.standard_errors.to_numpy()[share]
+def _intervals(
+    joint: Draws, known: Sequence[tuple[str, Any]], n_items: NDArray[np.intp], level: float, chance: Mapping[Any, float]
+) -> Ends:
+    """Intervals of the ``known`` measures, of which ``n_items`` (K,) say something."""
+    lower, upper = joint.ends(level)
+    share = np.array([measure in SHARES for measure, _ in known])
+    p, error = joint.estimate[share], joint.errors[share]
     varies = (p > 0) & (p < 1) & (error > 0)
     n = np.where(varies, p * (1 - p) / np.where(varies, error, 1.0) ** 2, n_items[share])
-    ends.loc[share, ["lower", "upper"]] = np.stack(exact_share(p, n, level), axis=1)
-    for name in ends.index.get_level_values("judge").unique():
-        if ("kappa", name) in ends.index and ends.loc[("kappa", name), "value"] == 1:
+    lower[share], upper[share] = exact_share(p, n, level)
+    ends = dict(zip(known, np.column_stack([joint.estimate, lower, upper]), strict=True))
+    for measure, name in known:
+        if measure == "kappa" and ends[measure, name][0] == 1:
             # No resample differs: the interval is that of the agreement, on kappa's scale.
-            agreement = ends.loc[("agreement", name), ["lower", "upper"]].to_numpy(float)
-            ends.loc[("kappa", name), ["lower", "upper"]] = (agreement - chance[name]) / (1 - chance[name])
-        if ("youden_j", name) in ends.index:  # from both shares (Newcombe 1998): it holds where they are near 1
-            parts = ends.loc[[("sensitivity", name), ("specificity", name)]]
-            value, below, above = parts["value"], parts["value"] - parts["lower"], parts["upper"] - parts["value"]
+            ends[measure, name][1:] = (ends["agreement", name][1:] - chance[name]) / (1 - chance[name])
+        if measure == "youden_j":  # from both shares (Newcombe 1998): it holds where they are near 1
+            value, low, high = np.array([ends["sensitivity", name], ends["specificity", name]]).T
             j = value.sum() - 1
-            ends.loc[("youden_j", name)] = j, j - np.sqrt((below**2).sum()), j + np.sqrt((above**2).sum())
+            below, above = value - low, high - value
+            ends[measure, name] = np.array([j, j - np.sqrt((below**2).sum()), j + np.sqrt((above**2).sum())])
     return ends
 
 
 def _answers(
-    battles: LabelledVerdicts, common: Float, chance: float, ends: pd.DataFrame, level: float, joint: Draws | None
-) -> dict[Any, GoodEnough]:
-    """Whether each judge and the panel are good enough; the level of several judges holds for all at once."""
+    battles: LabelledVerdicts, common: Float, chance: float, ends: Ends, level: float,
+    wider_draws: tuple[Draws, Sequence[tuple[str, Any]]] | None,
+) -> dict[Any, GoodEnough]:  # fmt: skip
+    """Whether each judge and the panel are good enough; the level of several judges holds for all at once.
+
+    With random facets, their draws of the known measures make intervals wider.
+    """
     names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else [])]
     answers = {}
     for k, name in enumerate(names):
         of_judge = 1 - (1 - level) / (1 if name == PANEL else len(battles.judges))
-        kappa, people = (
-            ends.loc[("kappa", of), ["lower", "upper"]].tolist() if ("kappa", of) in ends.index else [np.nan, np.nan]
-            for of in (name, PEOPLE)
-        )
-        wider = (np.nan, np.nan)
-        if joint is not None and ("above_people", name) in ends.index:
-            wider = tuple(joint.interval(of_judge).loc[("above_people", name), ["lower", "upper"]])
+        kappa, people = (ends.get(("kappa", of), _NOT_KNOWN)[1:].tolist() for of in (name, PEOPLE))
+        wider, above = (np.nan, np.nan), ("above_people", name)
+        if wider_draws is not None and above in ends:
+            joint, known = wider_draws
+            lower, upper = (float(end[known.index(above)]) for end in joint.ends(of_judge))
+            wider = (lower, upper)
         answers[name] = answer_of(common[:, k, 0], chance, (kappa[0], kappa[1]), people[0], of_judge, wider)
-        if ("above_people", name) in ends.index and answers[name].beside is not None:
-            beside = answers[name].beside
-            ends.loc[("above_people", name), ["lower", "upper"]] = beside.lower, beside.upper  # type: ignore[union-attr]
+        beside = answers[name].beside
+        if above in ends and beside is not None:
+            ends[above][1:] = beside.lower, beside.upper
     return answers
 
 
@@ -385,7 +431,7 @@ def _labels(
     """Labels of pairs of models; or, where the table has no columns of them, labels alone."""
     of_pairs = isinstance(verdicts, JudgeOutputs)
     if not of_pairs:
-        verdicts = as_frame(verdicts)
+        verdicts = verdicts if isinstance(verdicts, PlainTable) else as_frame(verdicts)
         usual = {folded(name) for name in verdicts.columns}
         of_pairs = (columns["model_a"], columns["model_b"]) != ("model_a", "model_b") or bool(
             {"modela", "modelb"} & usual
@@ -393,7 +439,8 @@ def _labels(
     if of_pairs:
         if label_coding == "grades":
             raise ValueError("label_coding='grades' is for labels without models: verdicts on pairs are sides")
-        return LabelledVerdicts.of(verdicts, human, judges=judges, label_coding=label_coding, item=item, **columns)
+        columns |= {"judges": judges, "label_coding": label_coding, "item": item}
+        return LabelledVerdicts.of(in_pandas(verdicts), human, **columns)
     if human is not None and not isinstance(human, str) and hasattr(human, "columns"):
         raise DataError(
             "a table of human labels is joined by items and pairs of models, and the verdicts have no columns of "
@@ -413,11 +460,11 @@ def _unit_of(battles: LabelledVerdicts) -> str:
 
 def _table(
     battles: LabelledVerdicts,
-    ends: pd.DataFrame,
-    errors: pd.DataFrame,
+    ends: Ends,
+    errors: Mapping[Any, Mapping[str, float]],
     columns: Mapping[str, Float],
     answers: Mapping[Any, GoodEnough],
-) -> pd.DataFrame:
+) -> PlainTable:
     """A row for each judge, for the panel and for people."""
     names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else []), PEOPLE]
     verdict = [*battles.verdict.T, *([battles.panel] if len(battles.judges) > 1 else [])]
@@ -433,18 +480,15 @@ def _table(
         "good_enough": [answers[name].verdict if name in answers else "" for name in names],
     }
     for measure in _OF_ROWS:
-        intervals = ends[ends.index.get_level_values("measure") == measure].droplevel("measure").reindex(names)
-        rows |= {measure: intervals["value"].to_numpy()}
-        rows |= {f"{measure}_{end}": intervals[end].to_numpy() for end in ("lower", "upper")}
-    errors = errors.reindex(names)
-    rows["calibration_error"] = errors["ece_debiased"].to_numpy()
-    rows["calibration_error_lower"] = errors["ece_lower"].to_numpy()
-    rows["calibration_error_upper"] = errors["ece_upper"].to_numpy()
-    table = pd.DataFrame(rows)
-    empty = [name for name in (*_OF_ROWS, "calibration_error") if table[name].isna().all()]
+        intervals = np.array([ends.get((measure, name), _NOT_KNOWN) for name in names])
+        rows |= {f"{measure}{end}": x for end, x in zip(("", "_lower", "_upper"), intervals.T, strict=True)}
+    for end, of in (("", "ece_debiased"), ("_lower", "ece_lower"), ("_upper", "ece_upper")):
+        rows[f"calibration_error{end}"] = [errors.get(name, {}).get(of, np.nan) for name in names]
+    table = PlainTable(rows)
+    empty = [name for name in (*_OF_ROWS, "calibration_error") if np.isnan(table[name]).all()]
     empty += [] if battles.scale.has_middle else ["all_agreement", "all_kappa"]
     table = table.drop(columns=[f"{name}{end}" for name in empty for end in ("", "_lower", "_upper")])
-    table = table.assign(flags=[_flags(row) for row in table.to_dict("records")])
+    table = table.assign(flags=[_flags(row) for row in table.records()])
     return with_kinds(table, agreement="all_agreement all_kappa youden_j")
 
 
@@ -461,23 +505,23 @@ def _flags(row: Mapping[str, Any]) -> str:
     return "; ".join(text for text, applies in doubts.items() if applies)
 
 
-def _panel(ends: pd.DataFrame) -> pd.DataFrame:
+def _panel(ends: Ends) -> PlainTable:
     """Measures that are of all judges, or of all people."""
     names = [("error_correlation", PANEL), ("n_independent", PANEL), ("alpha", PANEL), ("alpha", PEOPLE)]
-    table = ends.reindex([name for name in names if name in ends.index])
-    return table.reset_index().replace({"judge": {PANEL: "judges"}}).rename(columns={"judge": "of"})
+    rows = [(name, "judges" if of == PANEL else of, *ends[name, of]) for name, of in names if (name, of) in ends]
+    return PlainTable.of_rows(rows, ["measure", "of", "value", "lower", "upper"])
 
 
 def _sentences(
     battles: LabelledVerdicts,
-    table: pd.DataFrame,
-    ends: pd.DataFrame,
+    table: PlainTable,
+    ends: Ends,
     answers: Mapping[Any, GoodEnough],
     whole: Mapping[str, Float],
 ) -> list[str]:
     """What a manager can use: whether the panel or the judge is good enough, each judge, and what a panel is worth."""
     common = whole["common"][0]
-    n_decided = table.set_index("judge")["n_decided"]
+    n_decided = dict(zip(table["judge"], table["n_decided"].tolist(), strict=True))
     several = len(battles.judges) > 1
     first = PANEL if several else battles.judges[0]
     order = sorted(battles.judges, key=lambda name: -_value(ends, "agreement", name))
@@ -505,15 +549,15 @@ def _sentences(
             sentence = f"Good enough? {verdict}: {'; '.join([sentence, *further])}"
         sentences.append(sentence)
     worth = ("n_independent", PANEL)
-    if worth in ends.index:
-        row = ends.loc[worth]
-        rho = ends.loc[("error_correlation", PANEL), "value"]
+    if worth in ends:
+        value, lower, upper = ends[worth]
+        rho = ends["error_correlation", PANEL][0]
         sentences.append(
             f"The errors of two judges correlate with {rho:.2f} on average: the {len(battles.judges):,} judges are "
-            f"worth {row['value']:.1f} [{row['lower']:.1f}, {row['upper']:.1f}] independent ones"
+            f"worth {value:.1f} [{lower:.1f}, {upper:.1f}] independent ones"
         )
     above = ("above_panel", order[0])
-    if above in ends.index and ends.loc[above, "lower"] > 0:
+    if above in ends and ends[above][1] > 0:
         sentences.append(
             f"{visible_line(order[0])} alone agrees with people more often than the panel does on the "
             f"{counted(round(common[place[order[0]], 1, 0]), _unit_of(battles))} that both decide"
@@ -537,26 +581,26 @@ def _n_sides(battles: LabelledVerdicts) -> int:
     return round(float((sides / np.maximum(labels, 1))[judged].sum()))
 
 
-def _value(ends: pd.DataFrame, measure: str, name: Any) -> float:
-    return float(ends.loc[(measure, name), "value"]) if (measure, name) in ends.index else -np.inf
+def _value(ends: Ends, measure: str, name: Any) -> float:
+    return float(ends[measure, name][0]) if (measure, name) in ends else -np.inf
 
 
-def _percent(ends: pd.DataFrame, measure: str, name: Any) -> str | None:
-    if (measure, name) not in ends.index:
+def _percent(ends: Ends, measure: str, name: Any) -> str | None:
+    if (measure, name) not in ends:
         return None
-    value, lower, upper = 100 * ends.loc[(measure, name), ["value", "lower", "upper"]].to_numpy(float)
+    value, lower, upper = 100 * ends[measure, name]
     decimals = 0 if upper - lower >= _WIDE else 1
     return f"{value:.{decimals}f}% [{lower:.{decimals}f}, {upper:.{decimals}f}]"
 
 
-def _beside_people(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, common: Float, *, in_full: bool) -> str:
+def _beside_people(battles: LabelledVerdicts, ends: Ends, name: Any, common: Float, *, in_full: bool) -> str:
     """How far a judge is from people's agreement with each other, on battles that both decide."""
-    if ("agreement", PEOPLE) not in ends.index:
+    if ("agreement", PEOPLE) not in ends:
         return ""
     who = "the panel" if name == PANEL else "the judge"
-    if ("above_people", name) not in ends.index:
+    if ("above_people", name) not in ends:
         return f"; {who} decides no {_unit_of(battles)} on which two people chose a side" if in_full else ""
-    value, lower, upper = 100 * ends.loc[("above_people", name)].to_numpy(float)
+    value, lower, upper = 100 * ends["above_people", name]
     points = f"{abs(value):.0f} points [{{:.0f}}, {{:.0f}}]"
     if lower > 0:
         words = f"{points.format(lower, upper)} above that"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.human_labels import PAIRS, LabelScale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, family_of
-from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import PlainTable
 from jaxeval.statistics.rater_agreement import cohen_kappa, coincidences, krippendorff_alpha, label_counts
 
 PANEL, PEOPLE = "panel", "people"
@@ -244,11 +244,11 @@ def by_name(sums: Float, columns: Mapping[str, Float]) -> dict[str, Float]:
     return {name: part.reshape(len(part), *shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
 
-def correlation_table(battles: LabelledVerdicts, sums: Mapping[str, Float]) -> pd.DataFrame:
-    """(J, J) correlations of the judges' errors, of the sums of all items."""
+def correlation_table(battles: LabelledVerdicts, sums: Mapping[str, Float]) -> PlainTable:
+    """(J, J) correlations of the judges' errors, of the sums of all items, behind a column of the judges."""
     n = len(battles.judges)
     table = np.eye(n)
     j, k = np.triu_indices(n, 1)
     table[j, k] = table[k, j] = error_correlations(sums["errors"])[0]
-    names = pd.Index(battles.judges, name="judge")
-    return pd.DataFrame(table, names, names)
+    first = "of" if "judge" in battles.judges else "judge"  # a judge may be called "judge"
+    return PlainTable({first: battles.judges, **dict(zip(battles.judges, table.T, strict=True))})

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.agreement.judge_agreement import JudgeAgreement
+    from jaxeval.data.remote_names import FileName
+    from jaxeval.plain_tables import PlainTable
 
 
 class Raters(Lengths, SideColumns):
@@ -54,7 +56,6 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     person, or in a row for each rater and item. People are found by their names, and judges by theirs or their labels.
     """
     from jaxeval.agreement.judge_agreement import judge_agreement
-    from jaxeval.data.model_tables import read_families
     from jaxeval.data.table_files import naming, read_whole_table
 
     judges, human_columns, families = raters.judges, raters.human_columns, raters.families
@@ -65,12 +66,18 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     labels: Any = None if human_columns is None else list(human_columns)
     if labels_file is not None:
         labels = read_whole_table(labels_file, [model_a, model_b])
-    family_of = None if families is None else read_families(families)
+    family_of = None
+    if families is not None:
+        from jaxeval.data.model_tables import read_families
+
+        family_of = read_families(families)
     columns = raters.arguments("model_a", "model_b", "label_coding")
     arguments = {name: x for name, x in replies.arguments().items() if x is not None and name != "human_labels"}
     read = None
     with naming(file):
-        verdicts: Any = read_whole_table(file, [model_a, model_b])
+        verdicts: Any = _without_models(file, model_a, model_b)
+        if verdicts is None:
+            verdicts = read_whole_table(file, [model_a, model_b])
         if _holds_replies(verdicts, judges, arguments):
             verdicts = _outputs(verdicts, labels, {**columns, **arguments})
             labels, columns, read = None, {}, str(verdicts.report)
@@ -89,10 +96,20 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
         )
 
     notes = [read or _what_was_read(agreements), *agreements.notes, _how(drawn)]
-    present(agreements.answer._replace(notes=notes), outputs)
+    present(agreements._plain_answer()._replace(notes=notes), outputs)
 
 
-def _holds_replies(frame: pd.DataFrame, judges: Names | None, arguments: dict[str, Any]) -> bool:
+def _without_models(file: FileName, *sides: str) -> PlainTable | None:
+    """Return a small table without columns of models, whose names must be read as text."""
+    from jaxeval.data.columns import folded
+    from jaxeval.data.table_files import read_plain_table
+
+    table = read_plain_table(file)
+    has_models = table is not None and {*map(folded, sides), "modela", "modelb"} & {*map(folded, table.columns)}
+    return None if has_models else table
+
+
+def _holds_replies(frame: pd.DataFrame | PlainTable, judges: Names | None, arguments: dict[str, Any]) -> bool:
     from jaxeval.data.columns import folded
     from jaxeval.data.roles import usual_column
 
@@ -104,6 +121,7 @@ def _holds_replies(frame: pd.DataFrame, judges: Names | None, arguments: dict[st
 def _outputs(frame: pd.DataFrame, labels: Any, arguments: dict[str, Any]) -> Any:
     """Return what judges printed, with the labels of people, who may contradict each other."""
     from jaxeval.data.judge_outputs import JudgeOutputs
+    from jaxeval.plain_tables import in_pandas
 
     if isinstance(labels, list):
         if len(labels) > 1:
@@ -111,10 +129,10 @@ def _outputs(frame: pd.DataFrame, labels: Any, arguments: dict[str, Any]) -> Any
         arguments = {**arguments, "human": labels[0]}
     elif labels is not None:
         arguments = {**arguments, "human_labels": labels}
-    return JudgeOutputs.from_pandas(frame, **{"people": "majority", **arguments})
+    return JudgeOutputs.from_pandas(in_pandas(frame), **{"people": "majority", **arguments})
 
 
-def _table(frame: pd.DataFrame, arguments: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+def _table(frame: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Give a table of verdicts, with its judges and runs called as `judge_agreement` calls them; and options of it."""
     odd = sorted(set(arguments) - {"item", "judge", "run", "shown_first"})
     if odd:
@@ -126,9 +144,9 @@ def _table(frame: pd.DataFrame, arguments: dict[str, Any]) -> tuple[pd.DataFrame
 
 
 def _what_was_read(agreements: JudgeAgreement) -> str:
-    judges = agreements.table[~agreements.table["judge"].isin(["panel", "people"])]
-    rows = "battles" if len(agreements.by_gap) else "rows"
-    return f"{counted(len(judges), 'judge')}, up to {judges['n_battles'].max():,} {rows} with human labels each"
+    n = [row["n_battles"] for row in agreements.rows["table"].records() if row["judge"] not in ("panel", "people")]
+    rows = "battles" if len(agreements.rows["by_gap"]) else "rows"
+    return f"{counted(len(n), 'judge')}, up to {max(n):,} {rows} with human labels each"
 
 
 def _how(drawn: ResamplingOptions) -> str:

@@ -221,6 +221,17 @@ def reject_repeats(
         )
 
 
+def distinct_values(column: Any) -> list[Any]:
+    """Return the different values of a column, in pandas or not, that are not missing.
+
+    Raises:
+        TypeError: it holds lists or objects.
+    """
+    if isinstance(column, np.ndarray):
+        return list(dict.fromkeys(value for value in column.tolist() if value is not None and value == value))
+    return list(column.dropna().unique())
+
+
 def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
     """Return (N,) codes of a column, -1 where it is missing, and its values.
 

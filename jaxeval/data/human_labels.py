@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import as_frame, encode_models, plain, require_column
+from jaxeval.data.columns import as_frame, distinct_values, encode_models, plain, require_column
 from jaxeval.data.judge_replies import read_reply
 from jaxeval.data.labels import Labels, Sides, read_labels, spoken_results
 from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
@@ -55,33 +55,44 @@ ANSWERS = LabelScale("answers", _HALVES, (0, 2), ("wrong", "neither", "right"))
 
 
 def read_scale(
-    columns: Sequence[pd.Series], labels: Labels | Literal["grades"] | None
+    columns: Mapping[str, Any], labels: Labels | Literal["grades"] | None
 ) -> tuple[LabelScale, Float, list[str]]:
     """Give the scale of all columns, (N, K) labels as its numbers, NaN where missing, and how they were read, in words.
+
+    Columns are those of pandas, or arrays.
 
     Raises:
         DataError: labels cannot be read, or their meaning is open.
     """
-    words = [_spoken(column) for column in columns]
-    table = pd.concat([column.rename(k) for k, column in enumerate(words)], axis=1)
-    flat = pd.concat(words, ignore_index=True)
-    flat.name = named([str(column.name) for column in columns])
+    words = [_spoken(column, name) for name, column in columns.items()]
+    names = named(list(columns))
     if labels is not None and labels != "grades":
+        flat = pd.concat(list(map(pd.Series, words)), ignore_index=True).rename(names)
         read = read_labels(flat, labels, may_miss=True, option="label_coding")
         return SIDES, read.target.reshape(len(columns), -1).T, [read.told] if read.told else []
-    codes, distinct = pd.factorize(flat)
+    codes, distinct = _factorized(words)
     numbers = [_number(value) for value in distinct]
-    if not distinct.size:
-        raise DataError(f"columns {flat.name} have no labels")
+    if not len(distinct):
+        raise DataError(f"columns {names} have no labels")
     if all(number is not None for number in numbers):
-        scale, of_label, message = _of_numbers([float(number or 0) for number in numbers], str(flat.name), labels)
+        scale, of_label, message = _of_numbers([float(number or 0) for number in numbers], names, labels)
     elif labels == "grades":
         word = str(next(value for value, number in zip(distinct, numbers, strict=True) if number is None))
-        raise DataError(f"columns {flat.name} hold words, such as {word!r}, so they are no grades")
+        raise DataError(f"columns {names} hold words, such as {word!r}, so they are no grades")
     else:
-        scale, of_label, message = _of_words([str(plain(value)) for value in distinct], str(flat.name))
+        scale, of_label, message = _of_words([str(plain(value)) for value in distinct], names)
     values = np.append(of_label, np.nan)[codes]
-    return scale, values.reshape(len(columns), len(table)).T, [message] if message else []
+    return scale, values.reshape(len(columns), -1).T, [message] if message else []
+
+
+def _factorized(columns: Sequence[Any]) -> tuple[NDArray[np.intp], Sequence[Any]]:
+    """Return codes of the values of all columns, one after the other, -1 where one is missing, and the values."""
+    if not all(isinstance(column, np.ndarray) for column in columns):
+        return pd.factorize(pd.concat(list(map(pd.Series, columns)), ignore_index=True))
+    flat = [value for column in columns for value in column.tolist()]
+    there = dict.fromkeys(value for value in flat if value is not None and value == value)
+    places = dict(zip(there, range(len(there)), strict=True))
+    return np.array([places.get(value, -1) for value in flat]), list(places)
 
 
 def most_frequent(cell: NDArray[np.intp], values: Float, n_cells: int, scale: LabelScale) -> Float:
@@ -143,21 +154,22 @@ def _of_words(words: list[str], columns: str) -> tuple[LabelScale, list[float], 
     return scale, [place[key] for key in keys], f"labels: {named(names)}"
 
 
-def _spoken(column: pd.Series) -> pd.Series:
+def _spoken(column: Any, name: str) -> Any:
     """Return a column with what its replies say, where it holds what a judge printed."""
-    nested = any(isinstance(value, dict | list) for value in column.head(50))
-    texts = None if nested else [value for value in column.dropna().unique() if isinstance(value, str)]
+    nested = any(isinstance(value, dict | list) for value in column[:50])
+    texts = None if nested else [value for value in distinct_values(column) if isinstance(value, str)]
     if texts is not None and not any("{" in text or "\n" in text or ":" in text for text in texts):
         return column
+    column = pd.Series(column)
     replies = {k: read_reply(value) for k, value in column.items() if value is not None and value == value}
     wrong = {k: reply.wrong or "no verdict" for k, reply in replies.items() if reply.wrong or not reply.word}
     if wrong:
         row, why = next(iter(wrong.items()))
         raise DataError(
-            f"column {column.name!r}: {len(wrong):,} of {len(replies):,} replies cannot be read (first in row {row}: "
+            f"column {name!r}: {len(wrong):,} of {len(replies):,} replies cannot be read (first in row {row}: "
             f"{why}; rows count from 0): correct or empty them"
         )
-    return pd.Series([replies[k].word if k in replies else None for k in column.index], name=column.name, dtype=object)
+    return pd.Series([replies[k].word if k in replies else None for k in column.index], dtype=object)
 
 
 def _number(value: Any) -> float | None:

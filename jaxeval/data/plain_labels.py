@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pandas.api.types import is_bool_dtype
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import (
+    distinct_values,
     factorize_sorted,
     folded,
     reject_again,
@@ -34,6 +34,7 @@ from jaxeval.data.presentation_orders import (
 from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import Names, PlainTable, in_pandas
 from jaxeval.wording import counted, named
 
 _ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}
@@ -68,10 +69,10 @@ def plain_labels(
     Raises:
         DataError: no columns of judges or of people are there, or their labels cannot be read.
     """
-    frame = rows_of(verdicts, "the table of verdicts has no rows")
+    frame = verdicts if isinstance(verdicts, PlainTable) else rows_of(verdicts, "the table of verdicts has no rows")
     messages = list[str]()
     if human is None and (called := _names_of_raters(frame)) is not None:
-        frame, judges, human, messages = _column_each(frame, *called, judges, item)
+        frame, judges, human, messages = _column_each(in_pandas(frame), *called, judges, item)
     human_columns, of_people = _people(frame, human)
     require_column(frame, *human_columns)
     judge_columns, more = _judges(frame, judges, human_columns)
@@ -80,7 +81,7 @@ def plain_labels(
     refuse_raters_twice(human_columns, judge_columns)
     require_column(frame, *judge_columns)
     columns = [*judge_columns, *human_columns]
-    scale, values, sentences = read_scale([frame[name] for name in columns], labels)
+    scale, values, sentences = read_scale({name: frame[name] for name in columns}, labels)
     names, judge_of, order_of = _columns_of_judges(judge_columns, scale)
     in_columns = bool((order_of < _NO_ORDER).any())
     if shown_first is not None and (scale.kind != "sides" or in_columns):
@@ -91,7 +92,7 @@ def plain_labels(
     unit, order = np.arange(len(frame)), np.full(len(frame), _NO_ORDER)
     if scale.kind == "sides" and not in_columns:
         by_people = values[:, len(judge_columns) :]
-        unit, order, mirrored, more = _orders_in_rows(frame, by_people, columns, item, shown_first)
+        unit, order, mirrored, more = _orders_in_rows(in_pandas(frame), by_people, columns, item, shown_first)
         values, messages = np.where(mirrored[:, None], 1 - values, values), [*messages, *more]
     rows = np.lexsort([order, unit])
     start = rows[np.unique(unit[rows], return_index=True)[1]]
@@ -100,14 +101,16 @@ def plain_labels(
         told[unit, judge, np.minimum(order, its_order)] = column
     orders, verdict = told[..., :_NO_ORDER], told[..., _NO_ORDER]
     verdict = np.where(np.isnan(verdict), of_both_orders(orders), verdict)
-    people = pd.DataFrame(values[rows, len(judge_columns) :]).groupby(unit[rows]).first().to_numpy()
-    frame = frame.iloc[start].reset_index(drop=True)
+    people = values[rows, len(judge_columns) :]
+    if len(start) < len(rows):
+        people = pd.DataFrame(people).groupby(unit[rows]).first().to_numpy()
+    frame = frame[start] if isinstance(frame, PlainTable) else frame.iloc[start].reset_index(drop=True)
     if scale.has_middle and not (verdict == 0.5).any() and not (people == 0.5).any():
         scale = scale.without_middle()
     item_column = usual_column(frame, item, "item")
     model = usual_column(frame, None, _MODEL)
     items = np.arange(len(frame)) if item_column is None else factorize_sorted(frame[item_column], item_column)[0]
-    models, of_model = pd.Index([]), None
+    models, of_model = Names([]), None
     if model is not None and scale.kind in ("answers", "grades"):
         of_model, models = factorize_sorted(frame[model], model)
     whole = LabelledVerdicts(
@@ -119,7 +122,7 @@ def plain_labels(
     )  # fmt: skip
     column = usual_column(frame, None, "judge")
     if column is not None and column not in judge_columns:
-        whole = _by_judge(whole, frame, column, item_column)
+        whole = _by_judge(whole, in_pandas(frame), column, item_column)
     if np.isnan(whole.verdict).all():
         raise DataError("no row has a verdict of a judge")
     return whole
@@ -130,7 +133,7 @@ def _names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
     labels = [str(name) for name in frame.columns if folded(name) in _LABELS and _few(frame[name])]
     for role in ("rater", "judge"):
         name = usual_column(frame, None, role)
-        if len(labels) != 1 or name is None or frame[name].nunique() < _FEWEST_RATERS:
+        if len(labels) != 1 or name is None or len(distinct_values(frame[name])) < _FEWEST_RATERS:
             continue
         beside = [str(other) for other in frame.columns if str(other) not in (name, labels[0])]
         if not any(_about_people(other) for other in beside) and not _texts(frame[name]) & _texts(frame[labels[0]]):
@@ -201,14 +204,14 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
     if "verdict" in frame:
         return ["verdict"], []
     known = set().union(*(_texts(frame[name]) for name in human))
-    flags = all(is_bool_dtype(frame[name]) for name in human)
+    flags = all(frame[name].dtype.kind == "b" for name in human)
     alike = [
         str(name)
         for name in frame.columns
         if name not in human
         and folded(name) not in _NO_LABELS
         and not _about_people(name)
-        and is_bool_dtype(frame[name]) == flags
+        and (frame[name].dtype.kind == "b") == flags
         and _few(frame[name])
         and _texts(frame[name])
         and (
@@ -230,15 +233,15 @@ def _about_people(name: Any) -> bool:
     return not {*words_of(name)}.isdisjoint(_ONE_PERSON | _TOGETHER)
 
 
-def _few(column: pd.Series) -> bool:
+def _few(column: Any) -> bool:
     try:
-        return 0 < column.nunique() <= MOST_LABELS
+        return 0 < len(distinct_values(column)) <= MOST_LABELS
     except TypeError:  # lists
         return False
 
 
-def _texts(column: pd.Series) -> set[str]:
-    return {str(value).strip().casefold().removesuffix(".0") for value in column.dropna().unique()}
+def _texts(column: Any) -> set[str]:
+    return {str(value).strip().casefold().removesuffix(".0") for value in distinct_values(column)}
 
 
 def _columns_of_judges(columns: list[str], scale: LabelScale) -> tuple[list[Any], NDArray[np.intp], NDArray[np.intp]]:

@@ -25,9 +25,10 @@ from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
 from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, base_name
-from jaxeval.data.small_files import small_csv_names
+from jaxeval.data.small_files import small_csv_names, small_table
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import lazy_module, pa, pd
+from jaxeval.plain_tables import PlainTable
 from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:
@@ -58,6 +59,17 @@ def read_whole_table(name: FileName, text: Sequence[str]) -> pd.DataFrame:
         FileNotFoundError: there is no such file.
     """
     return frame_of(_whole_table(local_file(name), text))
+
+
+def read_plain_table(name: FileName) -> PlainTable | None:
+    """Return all columns of a small file; None of another one, and where `read_whole_table` may find other types.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    path = local_file(name)
+    check_regular(path)
+    return small_table(path, ALL_COLUMNS)
 
 
 def _whole_table(path: Path, text: Sequence[str]) -> pa.Table:

@@ -143,7 +143,9 @@ def test_small_files_are_answered_without_jax(tmp_path):
         samples = [{"id": i, "scores": {"match": {"value": "CI"[int(judged[i, k])]}}} for i in range(500)]
         of_model = {"eval": {"model": model, "task": "t"}, "samples": samples, "status": "success"}
         log.with_name(f"{model}.json").write_text(json.dumps(of_model))
-    graded = tmp_path / "graded.csv"
+    graded, words = tmp_path / "graded.csv", tmp_path / "words.jsonl"
+    said = [("right" if right[i, 0] else "wrong", "right" if judged[i, 0] else "wrong") for i in range(500)]
+    words.write_text("\n".join(json.dumps({"id": i, "human": x, "judge": y}) for i, (x, y) in enumerate(said)))
     of_topics = [f"{m},{i},{x:.2f},{'xy'[i % 2]}" for i in range(900) for m, x in zip("ab", RNG.random(2), strict=True)]
     graded.write_text("\n".join(["model,item,score,topic", *of_topics]))
     light = [
@@ -153,11 +155,12 @@ def test_small_files_are_answered_without_jax(tmp_path):
         ["plan-scores", scores, "--difference", "0.05"],
         ["scores", scores],
         ["scores", lines],
+        ["agreement", labels, "--human", "x", "--judges", "y"],
+        ["agreement", words],
     ]
     calls = [
         *light,
         ["compare-scores", "b", "a", scores, "--margin", "0.05"],
-        ["agreement", labels, "--human", "x", "--judges", "y"],
         ["judge", "--test", scores, "--calibration", calibration, "--judgment", "score", "--human", "label"],
         ["scores", graded, "--by", "topic"],
     ]
