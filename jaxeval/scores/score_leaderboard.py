@@ -181,17 +181,9 @@ def score_leaderboard(
 
         return judged_leaderboard(accuracy, judge, estimator, simultaneous_ranks)
     boards = score_boards(
-        scores,
-        random=random,
-        by=by,
-        population=population,
-        benchmark_weights=benchmark_weights,
-        missing=missing,
-        level=level,
-        n_resamples=n_resamples,
-        seed=seed,
-        **running,
-    )
+        scores, random=random, by=by, population=population, benchmark_weights=benchmark_weights, missing=missing,
+        level=level, n_resamples=n_resamples, seed=seed, **running,
+    )  # fmt: skip
     leaderboard = leaderboard_of(boards, level, simultaneous_ranks).frame
     from jaxeval.show.table import Table
 
@@ -286,7 +278,7 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
         "answer": about + "\n".join(score_answers(leaderboard)),
         "warnings": [*first.notes, *warnings],
         "settings": {
-            "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.drawn.settings, **drawn,
+            "resampled": f"{first.estimates.unit}s", **clusters, **first.drawn.settings, **drawn,
             "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }  # fmt: skip
@@ -327,7 +319,8 @@ def _board(
             f"all resamples, are more than the {MOST_COMPARISONS:,} that can be compared; take fewer resamples "
             "(n_resamples=, --resamples)"
         )
-    return ScoreBoard(estimates, scored, tuple(warnings), tuple(_of_data(scores)))
+    missing = [f"{counted(scores.n_missing, 'row has', 'rows have')} no score: left out"] if scores.n_missing else []
+    return ScoreBoard(estimates, scored, tuple(warnings), (*scores.notes, *missing))
 
 
 def _of_items(scores: ItemScores, items: Bool, missing: MissingScores) -> tuple[Bool, list[str]]:
