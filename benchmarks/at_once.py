@@ -13,7 +13,7 @@ import numpy as np
 from jaxeval.execution import shapes
 from jaxeval.kernels.batch import refits
 
-PROGRAMS = ("fit", "inverse_information", "refit")
+PROGRAMS = ("refit",)
 
 
 class AtOnce:

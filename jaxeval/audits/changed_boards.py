@@ -73,9 +73,7 @@ class ChangedBoards:
 
     @cached_property
     def _full(self) -> FullBoard:
-        n, wins = np.zeros((2, self.size, self.size))
-        self.board.fill_rated_tables(n, wins)
-        inverse = pad(self.inverse, (self.size, self.size))
+        n, wins, inverse = (pad(x, (self.size, self.size)) for x in (*self.board.rated_tables(), self.inverse))
         full: FullBoard = on_device(FullBoard(*(as_leaf(x, np.float64) for x in (n, wins.sum(1), inverse))))
         return full
 

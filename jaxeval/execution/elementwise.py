@@ -37,8 +37,13 @@ def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
     return _in_blocks(kernel, tree, np.broadcast_arrays(*leaves), ELEMENTS)
 
 
+def evaluate_of_choice(kernel: Callable[..., Any], choice: Hashable, *arguments: Any) -> Any:
+    """`evaluate` of ``kernel(choice, *arguments)``."""
+    return evaluate(_of_choice(kernel, choice), *arguments)
+
+
 def evaluate_compiled(kernel: Callable[..., Any], choice: Hashable, *arguments: Any) -> Any:
-    """`evaluate` of ``kernel(choice, *arguments)`` for a kernel that only JAX can compute, in blocks of two sizes."""
+    """`evaluate_of_choice` for a kernel that only JAX can compute, in blocks of two sizes."""
     leaves, tree = jax.tree.flatten(arguments)
     arrays = np.broadcast_arrays(*leaves)
     length = FEW_ELEMENTS if arrays[0].size <= FEW_ELEMENTS else ELEMENTS

@@ -22,7 +22,8 @@ from jaxeval.lazy_names import jax
 
 Part = TypeVar("Part")
 _lock = Lock()
-_inside: list[Any] = []  # the one limit, once for each block that is running
+_inside = 0  # blocks that are running
+_before: list[tuple[Any, int]] = []  # BLAS libraries and the threads that they had before these
 
 
 def in_threads(function: Callable[..., Part], *of_slices: Iterable[Any]) -> list[Part]:
@@ -42,11 +43,11 @@ def in_threads(function: Callable[..., Part], *of_slices: Iterable[Any]) -> list
 
 
 @cache
-def _controller() -> Any:
+def _blas() -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
     import_module("scipy.linalg")  # JAX calls its OpenBLAS; the controller knows only libraries that are already loaded
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @contextmanager
@@ -58,15 +59,21 @@ def one_blas_thread() -> Iterator[None]:
     speed up the factorisation either. The number is global to the process: the first thread that enters sets it, and
     the last one that leaves restores it.
     """
+    global _inside
     with _lock:
-        _inside.append(_inside[0] if _inside else _controller().limit(limits=1, user_api="blas"))
+        if not _inside:
+            _before.extend((library, library.get_num_threads()) for library in _blas())
+            for library, _ in _before:
+                library.set_num_threads(1)
+        _inside += 1
     try:
         yield
     finally:
         with _lock:
-            limit = _inside.pop()
-            if not _inside:
-                limit.restore_original_limits()
+            _inside -= 1
+            while _before and not _inside:
+                library, n_threads = _before.pop()
+                library.set_num_threads(n_threads)
 
 
 T = TypeVar("T")
@@ -97,6 +104,7 @@ def double_precision() -> Iterator[None]:
         yield
 
 
+@cache
 def versions() -> str:
     """Return versions that a result depends on, in one line."""
     from jaxeval._version import __version__

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxeval.kernels import pair_tables
-from jaxeval.kernels.kinds import Bool, Float, Real
+from jaxeval.kernels.kinds import Bool, Float, Real, namespace
 from jaxeval.kernels.links import Link, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import (
@@ -58,9 +59,10 @@ def newton(
 
     ``table`` holds no battles of models that are not ``active``: their theta stays 0.
     """
+    xp = namespace(table.n)
     if start is None:
         battles = row_sums(table.n).astype(table.score.dtype)
-        start = jnp.log((table.score + 1) / (battles - table.score + 1))
+        start = xp.log((table.score + 1) / (battles - table.score + 1))
 
     def step(theta: Array) -> tuple[Array, Array]:
         grad = pair_tables.gradient(link, theta, table, terms.ridge)
@@ -109,16 +111,18 @@ def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"],
 
 def information(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M M"]:
     """Negative Hessian of the penalised log-likelihood."""
+    xp = namespace(theta)
     v = pair_tables.curvature(link, theta, table)
-    return jnp.diag(jnp.sum(v, 1) + 2 * ridge) - v
+    return xp.diag(v.sum(1) + 2 * ridge) - v
 
 
 def inverse_information(
     link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""], active: Bool[Array, "M"]
 ) -> tuple[Float[Array, "M M"], Float[Array, "M"]]:
     """Pseudo-inverse of the information of the ``active`` models, and the diagonal of the information itself."""
+    xp = namespace(theta)
     matrix = information(link, theta, table, ridge)
-    return pseudo_inverse(matrix, active, len(active), ridge), jnp.where(active, jnp.diagonal(matrix), 0.0)
+    return pseudo_inverse(matrix, active, len(active), ridge), xp.where(active, xp.diagonal(matrix), 0.0)
 
 
 class _Best(NamedTuple):
@@ -144,47 +148,49 @@ def newton_firth(
     a model that beat a far weaker one and lost to a far stronger one may have its maximum near either. ``table`` holds
     wins, but no battles of models that are not ``active``, whose theta stays 0; ``terms`` have no ridge.
     """
+    xp = namespace(table.n)
     if start is None:
-        start = jnp.zeros_like(table.score)
-    wins = jnp.asarray(table.wins)  # tables for this fit have them
+        start = xp.zeros_like(table.score)
+    wins = xp.asarray(table.wins)  # tables for this fit have them
 
     def solve(matrices: Array, right: Array) -> tuple[Array, Array]:
-        moves = jnp.broadcast_to(active, matrices.shape[:-1])
+        moves = xp.broadcast_to(active, matrices.shape[:-1])
         matrices, shift = regular(matrices, moves, len(active), terms.ridge)
-        solution, log_det = solved_and_log_det(matrices, jnp.broadcast_to(right, (*moves.shape, right.shape[-1])))
-        return solution, log_det - jnp.log(shift)  # without the curvature that `regular` gave the common shift
+        solution, log_det = solved_and_log_det(matrices, xp.broadcast_to(right, (*moves.shape, right.shape[-1])))
+        return solution, log_det - xp.log(shift)  # without the curvature that `regular` gave the common shift
 
     def step(theta: Array, _: Array, best: _Best) -> SolveStep:
-        e = jnp.exp(theta)
+        e = xp.exp(theta)
         p, q = share(e[:, None], e), share(e, e[:, None])
         v = table.n * p * q
-        inverse, log_det = solve(_laplacian(v), jnp.eye(len(theta), dtype=theta.dtype))
-        variance = jnp.diagonal(inverse)
+        inverse, log_det = solve(_laplacian(v), xp.eye(len(theta), dtype=theta.dtype))
+        variance = xp.diagonal(inverse)
         leverage = v * (variance[:, None] + variance - 2 * inverse)
-        value = jnp.sum(jnp.where(wins > 0, wins * jnp.log(p), 0.0)) + log_det / 2
+        value = xp.sum(xp.where(wins > 0, wins * xp.log(p), 0.0)) + log_det / 2
         grad = table.score + row_sums(leverage / 2 - (table.n + leverage) * p)
         bent = _laplacian(v + leverage * (3 * p * q - 0.5)) + _squared_products(v * (q - p), inverse) / 2
         # In one call: jaxlib's LAPACK shares batches out to the threads of XLA, and two calls side by side, one on
         # each of two threads, wait for each other's share for ever.
-        systems = jnp.stack([bent, _laplacian(v + leverage * p * q)])
+        systems = xp.stack([bent, _laplacian(v + leverage * p * q)])
         (exact, adjusted), log_dets = solve(systems, grad[:, None])
-        is_concave = jnp.isfinite(log_dets[0])
-        ahead = capped(centred(jnp.where(is_concave, exact, adjusted)[:, 0], active))
-        rounding = 100 * jnp.finfo(theta.dtype).eps * jnp.abs(value)
+        is_concave = xp.isfinite(log_dets[0])
+        ahead = capped(centred(xp.where(is_concave, exact, adjusted)[:, 0], active))
+        rounding = 100 * xp.finfo(theta.dtype).eps * xp.abs(value)
         gains = value >= best.value - rounding
         here = _Best(theta, value, is_concave)
-        kept = _Best(*(jnp.where(gains, new, old) for new, old in zip(here, best, strict=True)))
-        return SolveStep(jnp.where(gains, ahead, (best.theta - theta) / 2), grad, kept)
+        kept = _Best(*(xp.where(gains, new, old) for new, old in zip(here, best, strict=True)))
+        return SolveStep(xp.where(gains, ahead, (best.theta - theta) / 2), grad, kept)
 
-    nowhere = _Best(start, jnp.full_like(start, -jnp.inf, shape=()), jnp.bool_(False))
+    nowhere = _Best(start, xp.full_like(start, -xp.inf, shape=()), xp.bool_(False))
     end, best = loop(step, centred(start, active), nowhere, terms.tolerance, terms.max_steps)
     between = (end.status == Status.CONVERGED) & ~best.is_concave
-    return end._replace(status=jnp.where(between, jnp.int8(Status.STEP_LIMIT), end.status))
+    return end._replace(status=xp.where(between, xp.int8(Status.STEP_LIMIT), end.status))
 
 
 def _laplacian(v: Float[Array, "M M"]) -> Float[Array, "M M"]:
     """sum_e v_e b_e b_e' over pairs e = (i, j), b_e being 1 for i, -1 for j."""
-    return jnp.diag(row_sums(v)) - v
+    xp = namespace(v)
+    return xp.diag(row_sums(v)) - v
 
 
 def _squared_products(u: Float[Array, "M M"], c: Float[Array, "M M"]) -> Float[Array, "M M"]:
@@ -195,6 +201,8 @@ def _squared_products(u: Float[Array, "M M"], c: Float[Array, "M M"]) -> Float[A
     """
 
     def product(a: Array, b: Array) -> Array:
+        if namespace(a) is np:
+            return a @ b
         return jnp.matmul(a, b, precision="highest")
 
     square, total, uc = c * c, row_sums(u), product(u, c)

@@ -65,9 +65,12 @@ else:
     Bool = Float = Float64 = Int8 = Int32 = Int64 = Integer = Num = Real = Shaped = _Unchecked
     UInt = UInt8 = UInt32 = UInt64 = _Unchecked
 
-_HOST = np.ndarray | np.generic | int
+_HOST = np.ndarray, np.generic, int
 
 
 def namespace(*arrays: Any) -> Any:
     """Return the namespace that computes with ``arrays``: NumPy where all of them are on the host, else jax.numpy."""
-    return np if all(isinstance(x, _HOST) for x in arrays) else jnp
+    for x in arrays:
+        if not isinstance(x, _HOST):
+            return jnp
+    return np

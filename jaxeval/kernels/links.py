@@ -1,14 +1,19 @@
 """Links: the probability F(z) of a win against a model that is weaker by z, and the derivatives of log-likelihoods.
 
-F(z) + F(-z) = 1 and log F is concave, so the log-likelihood of any battles is concave. Functions broadcast.
+F(z) + F(-z) = 1 and log F is concave, so the log-likelihood of any battles is concave. Functions broadcast, and take
+arrays of NumPy as well as of JAX.
 """
 
 from enum import IntEnum
 from functools import reduce
 from math import pi, sqrt
+from typing import Any
 
-from jaxeval.kernels.kinds import Array, Float
-from jaxeval.lazy_names import jnp, nn, special
+import numpy as np
+import scipy
+
+from jaxeval.kernels.kinds import Array, Float, namespace
+from jaxeval.lazy_names import special
 
 # Arguments and results broadcast.
 Values = Float[Array, "*#battles"]
@@ -25,22 +30,33 @@ class Link(IntEnum):
 
 def probability(link: Link, z: Values) -> Values:
     """F(z)."""
-    return nn.sigmoid(z) if link == Link.LOGIT else special.ndtr(z)
+    of = _special(z)
+    p: Array = of.expit(z) if link == Link.LOGIT else of.ndtr(z)
+    return p
 
 
 def log_probability(link: Link, z: Values) -> Values:
     """Return log of F(z), also where F(z) itself would underflow to 0."""
-    return nn.log_sigmoid(z) if link == Link.LOGIT else special.log_ndtr(z)
+    if link == Link.LOGIT:
+        return -namespace(z).logaddexp(-z, 0.0)
+    of: Array = _special(z).log_ndtr(z)
+    return of
+
+
+def _special(z: Values) -> Any:
+    """Return the special functions for ``z``."""
+    return scipy.special if namespace(z) is np else special
 
 
 def slope(link: Link, z: Values) -> Values:
     """Derivative of log F, exact in both tails; of the probit the inverse Mills ratio."""
     if link == Link.LOGIT:
-        return nn.sigmoid(-z)
-    up, down, density, beyond = _mills(jnp.abs(z))
+        return probability(link, -z)
+    xp = namespace(z)
+    up, down, density, beyond = _mills(xp.abs(z))
     is_low = z < 0
-    hazard = jnp.where(is_low, down, density * down) / jnp.where(is_low, up, down - density * up)
-    return hazard + jnp.where(is_low, beyond, 0.0)
+    hazard = xp.where(is_low, down, density * down) / xp.where(is_low, up, down - density * up)
+    return hazard + xp.where(is_low, beyond, 0.0)
 
 
 #: Mills' ratio (1 - F(x)) / f(x) of the normal distribution, x >= 0, is the quotient of these polynomials, the highest
@@ -62,21 +78,21 @@ def _mills(x: Values) -> tuple[Values, Values, Values, Values]:
     F(-x) = density dividend / divisor. Beyond the range, where powers would overflow, the ratio is 1 / x to the last
     digit.
     """
-    near = jnp.minimum(x, 1e20 if x.dtype == jnp.float64 else 1e3)
-    density = jnp.exp(-(x**2) / 2) * (1 / sqrt(2 * pi))
+    xp = namespace(x)
+    near = xp.minimum(x, 1e20 if x.dtype == np.float64 else 1e3)
+    density = xp.exp(-(x**2) / 2) * (1 / sqrt(2 * pi))
     return _polynomial(_UP, near), _polynomial(_DOWN, near), density, x - near
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Values) -> Values:
-    return reduce(
-        lambda so_far, coefficient: so_far * x + coefficient, coefficients[1:], jnp.full_like(x, coefficients[0])
-    )
+    first, *rest = coefficients
+    return reduce(lambda so_far, coefficient: so_far * x + coefficient, rest, namespace(x).full_like(x, first))
 
 
 def bend(link: Link, z: Values) -> Values:
     """Minus the second derivative of log F, positive: the logit's is the same at -z."""
     if link == Link.LOGIT:
-        return nn.sigmoid(z) * nn.sigmoid(-z)
+        return probability(link, z) * probability(link, -z)
     first = slope(link, z)
     return first * (first + z)
 
@@ -98,10 +114,11 @@ def score_of_points(link: Link, won: Values, lost: Values, z: Values) -> Values:
     """
     if link == Link.LOGIT:
         return won - (won + lost) * probability(link, z)
-    up, down, density, beyond = _mills(jnp.abs(z))
+    xp = namespace(z)
+    up, down, density, beyond = _mills(xp.abs(z))
     is_low = z < 0
     # The points of the weaker side count by the steep slope, those of the stronger one by the flat slope.
-    of_weak, of_strong = jnp.where(is_low, won, -lost), jnp.where(is_low, -lost, won)
+    of_weak, of_strong = xp.where(is_low, won, -lost), xp.where(is_low, -lost, won)
     return of_weak * (down / up + beyond) + of_strong * (density * down / (down - density * up))
 
 

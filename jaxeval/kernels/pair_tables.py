@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from jaxeval.kernels.kinds import Float, Int32, Num, Real, UInt
+from jaxeval.kernels.kinds import Float, Int32, Num, Real, UInt, namespace
 from jaxeval.kernels.links import Link, bend, log_probability, score_of_points, share
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.resample import Packing
@@ -65,6 +66,8 @@ def spread(layout: Layout, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num
 
 def row_sums(table: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
     """Row sums as a product with ones: XLA's CPU reduction of a fused (M, M) expression is several times slower."""
+    if namespace(table) is np:
+        return table @ np.ones(table.shape[1], table.dtype)
     return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
 
 
@@ -113,11 +116,14 @@ def log_likelihood(
 
 
 def expected_score(theta: Float[Array, "M"], n: Num[Array, "M M"]) -> Float[Array, "M"]:
-    """Expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; M must be a multiple of 4.
+    """Expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; of JAX's arrays M must be a multiple of 4.
 
     The product of four strengths overflows only where |theta| exceeds 170 in double and 20 in single precision.
     """
-    e = jnp.exp(theta)
+    xp = namespace(theta)
+    e = xp.exp(theta)
+    if xp is np:  # where divisions take no longer than what would stand for them
+        return e * row_sums(n / (e[:, None] + e))
     return e * quotient_sums(n.shape[1], lambda block: (n[:, block].astype(theta.dtype), e[:, None] + e[block]))
 
 
@@ -138,15 +144,15 @@ def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real
     """Return gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
     if link == Link.LOGIT:
         return table.score - expected_score(theta, table.n) - 2 * ridge * theta
-    wins = jnp.asarray(table.wins)  # tables for this link have them
+    wins = namespace(theta).asarray(table.wins)  # tables for this link have them
     return row_sums(score_of_points(link, wins, table.n - wins, theta[:, None] - theta)) - 2 * ridge * theta
 
 
 def curvature(link: Link, theta: Float[Array, "M"], table: PairTable) -> Float[Array, "M M"]:
     """Pair weights v_ij of the observed information D - V, D = diag(row sums of V)."""
     if link == Link.LOGIT:
-        e = jnp.exp(theta)
+        e = namespace(theta).exp(theta)
         p = share(e[:, None], e)
-        return table.n.astype(theta.dtype) * p * (1 - p)
+        return table.n.astype(theta.dtype, copy=False) * p * (1 - p)
     bent = bend(link, theta[:, None] - theta) * table.wins  # type: ignore[operator]
     return bent + bent.T

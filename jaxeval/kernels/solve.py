@@ -3,14 +3,17 @@
 Lanes, if any, are the trailing axes: parameters are (P, ...), what belongs to a lane is (...). Kernels of tables have
 none: they know one problem, and `kernels.batch` vmaps them. Kernels of graphs and of rows have one axis of lanes, the
 last one: they gather and scatter, which is several times faster for lanes that lie side by side. A lane's result does
-not depend on the others.
+not depend on the others. What solves one table takes arrays of NumPy, too, and then runs on the host, in less time than
+JAX compiles it.
 """
 
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar, cast
 
-from jaxeval.kernels.kinds import Array, ArrayLike, Bool, Float, Int8, Int32, Real
+import numpy as np
+
+from jaxeval.kernels.kinds import Array, ArrayLike, Bool, Float, Int8, Int32, Real, namespace
 from jaxeval.kernels.platforms import by_platform, one_by_one
 from jaxeval.lazy_names import jnp, jsl, lax
 
@@ -107,6 +110,7 @@ def loop(
     limit; r is the larger of the last two rates, as one lucky step may hide a slow direction. A lane at rest stays,
     whatever the others do.
     """
+    xp = namespace(start)
 
     def running(state: _State) -> Array:
         return (state.remaining > tolerance) & (state.n_steps < max_steps)
@@ -117,31 +121,43 @@ def loop(
 
     def moved(state: _State, taken: SolveStep) -> tuple[_State, Memory]:
         runs = running(state)
-        size = jnp.max(jnp.abs(taken.change), 0)
-        rate = jnp.minimum(size / state.size, 0.99)
+        size = abs(taken.change).max(0)
+        rate = xp.minimum(size / state.size, 0.99)
         remaining = taken.remaining
         if remaining is None:
-            worst = jnp.maximum(rate, state.rate)
+            worst = xp.maximum(rate, state.rate)
             # The first change has no rate to go by.
-            remaining = jnp.where(state.n_steps > 0, size * worst / (1 - worst), size)
-        grad_norm = jnp.max(jnp.abs(taken.grad), 0)
+            remaining = xp.where(state.n_steps > 0, size * worst / (1 - worst), size)
+        grad_norm = abs(taken.grad).max(0)
         new = _State(state.theta + taken.change, size, rate, remaining, grad_norm, state.n_steps + 1)
-        return _State(*(jnp.where(runs, x, old) for x, old in zip(new, state, strict=True))), taken.memory
+        if xp is np and not lanes:  # a loop on the host ends when its only problem does
+            return new, taken.memory
+        return _State(*(xp.where(runs, x, old) for x, old in zip(new, state, strict=True))), taken.memory
 
     lanes = start.shape[1:]
-    infinite = jnp.full(lanes, jnp.inf, start.dtype)
-    at_start = _State(start, infinite, jnp.zeros_like(infinite), infinite, infinite, jnp.zeros(lanes, jnp.int32))
+    infinite = xp.full(lanes, xp.inf, start.dtype)
+    at_start = _State(start, infinite, xp.zeros_like(infinite), infinite, infinite, xp.zeros(lanes, xp.int32))
     begun = (at_start, memory) if first is None else moved(at_start, first)
-    end, memory = lax.while_loop(lambda carry: jnp.any(running(carry[0])), advance, begun)
-    status = jnp.where(end.remaining <= tolerance, Status.CONVERGED, Status.STEP_LIMIT)
-    finite = jnp.all(jnp.isfinite(end.theta), 0) & jnp.isfinite(end.grad_norm)
-    status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int8)
+
+    def goes_on(carry: tuple[_State, Memory]) -> Array:
+        return running(carry[0]).any()
+
+    if xp is np:
+        while goes_on(begun):
+            begun = advance(begun)
+        end, memory = begun
+    else:
+        end, memory = lax.while_loop(goes_on, advance, begun)
+    status = xp.where(end.remaining <= tolerance, Status.CONVERGED, Status.STEP_LIMIT)
+    finite = xp.all(xp.isfinite(end.theta), 0) & xp.isfinite(end.grad_norm)
+    status = xp.where(finite, status, Status.NON_FINITE).astype(xp.int8)
     return Solution(end.theta, status, end.n_steps, end.grad_norm), memory
 
 
 def capped(change: Float[Array, "P *lanes"]) -> Float[Array, "P *lanes"]:
     """``change`` shrunk so that no parameter's exceeds `LONGEST_STEP`."""
-    return change * jnp.minimum(1.0, LONGEST_STEP / jnp.maximum(jnp.max(jnp.abs(change), 0), 1e-300))
+    xp = namespace(change)
+    return change * xp.minimum(1.0, LONGEST_STEP / xp.maximum(abs(change).max(0), 1e-300))
 
 
 def centred(change: Float[Array, "M *lanes"], among: Bool[Array, "M *lanes"]) -> Float[Array, "M *lanes"]:
@@ -149,8 +165,9 @@ def centred(change: Float[Array, "M *lanes"], among: Bool[Array, "M *lanes"]) ->
 
     The optimum has mean zero, by the gauge or by the ridge; rounding must not add up in that direction.
     """
-    mean = jnp.sum(jnp.where(among, change, 0.0), 0) / jnp.maximum(jnp.sum(among, 0), 1)
-    return jnp.where(among, change - mean, 0.0)
+    xp = namespace(change)
+    mean = xp.where(among, change, 0.0).sum(0) / xp.maximum(among.sum(0), 1)
+    return xp.where(among, change - mean, 0.0)
 
 
 class ConjugateSolution(NamedTuple):
@@ -275,16 +292,20 @@ def regular(
     is returned, too. The inverse in other directions does not change, and the matrix is well conditioned for battles of
     any weight.
     """
-    active = moves & (jnp.arange(moves.shape[-1]) < n_models)
-    n_active = jnp.maximum(jnp.sum(active, -1), 1)
-    diagonal = jnp.diagonal(matrix, axis1=-2, axis2=-1)
-    mean = jnp.sum(jnp.where(active, diagonal, 0.0), -1) / n_active
-    mean = jnp.where(mean > 0, mean, 1.0)
+    xp = namespace(matrix)
+    active = moves & (xp.arange(moves.shape[-1]) < n_models)
+    n_active = xp.maximum(active.sum(-1), 1)
+    diagonal = xp.diagonal(matrix, axis1=-2, axis2=-1)
+    mean = xp.where(active, diagonal, 0.0).sum(-1) / n_active
+    mean = xp.where(mean > 0, mean, 1.0)
     shift = (mean - 2 * ridge) / n_active
-    inside = jnp.where(_both(moves), matrix, 0.0) + jnp.where(moves, 0.0, 1.0)[..., None] * jnp.eye(
+    shift = shift[..., None, None]
+    if xp is np and active.all():  # as most often
+        return matrix + shift, mean
+    inside = xp.where(_both(moves), matrix, 0.0) + xp.where(moves, 0.0, 1.0)[..., None] * xp.eye(
         moves.shape[-1], dtype=matrix.dtype
     )
-    return inside + jnp.where(_both(active), shift[..., None, None], 0.0), mean
+    return inside + xp.where(_both(active), shift, 0.0), mean
 
 
 def solved(matrix: Float[Array, "*lanes P P"], right: Float[Array, "*lanes P"]) -> Float[Array, "*lanes P"]:
@@ -300,6 +321,8 @@ def solved_and_log_det(
     XLA for TPUs factors no double-precision matrix where several devices share the lanes. There Gauss-Jordan
     elimination takes the factor's place: for a positive definite matrix it needs no pivoting.
     """
+    if namespace(matrix, right) is np:
+        return _by_lapack(matrix, right)
 
     def by_factor(matrix: Array, right: Array) -> tuple[Array, Array]:
         factor = jsl.cho_factor(matrix)
@@ -326,6 +349,19 @@ def solved_and_log_det(
     return result
 
 
+def _by_lapack(matrix: Any, right: Any) -> tuple[Any, Any]:
+    """`solved_and_log_det` on the host."""
+    from scipy.linalg.lapack import dposv  # when it is first needed
+
+    if matrix.ndim > 2:
+        solutions, log_dets = zip(*map(_by_lapack, matrix, right), strict=True)
+        return np.stack(solutions), np.stack(log_dets)
+    factor, solution, failed = dposv(matrix.T, right)  # transposed, as LAPACK stores it
+    if failed:
+        return np.full(right.shape, np.nan), np.float64(np.nan)
+    return solution, 2 * np.log(factor.diagonal()).sum()
+
+
 def pseudo_inverse(
     matrix: Float[Array, "P P"], moves: Bool[Array, "P"], n_models: int, ridge: Real[Array, ""]
 ) -> Float[Array, "P P"]:
@@ -333,15 +369,19 @@ def pseudo_inverse(
 
     It is the model-based covariance of the estimate in the mean-zero gauge.
     """
+    xp = namespace(matrix)
     matrix, shift = regular(matrix, moves, n_models, ridge)
 
     def by_factor(matrix: Array) -> Array:
         return jsl.cho_solve(jsl.cho_factor(matrix), jnp.eye(len(matrix), dtype=matrix.dtype))
 
-    inverse = by_platform(matrix, cpu=one_by_one(by_factor, "(p,p)->(p,p)"), default=by_factor)
-    active = moves & (jnp.arange(len(moves)) < n_models)
-    n_active = jnp.maximum(jnp.sum(active), 1)
-    return jnp.where(_both(moves), inverse, 0.0) - jnp.where(_both(active), 1 / (shift * n_active), 0.0)
+    if xp is np:
+        inverse = _by_lapack(matrix, np.eye(len(matrix)))[0]
+    else:
+        inverse = by_platform(matrix, cpu=one_by_one(by_factor, "(p,p)->(p,p)"), default=by_factor)
+    active = moves & (xp.arange(len(moves)) < n_models)
+    n_active = xp.maximum(xp.sum(active), 1)
+    return xp.where(_both(moves), inverse, 0.0) - xp.where(_both(active), 1 / (shift * n_active), 0.0)
 
 
 def _both(kept: Bool[Array, "*lanes P"]) -> Bool[Array, "*lanes P P"]:

@@ -7,8 +7,9 @@ a field to the dataclass of its estimator, and write the code that it is for.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from inspect import get_annotations
 from itertools import count
 from math import inf
@@ -98,10 +99,11 @@ class Options:
         from jaxeval.checks import check_choice, checked_finite, checked_integer, checked_number
 
         numbers: dict[str, Any] = {}
-        for name, written, _, declared in declared_in(type(self)):
+        own: Any = type(self)
+        for name, written, _, declared in declared_in(own):
             value, kind = getattr(self, name), written.removesuffix(" | None")
             least = -inf if declared.least is None else declared.least
-            choices = _choices(type(self), name, written) or declared.choices
+            choices = _choices(own, name, written) or declared.choices
             if value is None and kind != written:
                 continue
             if choices:
@@ -121,8 +123,15 @@ class Options:
         return replace(self, **changes)
 
 
-def declared_in(kind: type[Options]) -> Iterator[tuple[str, str, Any, Declared]]:
-    """Yield name, type (as it is written), default and declaration of every option of a class."""
+def declared_in(kind: type[Options]) -> Sequence[tuple[str, str, Any, Declared]]:
+    """Return name, type (as it is written), default and declaration of every option of a class."""
+    known: Any = kind  # for mypy, a class with fields has no hash
+    return _declared_in(known)
+
+
+@cache
+def _declared_in(kind: type[Any]) -> Sequence[tuple[str, str, Any, Declared]]:
+    options = []
     for entry in fields(kind):
         if _DECLARED in entry.metadata:
             declared = entry.metadata[_DECLARED]
@@ -130,7 +139,9 @@ def declared_in(kind: type[Options]) -> Iterator[tuple[str, str, Any, Declared]]
             where = section_of(kind, entry.name)
             written = entry.type if isinstance(entry.type, str) else getattr(entry.type, "__name__", str(entry.type))
             choices = tuple(declared.choices) or _choices(kind, entry.name, written)
-            yield entry.name, written, entry.default, declared._replace(flag=flag, section=where, choices=choices)
+            declared = declared._replace(flag=flag, section=where, choices=choices)
+            options.append((entry.name, written, entry.default, declared))
+    return tuple(options)
 
 
 def section_of(kind: type[Options], name: str) -> str:
@@ -143,7 +154,8 @@ def _home(kind: type, name: str) -> Any:
     return next(base for base in kind.__mro__ if name in get_annotations(base))
 
 
-def _choices(kind: type, name: str, written: str) -> tuple[str, ...]:
+@cache
+def _choices(kind: type[Any], name: str, written: str) -> tuple[str, ...]:
     """Return the values of a type that is a Literal, by its name in the module of the class."""
     names = vars(sys.modules[_home(kind, name).__module__])
     known = get_args(names.get(written.removesuffix(" | None")))

@@ -18,7 +18,7 @@ import scipy
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice, checked_integer
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import evaluate_compiled
+from jaxeval.execution.elementwise import evaluate_of_choice
 from jaxeval.kernels import links
 from jaxeval.kernels.links import Link
 from jaxeval.ratings.boards import MOST_INVERTED, battle_weights
@@ -213,8 +213,8 @@ def _spread(theta: Float) -> float:
 def _worth(theta: Float, link: Link) -> Float:
     """Return (M, M) expected information of one battle of each pair."""
     z = theta[:, None] - theta
-    p = evaluate_compiled(links.probability, link, z)
-    worth: Float = evaluate_compiled(links.information, link, p, z)
+    p = evaluate_of_choice(links.probability, link, z)
+    worth: Float = evaluate_of_choice(links.information, link, p, z)
     np.fill_diagonal(worth, 0.0)
     return worth
 

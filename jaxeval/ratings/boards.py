@@ -1,4 +1,4 @@
-"""Boards: the cells of a slice, what they identify, and its fitted log-strengths; all slices in one batched call."""
+"""Boards: the cells of a slice, what they identify, and its fitted log-strengths."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ import pandas as pd
 import scipy
 from jax import Array
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.cells import Cells
-from jaxeval.execution.elementwise import evaluate_compiled
-from jaxeval.execution.precision import double_precision, one_blas_thread
-from jaxeval.execution.shapes import padded_few, padded_size
-from jaxeval.kernels import links
-from jaxeval.kernels.batch import refits
-from jaxeval.kernels.batch.refits import Solver
+from jaxeval.execution.elementwise import evaluate_of_choice
+from jaxeval.execution.precision import one_blas_thread
+from jaxeval.execution.shapes import padded_size
+from jaxeval.kernels import dense_solve, links
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
+from jaxeval.kernels.pair_tables import PairTable
 from jaxeval.kernels.solve import Solution, Terms
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.sparse_boards import WideGraph, fit_sparse, resolved
-from jaxeval.resampling.units import pad, stacked
 from jaxeval.statistics.comparison import check_square
 
 #: Largest error left in any strength (1e-9 is 2e-7 Elo of logits, 3e-7 of probits).
@@ -87,13 +85,9 @@ class Board(NamedTuple):
         """
         _check_room([self])
         n, wins = np.zeros((2, len(self.theta), len(self.theta)))
-        self.fill_rated_tables(n, wins)
-        return n, wins
-
-    def fill_rated_tables(self, n: Float, wins: Float) -> None:
-        """Write `rated_tables` into empty tables of M models or more."""
         self.cells.fill_tables(self.n, self.wins, n, wins)
         _leave_out(~self.active, n, wins)
+        return n, wins
 
     def inverse_information(self) -> Float:
         """(M, M) pseudo-inverse of the information.
@@ -131,7 +125,7 @@ class Board(NamedTuple):
 
     def _by_link(self, function: Callable[..., Array], *values: Float) -> Float:
         """What a function of `kernels.links` gives."""
-        values_by_link: Float = evaluate_compiled(function, self.link, *values)
+        values_by_link: Float = evaluate_of_choice(function, self.link, *values)
         return values_by_link
 
 
@@ -173,73 +167,48 @@ class FittedBoard:
 def fit_boards(
     slices: Sequence[tuple[pd.Index, Cells]], options: FitOptions, starts: Sequence[Float] | None = None
 ) -> list[Board]:
-    """Fit every slice (its models and cells): the dense ones in one batched call, wide ones one by one.
-
-    They start from ``starts`` (log-strengths) if given.
-    """
-    sums = []
-    for _, cells in slices:
+    """Fit every slice (its models and cells), from ``starts`` (log-strengths) if given."""
+    boards = []
+    for s, (models, cells) in enumerate(slices):
         factor = np.asarray(1 / np.maximum(cells.battles, PAIR_FREQUENCY_FLOOR)) if options.reweight else None
         if options.penalty == "firth":
             scale = weight_scale(cells, factor)
             factor = factor if scale == 1 else (np.ones(len(cells.first)) if factor is None else factor) / scale
         n, wins = cells.pair_sums()
-        sums.append((n, wins, None) if factor is None else (n * factor, wins * factor, factor))
-    is_sparse = [resolved(options.method, len(models)) == "sparse" for models, _ in slices]
-    dense = [s for s, sparse in enumerate(is_sparse) if not sparse]
-    dense_starts = None if starts is None else [starts[s] for s in dense]
-    boards = dict(zip(dense, _fit_dense([(*slices[s], *sums[s]) for s in dense], options, dense_starts), strict=True))
-    for s, ((models, cells), sparse) in enumerate(zip(slices, is_sparse, strict=True)):
-        if sparse:
-            boards[s] = _fit_sparse((models, cells, *sums[s]), options, None if starts is None else starts[s])
-    return [boards[s] for s in range(len(slices))]
+        board = models, cells, *((n, wins, None) if factor is None else (n * factor, wins * factor, factor))
+        fit = _fit_sparse if resolved(options.method, len(models)) == "sparse" else _fit_dense
+        boards.append(fit(board, options, None if starts is None else starts[s]))
+    return boards
 
 
 #: Models and cells of a slice; (P,) the weight of each pair's battles, the wins of its first model, the factor in both.
 _Given = tuple[pd.Index, Cells, Float, Float, Float | None]
 
 
-def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[Float] | None) -> list[Board]:
-    """Fit on (M, M) tables."""
-    if not slices:
-        return []
-    connections, actives, link = [], [], options.response.link
-    widest = max(len(models) for models, *_ in slices)
+def _fit_dense(board: _Given, options: FitOptions, start: Float | None) -> Board:
+    """Fit on (M, M) tables, on the host: one fit takes less time there than a program for it takes to compile."""
+    models, cells, pair_n, pair_wins, _ = board
+    m, link = len(models), options.response.link
     if options.penalty == "firth":
-        check_square(widest, MOST_INVERTED, "the inverse that Firth's penalty needs", 'penalty="none"')
-    size = padded_size(widest)
-    n_slices = padded_few(len(slices))
-    n_all, wins_all = np.zeros((2, n_slices, size, size))
-    score_all = np.zeros((n_slices, size))
-    active_all = np.zeros((n_slices, size), bool)
-    for s, (models, cells, pair_n, pair_wins, _) in enumerate(slices):
-        m = len(models)
-        cells.fill_tables(pair_n, pair_wins, n_all[s], wins_all[s])
-        connectivity, active = _identified(n_all[s, :m, :m], wins_all[s, :m, :m], options)
-        _leave_out(~active, n_all[s], wins_all[s])
-        score_all[s] = wins_all[s].sum(1)
-        active_all[s, :m] = active
-        connections.append(connectivity)
-        actives.append(active)
-    start = None if starts is None else stacked([pad(x, (size,)) for x in starts], n_slices)
-    with double_precision(), one_blas_thread():
-        solver = Solver.FIRTH if options.penalty == "firth" else Solver.NEWTON
-        solution = refits.fit(n_all, score_all, active_all, fit_terms(options.ridge), start, wins_all, link, solver)
-        theta, status, n_steps, grad_norm = map(np.asarray, solution)
-    return [
-        Board(
-            *board,
-            connectivity=connections[s],
-            active=actives[s],
-            theta=theta[s, : len(board[0])],
-            status=int(status[s]),
-            n_steps=int(n_steps[s]),
-            grad_norm=float(grad_norm[s]),
-            ridge=options.ridge,
-            link=link,
-        )
-        for s, board in enumerate(slices)
-    ]
+        check_square(m, MOST_INVERTED, "the inverse that Firth's penalty needs", 'penalty="none"')
+    n, wins = np.zeros((2, m, m))
+    cells.fill_tables(pair_n, pair_wins, n, wins)
+    connectivity, active = _identified(n, wins, options)
+    _leave_out(~active, n, wins)
+    problem = _pair_table(n, wins), as_leaf(active, np.bool_), fit_terms(options.ridge)
+    begin = None if start is None else as_leaf(start, np.float64)
+    with np.errstate(all="ignore"), one_blas_thread():
+        if options.penalty == "firth":
+            end = dense_solve.newton_firth(*problem, begin)
+        else:
+            end = dense_solve.newton(link, *problem, begin)
+    how = int(end.status), int(end.n_steps), float(end.grad_norm), options.ridge, link
+    return Board(*board, connectivity, active, np.asarray(end.theta), *how)
+
+
+def _pair_table(n: Float, wins: Float) -> PairTable:
+    """Return the (M, M) tables for kernels, which compute on the host then."""
+    return PairTable(as_leaf(n, np.float64), as_leaf(wins.sum(1), np.float64), as_leaf(wins, np.float64))
 
 
 def _identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivity, Bool]:
@@ -290,16 +259,15 @@ def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
     """
     _check_room(boards)
     size = padded_size(max(len(board.theta) for board in boards))
-    n, wins = np.zeros((2, len(boards), size, size))
-    theta = np.zeros((len(boards), size))
-    active = np.zeros((len(boards), size), bool)
-    for s, board in enumerate(boards):
-        m = len(board.theta)
-        board.fill_rated_tables(n[s], wins[s])
-        theta[s, :m], active[s, :m] = board.theta, board.active
-    with double_precision(), one_blas_thread():
-        inverse, diagonal = refits.inverse_information(theta, n, boards[0].ridge, active, wins, boards[0].link)
-        return np.asarray(inverse), np.asarray(diagonal)
+    inverse, diagonal = np.zeros((len(boards), size, size)), np.zeros((len(boards), size))
+    ridge, link = as_leaf(boards[0].ridge, np.float64), boards[0].link
+    with np.errstate(all="ignore"), one_blas_thread():
+        for s, board in enumerate(boards):
+            m, active = len(board.theta), as_leaf(board.active, np.bool_)
+            table, theta = _pair_table(*board.rated_tables()), as_leaf(board.theta, np.float64)
+            found = dense_solve.inverse_information(link, theta, table, ridge, active)
+            inverse[s, :m, :m], diagonal[s, :m] = found
+    return inverse, diagonal
 
 
 def inverse_within(information: Float, moves: Bool, gauge: Float) -> Float:

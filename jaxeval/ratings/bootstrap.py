@@ -331,7 +331,7 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         return next(self.problems({s: fit}))[2]
 
     def fits(self, block: Sequence[int]) -> dict[int, BradleyTerryFit]:
-        """In one batched call."""
+        """One after the other."""
         slices, options, fits = self.slices, self.options, {}
         boards = [slices.boards[s] for s in block]
         fitted = fit_slices(boards, slices.covariates, options, strict=slices.groups is None)

@@ -8,9 +8,8 @@ import pytest
 from command_line import run
 
 import jaxeval
-from jaxeval.kernels.batch import programs, refits
+from jaxeval.kernels.batch import programs
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.solve import Terms
 
 pytestmark = pytest.mark.skipif(not programs._MAPS.exists(), reason="only Linux limits mappings")
 
@@ -108,17 +107,3 @@ def test_free_programs_frees_those_of_jaxeval_alone(budget):
     assert traced == [1, 2, 3, 4, 5, 4]
     summed.clear_cache()
     assert jaxeval.free_programs() == 0
-
-
-def test_a_program_that_runs_once_compiles_quickly(monkeypatch):
-    """Its results are those of the usual compilation; where XLA lacks the options, that is taken."""
-    n, score = np.full((1, 3, 3), 4.0) - 4.0 * np.eye(3), np.array([[5.0, 4.0, 3.0]])
-    arguments = n, score, np.ones((1, 3), bool), Terms.of(0.0, 1e-10, 50)
-    assert (refits.fit.options is not None) == (jax.default_backend() == "cpu")
-    assert refits.refit.options is None
-    usual = refits.fit.jitted(*arguments)
-    np.testing.assert_allclose(refits.fit(*arguments).theta, usual.theta, atol=1e-5)
-    programs._quick_options.cache_clear()
-    monkeypatch.setattr(programs, "_QUICK", {"xla_has_no_such_option": 1})
-    assert refits.fit.options is None
-    programs._quick_options.cache_clear()

@@ -13,8 +13,7 @@ import twins
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
 from jaxeval.execution.progress import progress_bar
-from jaxeval.kernels.batch.refits import Solver, draw, inverse_information, refit
-from jaxeval.kernels.batch.refits import fit as fit_lanes
+from jaxeval.kernels.batch.refits import Solver, draw, refit
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings import drawn_votes as votes_module
 from jaxeval.ratings import refits as dense_module
@@ -410,12 +409,11 @@ class TestReproducible:
     def test_a_second_call_compiles_nothing(self, battles, few_battles, dense, sparse):
         """Seed, number of resamples, gauge and ridge are data."""
         assert len(dense.draws) != len(sparse.draws)
-        compiled = [refit, fit_lanes, inverse_information]
-        before = [f._cache_size() for f in compiled]
+        before = refit._cache_size()
         bootstrap(battles, 80, seed=9, ridge=0.2, gauge="votes")
         bootstrap(battles, 200, seed=10)
         bootstrap(few_battles, 31, seed=4)
-        assert [f._cache_size() for f in compiled] == before
+        assert refit._cache_size() == before
 
     @pytest.mark.parametrize(
         "scheme", ["multinomial", *(pytest.param(name, marks=pytest.mark.slow) for name in ("poisson", "bayesian"))]

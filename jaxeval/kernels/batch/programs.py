@@ -4,7 +4,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, cached_property, partial, update_wrapper, wraps
+from functools import cached_property, partial, update_wrapper, wraps
 from inspect import BoundArguments, signature
 from pathlib import Path
 from threading import Lock
@@ -81,21 +81,12 @@ class Program(Generic[T]):
 
     What is compiled for one shape can be freed alone. Whatever else a jitted function has, such as ``lower`` and
     ``trace``, it has too.
-
-    A program that runs ``once`` in a process compiles longer than it runs: on CPUs XLA then compiles it with little
-    optimization. JAX takes such options at the top level only, so that nothing calls it from another program.
     """
 
-    def __init__(self, function: Callable[..., T], static_argnames: tuple[str, ...], once: bool = False) -> None:
+    def __init__(self, function: Callable[..., T], static_argnames: tuple[str, ...]) -> None:
         update_wrapper(self, function)
         self.signature = signature(function)
         self.static_argnames = static_argnames
-        self.once = once
-
-    @property
-    def options(self) -> dict[str, Any] | None:
-        """The options with which XLA compiles it; None for its usual ones."""
-        return _quick_options() if self.once else None
 
     @cached_property
     def jitted(self) -> Wrapped:
@@ -133,14 +124,14 @@ class Program(Generic[T]):
         static, others = self.split(bound)
         leaves, tree = jax.tree.flatten(others)
         key = self, None, tuple(static.values()), tree, tuple(map(jax.typeof, leaves))
-        return compiled(key, lambda: self._anew(self.options))
+        return compiled(key, self._anew)
 
     def split(self, bound: BoundArguments) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the static arguments, and the others."""
         static = {name: bound.arguments[name] for name in self.static_argnames}
         return static, {name: value for name, value in bound.arguments.items() if name not in static}
 
-    def _anew(self, options: dict[str, Any] | None = None) -> Wrapped:
+    def _anew(self) -> Wrapped:
         """Return a jitted function with a cache of its own: JAX keeps one for every function."""
         function = self.__wrapped__
 
@@ -149,7 +140,7 @@ class Program(Generic[T]):
             result: T = function(*args, **kwargs)
             return result
 
-        return jax.jit(one, static_argnames=self.static_argnames, compiler_options=options)
+        return jax.jit(one, static_argnames=self.static_argnames)
 
     def of_others(self, static: Mapping[str, Any]) -> Wrapped:
         """Return the jitted function of all arguments but the ``static`` ones, which are given."""
@@ -170,23 +161,7 @@ def jitted(function: Callable[..., Any], program: Program[Any]) -> Wrapped:
         return function(*args)
 
     named.__name__ = program.__name__
-    return jax.jit(named, compiler_options=program.options)
-
-
-#: Less than half of the time to compile a fit; without the emitters of fusions alone it is two thirds.
-_QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-
-
-@cache
-def _quick_options() -> dict[str, Any] | None:
-    """Return XLA's options for a short compilation on CPUs; None elsewhere, and where this XLA has no such options."""
-    if jax.default_backend() != "cpu":
-        return None
-    try:
-        jax.jit(lambda: 0, compiler_options=_QUICK).lower().compile()
-    except jax.errors.JaxRuntimeError:
-        return None
-    return _QUICK
+    return jax.jit(named)
 
 
 @runtime_checkable
@@ -305,9 +280,9 @@ def kept_in(store: Store) -> Iterator[None]:
         _free([key for key in list(_compiled) if key[1] is store])
 
 
-def program(*static_argnames: str, once: bool = False) -> Callable[[Callable[..., T]], Program[T]]:
+def program(*static_argnames: str) -> Callable[[Callable[..., T]], Program[T]]:
     """Return a decorator that makes a function a `Program`."""
-    return partial(Program, static_argnames=static_argnames, once=once)
+    return partial(Program, static_argnames=static_argnames)
 
 
 @program("kernel")

@@ -1,4 +1,4 @@
-"""Bradley-Terry fits over slices, and refits over slices x resamples."""
+"""Bradley-Terry refits over slices x resamples."""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -17,7 +17,7 @@ from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.platforms import by_platform
-from jaxeval.kernels.solve import Solution, Terms
+from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.tie_models import TieModel
 
 
@@ -99,45 +99,6 @@ def lane_draws_of(
 ) -> Num[Array, "units R"]:
     """Return the draws of the units of a ``problem`` in the resamples ``numbers``."""
     return lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
-
-
-@program("link", "solver", once=True)
-def fit(
-    n: Num[Array, "S M M"],
-    score: Float[Array, "S M"],
-    active: Bool[Array, "S M"],
-    terms: Terms,
-    start: Float[Array, "S M"] | None = None,
-    wins: Num[Array, "S M M"] | None = None,
-    link: Link = Link.LOGIT,
-    solver: Solver = Solver.NEWTON,
-) -> Solution:
-    """Newton fits of S tables, from ``start`` if given; other links than the logit, and `firth`, need the ``wins``."""
-
-    def one(active: Array, start: Array | None, *table: Any) -> Solution:
-        if solver == Solver.FIRTH:
-            return dense_solve.newton_firth(pair_tables.PairTable(*table), active, terms, start)
-        return dense_solve.newton(link, pair_tables.PairTable(*table), active, terms, start)
-
-    return jax.vmap(one)(active, start, n, score, wins)
-
-
-@program("link", once=True)
-def inverse_information(
-    theta: Float[Array, "S M"],
-    n: Num[Array, "S M M"],
-    ridge: Real[Array, ""],
-    active: Bool[Array, "S M"],
-    wins: Num[Array, "S M M"] | None = None,
-    link: Link = Link.LOGIT,
-) -> tuple[Float[Array, "S M M"], Float[Array, "S M"]]:
-    """Pseudo-inverse and diagonal of the information; as `fit`."""
-
-    def one(theta: Array, active: Array, n: Array, wins: Array | None) -> tuple[Array, Array]:
-        table = pair_tables.PairTable(n, jnp.zeros_like(theta), wins)
-        return dense_solve.inverse_information(link, theta, table, ridge, active)
-
-    return jax.vmap(one)(theta, active, n, wins)
 
 
 @runtime_checkable
