@@ -130,7 +130,7 @@ def declared_in(kind: type[Options]) -> Sequence[tuple[str, str, Any, Declared]]
 
 
 @cache
-def _declared_in(kind: type[Any]) -> Sequence[tuple[str, str, Any, Declared]]:
+def _declared_in(kind: Any) -> Sequence[tuple[str, str, Any, Declared]]:
     options = []
     for entry in fields(kind):
         if _DECLARED in entry.metadata:
@@ -155,7 +155,7 @@ def _home(kind: type, name: str) -> Any:
 
 
 @cache
-def _choices(kind: type[Any], name: str, written: str) -> tuple[str, ...]:
+def _choices(kind: Any, name: str, written: str) -> tuple[str, ...]:
     """Return the values of a type that is a Literal, by its name in the module of the class."""
     names = vars(sys.modules[_home(kind, name).__module__])
     known = get_args(names.get(written.removesuffix(" | None")))
