@@ -64,12 +64,8 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
     return AnchorDiagnostics(coverage, swap, chains, advice)
 
 
-def rating_board(scores: pd.DataFrame) -> pd.DataFrame:
+def rating_board(scores: pd.DataFrame, values: str = "rating") -> pd.DataFrame:
     """Return ratings with a row per model, judge and task, and a column per reference; NaN where there is none."""
-    return _board(scores, "rating")
-
-
-def _board(scores: pd.DataFrame, values: str) -> pd.DataFrame:
     index = [c for c in ("model", "judge", "task") if c in scores]
     return scores.pivot_table(index=index, columns="anchor", values=values, aggfunc="mean", observed=True)
 
@@ -183,7 +179,7 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
 
 def _most_informative(scores: pd.DataFrame) -> Iterator[str]:
     """Yield which reference has most probabilities in the informative range, of those that all references have."""
-    inside = _board(scores.assign(_inside=scores["probability"].between(*MID_REGION).astype(float)), "_inside")
+    inside = rating_board(scores.assign(_inside=scores["probability"].between(*MID_REGION).astype(float)), "_inside")
     common = inside.dropna()
     if len(inside.columns) < 2 or len(common) == 0:
         return

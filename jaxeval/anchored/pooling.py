@@ -95,11 +95,8 @@ def pooled_scores(
     table["rating"] = of_judges["rating"]
     table["rating_lower"], table["rating_upper"] = (linked_rating(link, mapping, end) for end in (lower, upper))
     table["rating_se"] = rating_se
-    rho = {own_variance: _mean_reliability(screen, own_variance) for own_variance in of_judges["judges"].unique()}
-    seen = {
-        own_variance: _mean_correlation(screen, own_variance) if len(own_variance) > 1 else rho[own_variance]
-        for own_variance in rho
-    }
+    rho = {names: _mean_reliability(screen, names) for names in of_judges["judges"].unique()}
+    seen = {names: _mean_correlation(screen, names) if len(names) > 1 else alone for names, alone in rho.items()}
     for name, correlations in (("rating_se_predicted", rho), ("rating_se_predicted_observed", seen)):
         correlation = of_judges["judges"].map(correlations).to_numpy(float)
         table[name] = np.sqrt(pooled_variance(of_judges["variance"], correlation, of_judges["n_judges"]))

@@ -14,7 +14,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import scalar_or_array
+from jaxeval.execution.elementwise import scalars_or_arrays
 from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.rater_agreement import cohen_kappa
@@ -115,14 +115,9 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
         values |= {f"single{end}": _single(x, k) for end, x in bounds.items()}
         values |= {f"average{end}": 1 - 1 / x for end, x in bounds.items()}
     there = (n >= 2) & (ms_items > 0)
-    counts = {"n": n, "n_incomplete": (~complete).sum(-1)}
-    return Icc3(
-        **{name: scalar_or_array(np.where(there, x, np.nan)) for name, x in values.items()},
-        **{name: scalar_or_array(np.asarray(x)) for name, x in counts.items()},
-        k=k,
-        status=scalar_or_array(status),
-        level=level,
-    )
+    values = {name: np.where(there, x, np.nan) for name, x in values.items()}
+    counts = {"n": np.asarray(n), "n_incomplete": np.asarray((~complete).sum(-1))}
+    return Icc3(**scalars_or_arrays(**values, **counts, status=status), k=k, level=level)
 
 
 def centred_runs(scores: Float, complete: Bool) -> tuple[Float, Float]:

@@ -146,10 +146,11 @@ def screen_judges(
         frame.loc[judges[alike], "n"], frame.loc[judges[alike], "status"] = reliability.n, reliability.status
     varies = (frame["status"] != NO_VARIATION).to_numpy()
     means = np.where(varies[:, None], panel.run_means(), np.nan)
-    correlation = _correlation(means)
     bound = _bound(frame["average"].to_numpy())
     np.fill_diagonal(bound, 1.0)
-    pairs = _falling_short(correlation, bound)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = pd.DataFrame(means.T).corr().to_numpy()
+        pairs = np.argwhere(np.tril(correlation < bound - _SLACK, -1))
 
     def identity() -> Identity:
         shown = {"threshold": threshold, "level": level, "n_resamples": n_resamples}
@@ -195,12 +196,6 @@ def _bound(average: Float) -> Float:
     """Return sqrt(rho_j rho_j') of (..., J) reliabilities; negative ones count as 0."""
     root = np.sqrt(np.maximum(average, 0))
     return root[..., :, None] * root[..., None, :]
-
-
-def _falling_short(correlation: Float, bound: Float) -> NDArray[np.intp]:
-    """Return (P, 2) pairs of judges that correlate by less than their bound, by more than matters."""
-    with np.errstate(invalid="ignore"):
-        return np.argwhere(np.tril(correlation < bound - _SLACK, -1))
 
 
 def _beyond_chance(
@@ -332,12 +327,6 @@ def _correlation_columns(x: Float, y: Float) -> Float:
     both = ~(np.isnan(x) | np.isnan(y))
     a, b = (np.where(both, z - np.nanmean(z), 0.0) for z in (x, y))
     return np.stack([both, a, b, a**2, b**2, a * b], -1)
-
-
-def _correlation(means: Float) -> Float:
-    """Return (J, J) correlations of (J, R) run means over the answers that both judges have."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return pd.DataFrame(means.T).corr().to_numpy()
 
 
 def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, thresholds: ArrayLike | None = None,

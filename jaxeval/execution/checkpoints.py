@@ -46,7 +46,9 @@ class Checkpoint:
         about = self.folder / "run.json"
         if about.exists():
             self._check(about, digest, settings, noun)
-        elif self.folder.exists() and not (self.folder.is_dir() and all(map(_is_hidden, self.folder.iterdir()))):
+        elif self.folder.exists() and not (
+            self.folder.is_dir() and all(path.name.startswith(".") for path in self.folder.iterdir())
+        ):  # hidden are files that a killed process left unfinished
             raise DataError(f"{self.folder} exists and holds no finished resamples: name a new or empty folder")
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -151,11 +153,6 @@ def _read_part(path: Path, results: Results) -> dict[str, NDArray[Any]]:
     if len(set(zip(part["slice"].tolist(), part["number"].tolist(), strict=True))) < n_lanes:
         raise ValueError("it holds a resample twice")
     return part
-
-
-def _is_hidden(path: Path) -> bool:
-    """Return whether a file is hidden, as are those that a killed process left unfinished."""
-    return path.name.startswith(".")
 
 
 def _in_words(setting: Any) -> str:

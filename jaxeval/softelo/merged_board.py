@@ -379,14 +379,16 @@ def _joint(
         zero,
         on_board=on_board,
     )
-    regression = errors.new_people @ np.linalg.pinv(errors.people, rcond=1e-10, hermitian=True)
-    values, vectors = np.linalg.eigh(errors.new - regression @ errors.new_people.T)
+    of_new, with_people = np.split(errors[: len(placed)], [len(placed)], axis=1)
+    of_people = errors[len(placed) :, len(placed) :]
+    regression = with_people @ np.linalg.pinv(of_people, rcond=1e-10, hermitian=True)
+    values, vectors = np.linalg.eigh(of_new - regression @ with_people.T)
     root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
     # Draws of a model are a function of the seed and of its name.
     streams = [np.random.default_rng([people.settings.seed, stream_number(name)]) for name in placed["model"]]
     normal = np.stack([stream.standard_normal((len(moved), 2)) for stream in streams], axis=1)  # (B, J, 2)
     sampled = moved @ regression.T + ELO_PER_LOGIT * normal[:, :, 0] @ root
-    spread = np.hypot(ELO_PER_LOGIT * np.sqrt(np.diag(errors.new)), fitted.floor)
+    spread = np.hypot(ELO_PER_LOGIT * np.sqrt(np.diag(of_new)), fitted.floor)
     half = (placed["upper"] - placed["lower"]).to_numpy() / 2
     stretch = half / (normal_quantile(level) * spread)
     draws = estimate + shift[:, None] + stretch * (sampled + fitted.floor * normal[:, :, 1])
@@ -414,13 +416,7 @@ def _side(
 ) -> JudgedSide:
     place = pd.Index(numbered).get_indexer(_text(battles))
     target = targets(method, battles.score_difference, battles.hard, beta)
-    return JudgedSide(
-        a=place[battles.model_a],
-        b=place[battles.model_b],
-        target=target,
-        difference=battles.score_difference,
-        unit=unit,
-    )
+    return JudgedSide(place[battles.model_a], place[battles.model_b], target, battles.score_difference, unit)
 
 
 def _new_on_a(side: JudgedSide, n_anchors: int) -> JudgedSide:
@@ -428,16 +424,10 @@ def _new_on_a(side: JudgedSide, n_anchors: int) -> JudgedSide:
 
     A new model without an interval has no number, and its battles go.
     """
-    there = (side.a >= 0) & (side.b >= 0)
-    a, b, target, difference = side.a[there], side.b[there], side.target[there], side.difference[there]
+    a, b, target, difference, unit = (x[(side.a >= 0) & (side.b >= 0)] for x in side)
     swap = a < n_anchors
-    return JudgedSide(
-        a=np.where(swap, b, a) - n_anchors,
-        b=np.where(swap, a, b),
-        target=np.where(swap, 1 - target, target),
-        difference=np.where(swap, -difference, difference),
-        unit=side.unit[there],
-    )
+    target, difference = np.where(swap, 1 - target, target), np.where(swap, -difference, difference)
+    return JudgedSide(np.where(swap, b, a) - n_anchors, np.where(swap, a, b), target, difference, unit)
 
 
 def _units(tables: list[JudgedBattles], cluster: str | None) -> list[NDArray[np.intp]]:

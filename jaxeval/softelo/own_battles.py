@@ -241,13 +241,7 @@ def rate_new_models(
     opponent, points = place[np.where(new_a, b, a)[of_new]], np.where(new_a, target, 1 - target)[of_new]
     strength = anchors.to_numpy()[None]
     each = [
-        OwnBattles(
-            name=str(names[m]),
-            opponent=opponent[model == i],
-            target=points[None, model == i],
-            anchors=strength,
-            start=np.zeros(1),
-        )
+        OwnBattles(str(names[m]), opponent[model == i], points[None, model == i], strength, start=np.zeros(1))
         for i, m in enumerate(rated)
     ]
     theta = strengths(each, ridge)[:, 0]

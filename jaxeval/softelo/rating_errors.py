@@ -23,22 +23,11 @@ from jaxeval.softelo.temperature import compress, targets
 Int = NDArray[np.intp]
 
 
-class RatingErrors(NamedTuple):
-    """Standard errors of M models' held-out ratings by K target maps, logits; NaN where one unit is all there is.
+def held_out_errors(battles: JudgedBattles, methods: Sequence[str], ridge: float, cluster: str | None = None) -> Float:
+    """Return (3, K, M) standard errors of the ratings that `soft_elo` gives M models from their own battles, logits.
 
-    Both ratings rest on the same battles. So the square of ``residual`` is that of ``judge`` plus that of ``human``
-    minus twice their covariance.
-    """
-
-    judge: Float  # (K, M) of the judge's rating
-    human: Float  # (K, M) of the human rating
-    residual: Float  # (K, M) of judge minus human
-
-
-def held_out_errors(
-    battles: JudgedBattles, methods: Sequence[str], ridge: float, cluster: str | None = None
-) -> RatingErrors:
-    """Return errors of the ratings that `soft_elo` gives every model from its own battles.
+    By K target maps: of the judge's rating, of the human one, and of judge minus human, which rest on the same battles.
+    NaN where one unit is all there is.
 
     Args:
         battles: with human labels; those without one move the judge's rating only.
@@ -51,8 +40,7 @@ def held_out_errors(
     unit, n = np.tile(units(battles, cluster), 2), len(battles.models)
     human, *judged = held_out_influences(battles, methods, folds, ridge)
     rows = [[standard_errors(model, unit, x, n) for x in (judge, human, judge - human)] for judge in judged]
-    of_judge, of_human, of_residual = np.array(rows).transpose(1, 0, 2)
-    return RatingErrors(judge=of_judge, human=of_human, residual=of_residual)
+    return np.array(rows).transpose(1, 0, 2)
 
 
 def held_out_influences(battles: JudgedBattles, methods: Sequence[str], folds: Folds, ridge: float) -> list[Float]:
@@ -137,18 +125,12 @@ class Strengths(NamedTuple):
     ridge: float  # of the judge's fits
 
 
-class JointErrors(NamedTuple):
-    """Covariances, logits^2, of strengths less the mean strength of the anchors that hold the zero."""
-
-    new: Float  # (J, J)
-    new_people: Float  # (J, M)
-    people: Float  # (M, M)
-
-
 def joint_errors(
     known: JudgedSide, placed: JudgedSide, human: Float, strengths: Strengths, zero: Bool, *, on_board: bool
-) -> JointErrors:
-    """Return covariances of new models' strengths and of the people's, from the battles that both rest on.
+) -> Float:
+    """Return (J + M, J + M) covariances of new models' strengths and of the people's, from battles that both rest on.
+
+    They are of strengths less the mean strength of the anchors that hold the zero, logits^2.
 
     Args:
         known: the battles between anchors, which calibrate.
@@ -203,8 +185,7 @@ def joint_errors(
     human_weight = np.where(voted, human_p * (1 - human_p), 0.0)
     of_people = np.linalg.pinv(_information(known.a, known.b, human_weight, m), hermitian=True)
     answer[j:, m + j + 1 :] = of_people - share @ of_people
-    covariance = answer @ products @ answer.T
-    return JointErrors(covariance[:j, :j], covariance[:j, j:], covariance[j:, j:])
+    return answer @ products @ answer.T
 
 
 def _information(a: Int, b: Int, weight: Float, m: int) -> Float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
@@ -189,10 +190,8 @@ def soft_elo(
     _check(judges, ridge, n_resamples, seed, methods, base)
     for judged in judges.values():
         in_likelihood(judged.human[:0], ties)
-    names = pd.Index([], name="model").astype(object)
-    for judged in judges.values():
-        names = judged.models if len(names) == 0 else names.union(judged.models).sort_values()
-    names = names.rename("model")
+    every = (judged.models for judged in judges.values())
+    names = reduce(lambda one, other: one.union(other).sort_values(), every).rename("model")
     clusters = [None if cluster is None else judged.codes(cluster)[0] for judged in judges.values()]
     facets = facet_names(random)
     if facets and strata is not None:
@@ -253,29 +252,17 @@ def soft_elo(
                 frame["n_clusters"] = np.repeat(_clusters_per_model(judged, codes), len(methods))
                 frame.loc[(frame["n_clusters"] < 2) & (frame["n_battles"] > 1), "standard_error"] = np.nan
     models = pd.concat(frames, ignore_index=True)
-    keys = ["judge", "method"] if len(judges) > 1 else ["method"]
     order = ["judge"] if len(judges) > 1 else []
     columns = ["model", "method", "human_elo", "judge_elo", "residual", "standard_error", "beta", "n_battles"]
     columns += ["n_human"] if cluster is None else ["n_human", "n_clusters"]
     models = with_kinds(models[[*order, *columns, "flags", "averaged"]], elo="residual")
     with one_blas_thread():
-        summary = _summary(models, keys, seed)
+        summary = _summary(models, [*order, "method"], seed)
     settings = SoftEloSettings(
-        ridge=float(ridge),
-        n_resamples=n_resamples,
-        seed=seed,
-        methods=methods,
-        base=base,
-        min_battles=min_battles,
-        ties=ties,
-        level=SUMMARY_LEVEL,
-        cluster=cluster,
-        strata=strata,
-        random=tuple(facets),
-        hard_label=tuple(judged.hard_label for judged in judges.values()),
-        device=device_name(),
-        versions=versions(),
-    )
+        ridge=float(ridge), n_resamples=n_resamples, seed=seed, methods=methods, base=base, min_battles=min_battles,
+        ties=ties, level=SUMMARY_LEVEL, cluster=cluster, strata=strata, random=tuple(facets),
+        hard_label=tuple(judged.hard_label for judged in judges.values()), device=device_name(), versions=versions(),
+    )  # fmt: skip
     return SoftElo(
         models=models,
         summary=summary,

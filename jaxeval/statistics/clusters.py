@@ -125,10 +125,8 @@ def changed_effect(influence: Float, share: Float, cluster: NDArray[np.intp]) ->
     """
     number = numbered(cluster)
     whole, alone = np.bincount(number, share) ** 2, np.bincount(number, share**2)
-    seen, sums = (
-        np.bincount(number, influence**2),
-        cluster_factors(np.bincount(number)) * np.bincount(number, influence),
-    )
+    seen = np.bincount(number, influence**2)
+    sums = cluster_factors(np.bincount(number)) * np.bincount(number, influence)
     size, several = whole.sum() / alone.sum(), whole > alone * (1 + 1e-9)
     together = (sums**2 - seen)[several] * (alone / np.where(several, whole - alone, 1.0))[several]
     unseen = size * alone.sum() ** 2

@@ -121,11 +121,8 @@ def _at(ordered: Float, n: Int, position: NDArray[np.floating[Any]], missing: Ar
         value = np.take_along_axis(ordered, np.clip(place, 0, np.maximum(n - 1, 0))[..., None], -1)[..., 0]
         return np.where((place < 0) | (place >= n), missing, value)
 
-    low, high = np.floor(position).astype(np.intp), np.ceil(position).astype(np.intp)
-    return _between(one(low), one(high), position - low)
-
-
-def _between(low: Float, high: Float, share: Float) -> Float:
+    place = np.floor(position).astype(np.intp)
+    low, high, share = one(place), one(np.ceil(position).astype(np.intp)), position - place
     # Anything between a finite value and an infinite one is infinite; between -inf and inf nothing is known.
     with np.errstate(invalid="ignore"):
         mixed = np.where(np.isfinite(low) & np.isfinite(high), low + share * (high - low), low + high)

@@ -47,7 +47,8 @@ def calibration_error(
     bins = [k for k, spread in enumerate(agree) if len(spread)]
     n = np.array([len(agree[k]) for k in bins], float)
     share = n / n.sum()
-    mean_p, mean_a, at_p = (np.array([x[k].mean() for k in bins]) for x in (predicted, agree, _binomial(predicted)))
+    spreads = [p * (1 - p) for p in predicted]
+    mean_p, mean_a, at_p = (np.array([x[k].mean() for k in bins]) for x in (predicted, agree, spreads))
     effect = np.array(
         [design_effect(agree[k] - agree[k].mean(), None if clusters is None else clusters[k]) for k in bins]
     )
@@ -79,10 +80,6 @@ def _bounds(error: float, noise: Float, level: float) -> tuple[float, float]:
     most = (error + z * root) / total
     upper = 0.0 if above(0.0) >= 0 else total * scipy.optimize.brentq(above, 0.0, most + 1.0)
     return error - np.sqrt(2 / np.pi) * total - z * root, upper
-
-
-def _binomial(predicted: Sequence[Float]) -> list[Float]:
-    return [p * (1 - p) for p in predicted]
 
 
 def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:

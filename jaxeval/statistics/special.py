@@ -143,24 +143,14 @@ def _binomial(k: float, n: float, p: float, q: float) -> float:
     return _shares(n - k, k + 1, q, p)[0]
 
 
-def _at_most(k: float, n: float, p: float) -> float:
-    """Give the probability of k or fewer of n."""
-    return _binomial(k, n, p, 1 - p)
-
-
-def _above(k: float, n: float, p: float) -> float:
-    """Give the probability of more than k of n."""
-    return _binomial(n - k - 1, n, 1 - p, p)
-
-
 def _of_beta(a: Any, b: Any, x: Any) -> Any:
     """Give the incomplete beta function, 1 where a is 0 and 0 where b is."""
     return np.where(a <= 0, 1.0, np.where(b <= 0, 0.0, scipy.special.betainc(np.maximum(a, 1), np.maximum(b, 1), x)))
 
 
-#: SciPy's own of these names are exact to 1e-10 only.
-bdtr = _of_few(_at_most, lambda k, n, p: _of_beta(n - k, k + 1.0, 1 - p))
-bdtrc = _of_few(_above, lambda k, n, p: _of_beta(k + 1.0, n - k, p))
+#: The probabilities of k or fewer of n, and of more. SciPy's own of these names are exact to 1e-10 only.
+bdtr = _of_few(lambda k, n, p: _binomial(k, n, p, 1 - p), lambda k, n, p: _of_beta(n - k, k + 1.0, 1 - p))
+bdtrc = _of_few(lambda k, n, p: _binomial(n - k - 1, n, 1 - p, p), lambda k, n, p: _of_beta(k + 1.0, n - k, p))
 
 
 def _student(dof: float, t: float) -> float:

@@ -144,11 +144,11 @@ def test_joint_errors_are_those_of_resampling_everything(known, new):
         of_people, of_judge, *_ = naive(*parts, names, newton=quick_newton)
         row[:] = np.concatenate([of_judge, of_people])
     expected = np.cov(draws.T)
-    whole = np.block([[found.new, found.new_people], [found.new_people.T, found.people]])
     spread = np.sqrt((np.outer(np.diag(expected), np.diag(expected)) + expected**2) / b)
     # First-order errors of some 120 votes a model are a few per cent short.
-    assert np.abs((whole - expected) / spread).max() < 5
-    both = np.abs(found.new_people).max() / np.sqrt(found.new.max() * found.people.max())
+    assert np.abs((found - expected) / spread).max() < 5
+    new, people = slice(len(names)), slice(len(names), None)
+    both = np.abs(found[new, people]).max() / np.sqrt(found[new, new].max() * found[people, people].max())
     assert both > 0.05  # what people's and judge's fits share is not nothing
 
 

@@ -21,7 +21,7 @@ def battles():
 def test_errors_of_the_judge_are_those_of_the_bootstrap(battles):
     bootstrap = jaxeval.soft_elo(battles, n_resamples=256, methods=METHODS).models
     drawn = [bootstrap.loc[bootstrap["method"] == method, "standard_error"] for method in METHODS]
-    found = ELO_PER_LOGIT * held_out_errors(battles, METHODS, 0.01).judge
+    found = ELO_PER_LOGIT * held_out_errors(battles, METHODS, 0.01)[0]
     # The bootstrap's own standard deviation, and a difference to first order in 1 / battles.
     np.testing.assert_allclose(found, drawn, rtol=4 / np.sqrt(2 * 256) + 0.02)
 
@@ -53,9 +53,9 @@ def test_errors_are_those_of_a_naive_loop(battles):
 
 
 def test_shared_battles_make_the_residual_less_noisy_than_its_parts(battles):
-    errors = held_out_errors(battles, METHODS, 0.01)
-    assert (errors.residual[1] < np.hypot(errors.judge[1], errors.human[1])).all()
-    unlabelled = held_out_errors(battles, METHODS, 0.01).human
+    judge, human, residual = held_out_errors(battles, METHODS, 0.01)
+    assert (residual[1] < np.hypot(judge[1], human[1])).all()
+    unlabelled = held_out_errors(battles, METHODS, 0.01)[1]
     assert (unlabelled > 0).all()
 
 
@@ -81,7 +81,7 @@ def test_clustered_errors_are_the_spread_over_samples():
         (folds,) = hold_out([compress(read)], ("hard",), 0.01)
         place = list(read.models).index("model-1")
         theta.append(folds.theta[1, place])
-        said.append([held_out_errors(read, ("hard",), 0.01, c).judge[0, place] for c in ("prompt", None)])
+        said.append([held_out_errors(read, ("hard",), 0.01, c)[0, 0, place] for c in ("prompt", None)])
     clustered, plain = np.sqrt(np.mean(np.square(said), axis=0)) / np.std(theta, ddof=1)
     # The standard deviation of 200 samples has a relative error of 1 / sqrt(400).
     assert abs(clustered - 1) < 4 / np.sqrt(400)
