@@ -11,7 +11,7 @@ from jaxeval.cli.board_options import Covariates, covariates_of
 from jaxeval.cli.declared import Files, Lengths, command
 from jaxeval.cli.judged_boards import PanelReading
 from jaxeval.cli.judged_scores import Labels
-from jaxeval.cli.outputs import Outputs, check_outputs, present
+from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.reading import Reading
 from jaxeval.options.boards import ResponseOptions, SliceOptions, Ties
 from jaxeval.options.columns import FacetOptions, File, Names, ReplyReading, SideColumns, VoteColumns, VoteReading
@@ -62,7 +62,6 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     model_a, model_b, labels_file = raters.model_a, raters.model_b, replies.human_labels
     if human_columns and labels_file:
         raise click.UsageError("--human names columns of FILE, and --human-labels another file: leave one out")
-    check_outputs({"--out": outputs.out}, [path for path in (file, labels_file, families) if path])
     labels: Any = None if human_columns is None else list(human_columns)
     if labels_file is not None:
         labels = read_whole_table(labels_file, [model_a, model_b])
@@ -156,7 +155,7 @@ def _how(drawn: ResamplingOptions) -> str:
     return f"{100 * drawn.level:g}% intervals, {resamples} of items, seed {drawn.seed}; {versions()}"
 
 
-class AuditedOptions(VoteColumns, Lengths):
+class AuditedOptions(VoteColumns, Lengths, ResamplingOptions):
     """What an audit asks of votes."""
 
     section = COLUMNS
@@ -166,18 +165,11 @@ class AuditedOptions(VoteColumns, Lengths):
     cluster: str | None = again(DrawnTogether, "cluster")
     by: Sequence[str] | None = again(SliceOptions, "by", more="The audit asks whether their boards differ.")
     ties: Ties = again(ResponseOptions, "ties", choices=("half", "davidson", "rao_kupper"))
-
-
-class AuditDraws(ResamplingOptions):
-    """Draws of many boards."""
-
     n_resamples: int = again(ResamplingOptions, "n_resamples", 500, least=20)
 
 
 @command("audit")
-def audit(
-    files: Files, options: AuditedOptions, covariates: Covariates, reading: Reading, drawn: AuditDraws, outputs: Outputs
-) -> None:
+def audit(files: Files, options: AuditedOptions, covariates: Covariates, reading: Reading, outputs: Outputs) -> None:
     """Can the leaderboard of the votes in FILES be believed? A verdict in words, and a table for each question.
 
     A part whose column is not named says so. --out FOLDER writes one page to read (audit.md, audit.html), audit.json, a
@@ -187,13 +179,12 @@ def audit(
     from jaxeval.data.model_tables import read_families
 
     families, by = options.families, options.by or ()
-    check_outputs({"--out": outputs.out}, [*files, *reading.files, *([families] if families else [])])
     features, of_features = covariates_of(covariates.features)
     columns = [options.voter, options.cluster, options.time, *by, *(options.lengths or ()), *of_features]
     battles = reading.chosen(reading.read(files, list(dict.fromkeys(name for name in columns if name))))
     for name in by if reading.missing == "drop" else ():
         battles = battles.filter(battles.column(name).notna().to_numpy())
-    arguments: dict[str, Any] = options.arguments("voter", "cluster", "time", "lengths", "ties")
+    arguments = options.arguments("voter", "cluster", "time", "lengths", "ties", ResamplingOptions)
     report = audited(
         battles,
         by=by,
@@ -201,6 +192,5 @@ def audit(
         parts=options.parts,
         features=features,
         **arguments,
-        **drawn.arguments(),
     )
     present(report.answer, outputs)

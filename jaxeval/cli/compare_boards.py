@@ -11,10 +11,9 @@ import click
 from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.declared import Figure, Files, Plot, Top, command
 from jaxeval.cli.meta import OfScores
-from jaxeval.cli.outputs import Outputs, check_outputs, present
+from jaxeval.cli.outputs import Outputs, draw, present
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.reading import BoardReading, Reading
-from jaxeval.cli.terminal import tell
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName
 from jaxeval.errors import DataError
@@ -95,7 +94,6 @@ def compare_boards(
     pair = _two(options.slices, "--slices") if options.slices else None
     by, id, plot = options.by, options.id, options.plot
     _check(len(files), options)
-    check_outputs({"--out": outputs.out, "--plot": plot}, [*files, *reading.files])
     features, of_own = covariates_of(covariates.features)
     more, of_more = covariates_of(options.features_b)
     if options.style_b is not None:
@@ -127,10 +125,7 @@ def compare_boards(
     first_goes_on()
     table = reading.with_metadata(comparison.table)
     if plot is not None:
-        from jaxeval.plots.style import save_figure
-
-        save_figure(comparison.answer.figures()["comparison"], plot, dpi=160)
-        tell(f"drew {plot}")
+        draw(comparison.answer.figures()["comparison"], plot)
     answer = comparison.answer
     first, *others = answer.parts
     further = further_columns(table[[name for name in table if name not in comparison.table]], 8, comparison.competitor)

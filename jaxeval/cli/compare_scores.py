@@ -15,7 +15,7 @@ from jaxeval.cli.commands import ERROR_STATUS
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.declared import Files, FilesIfAny, Plot, command
 from jaxeval.cli.judged_scores import Labels, warnings_of
-from jaxeval.cli.outputs import Outputs, check_outputs, present
+from jaxeval.cli.outputs import Outputs, draw, present
 from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model, tell
 from jaxeval.data.remote_names import is_remote
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = Path
 TextOutput: TypeAlias = Path
+Alternative = Literal["two-sided", "greater", "less"]
 #: What a gate ends with where it could not be asked: 0, 1 and 2 are its verdicts.
 COULD_NOT_RUN = 3
 
@@ -51,8 +52,8 @@ class GateCommand(CompilingCommand):
         return super().parse_args(ctx, args)
 
 
-class Gate(Options):
-    """A decision for a CI job."""
+class Comparing(FacetOptions):
+    """What is asked of two models, and a decision for a CI job."""
 
     gate: bool = option(
         False, "Decide whether A may replace B, by task. Ends with 0: PASS, A is not worse by the margin; 1: FAIL, it "
@@ -71,6 +72,19 @@ class Gate(Options):
     json: Json | None = option(
         None, "With --gate: write the verdict, the tasks and the settings as JSON.", "FILE", section=SHOWN
     )
+    margin: float | None = option(
+        None, "The smallest difference that matters. Adds tests that A is not worse than B by it, and that A and B are "
+        "equivalent within it.", "POINTS", least=0, open=True,
+    )  # fmt: skip
+    alternative: Alternative = option(
+        "two-sided", "What the tests look for: A differs from B, is above B, or is below B."
+    )
+    bounds: Bounds | None = option(
+        None, "The least and the greatest possible score; the p-value that holds at every look needs them. [0:1 if all "
+        "scores are within]", "LOW:HIGH",
+    )  # fmt: skip
+    level: Share = again(ResamplingOptions, "level")
+    seed: int = again(ResamplingOptions, "seed")
 
     def __post_init__(self) -> None:
         without = self.given("peek", "summary", "junit", "json")
@@ -123,32 +137,10 @@ def _json(gate: ScoreGate) -> str:
     return json.dumps(gate.to_dict(), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-Alternative = Literal["two-sided", "greater", "less"]
-
-
-class Comparing(FacetOptions):
-    """What is asked of two models."""
-
-    margin: float | None = option(
-        None, "The smallest difference that matters. Adds tests that A is not worse than B by it, and that A and B are "
-        "equivalent within it.", "POINTS", least=0, open=True,
-    )  # fmt: skip
-    alternative: Alternative = option(
-        "two-sided", "What the tests look for: A differs from B, is above B, or is below B."
-    )
-    bounds: Bounds | None = option(
-        None, "The least and the greatest possible score; the p-value that holds at every look needs them. [0:1 if all "
-        "scores are within]", "LOW:HIGH",
-    )  # fmt: skip
-    level: Share = again(ResamplingOptions, "level")
-    seed: int = again(ResamplingOptions, "seed")
-
-
 @command("compare-scores", GateCommand, metavars={"b": "B|all"})
 def compare_scores(
-    a: str, b: str, files: FilesIfAny, columns: ScoreReading, labels: Labels, comparing: Comparing, gate: Gate,
-    outputs: Outputs,
-) -> None:  # fmt: skip
+    a: str, b: str, files: FilesIfAny, columns: ScoreReading, labels: Labels, comparing: Comparing, outputs: Outputs
+) -> None:
     """Is model A better than model B? Paired, on the items that both have.
 
     With "all" in place of B every model is compared with A, the baseline. FILES are read as by `jaxeval scores`.
@@ -158,14 +150,14 @@ def compare_scores(
     from jaxeval.scores.compare_scores import compare_with_baseline
 
     level, seed, bounds = comparing.level, comparing.seed, comparing.bounds
-    if gate.gate and comparing.margin is None:
+    if comparing.gate and comparing.margin is None:
         raise click.UsageError("--gate needs a --margin: the smallest loss that matters")
-    if gate.peek and labels.human is not None:
+    if comparing.peek and labels.human is not None:
         raise click.UsageError("--peek and --human do not go together: corrected scores have no p-value for all looks")
-    if comparing.random and (labels.there or gate.peek or bounds is not None or not files):
-        other = "--human" if labels.there else "--peek" if gate.peek else "--bounds" if files else "two files"
+    if comparing.random and (labels.there or comparing.peek or bounds is not None or not files):
+        other = "--human" if labels.there else "--peek" if comparing.peek else "--bounds" if files else "two files"
         raise click.UsageError(f"--random and {other} do not go together: leave one out")
-    if gate.gate and b == "all":
+    if comparing.gate and b == "all":
         raise click.UsageError("--gate is about two models: name the one that A must not be worse than")
     if not files and (labels.there or not (_is_path(a) and _is_path(b))):
         raise click.UsageError("name two models and the FILES that hold their scores, or two files of one model each")
@@ -190,16 +182,18 @@ def compare_scores(
         else:
             scores, a, b = columns.read_two(a, b)
         read = what_was_read(scores)
-        warnings += () if gate.gate else scores.notes  # a gate has them
+        warnings += () if comparing.gate else scores.notes  # a gate has them
         if columns.missing == "complete" and not comparing.random:
             scores = _complete(scores)
     one = named_model(scores.models, a)
-    if gate.gate:
+    if comparing.gate:
         from jaxeval.scores.gate import score_gate
 
         arguments = {name: value for name, value in options.items() if name != "alternative"}
-        decided = score_gate(scores, one, named_model(scores.models, b), bounds=bounds, peek=gate.peek, **arguments)
-        _decide(decided, gate, read, warnings, outputs)
+        decided = score_gate(
+            scores, one, named_model(scores.models, b), bounds=bounds, peek=comparing.peek, **arguments
+        )
+        _decide(decided, comparing, read, warnings, outputs)
     if b == "all" and "all" not in scores.models:
         table = compare_with_baseline(scores, one, **options)
         answer, cautions = list(table.answer.sentences), table.attrs["warnings"]
@@ -232,9 +226,9 @@ def _is_path(name: str) -> bool:
     return is_remote(name) or Path(name).exists()
 
 
-def _decide(verdict: ScoreGate, gate: Gate, read: str, warnings: list[str], outputs: Outputs) -> None:
+def _decide(verdict: ScoreGate, options: Comparing, read: str, warnings: list[str], outputs: Outputs) -> None:
     """Print and write the verdict, and end with its code."""
-    gate.write(verdict)
+    options.write(verdict)
     notes = [read, f"PASS and FAIL are one-sided tests at {1 - verdict.settings['level']:.2g}"]
     answer = verdict._plain_answer()._replace(title="Gate", notes=notes)
     present(answer._replace(warnings=[*answer.warnings, *warnings]), outputs)
@@ -363,11 +357,8 @@ def error_budget(
     error smaller, and the cheapest way to it.
     """
     from jaxeval.data.score_files import read_scores
-    from jaxeval.plots.style import save_figure
     from jaxeval.scores.error_budget import error_budget as budgeted
 
-    if plot.plot is not None:
-        check_outputs({"--plot": plot.plot}, list(files))
     read = {"random": facets.facets, "where": options.where, **columns.arguments()}
     scores = read_scores(files if len(files) > 1 else files[0], **read)
     pair: Any = None if options.pair is None else tuple(named_model(scores.models, name) for name in options.pair)
@@ -375,8 +366,7 @@ def error_budget(
         scores, facets.facets, pair=pair, target=options.target, prices=options.prices, level=options.level
     )
     if plot.plot is not None:
-        save_figure(next(iter(budget.answer.figures().values())), plot.plot, dpi=160)
-        tell(f"drew {plot.plot}")
+        draw(next(iter(budget.answer.figures().values())), plot.plot)
     answer = budget.answer
     notes = [what_was_read(scores), f"{100 * options.level:g}% intervals; components by Henderson's first method"]
     present(answer._replace(notes=notes), outputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from math import inf
 from pathlib import Path
@@ -14,10 +14,11 @@ import click
 
 from jaxeval.cli.commands import Option
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.kinds import FILE, FILES, FILES_OR_STREAM, KINDS
+from jaxeval.cli.kinds import FILE, FILES, FILES_OR_STREAM, KINDS, STDOUT, InputFile, OutputFile
 from jaxeval.cli.processes import connected
 from jaxeval.cli.terminal import complain
-from jaxeval.data.remote_names import FileName
+from jaxeval.data.file_lists import names_of
+from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.options.columns import ColumnPair
 from jaxeval.options.field import COLUMNS, RUNS, SHOWN, Declared, Options, declared_in, option
 from jaxeval.options.resampling import RunningOptions
@@ -132,6 +133,7 @@ def command(
         def run(*, distributed: Any = None, **values: Any) -> None:
             values["progress"] = False if values.get("quiet") else None
             made: dict[str, Any] = {key: kind.of(values) for key, kind in kinds.items()}
+            _check_outputs([*arguments, *options.values()], values)
             with contextlib.nullcontext() if distributed is None else connected(distributed):
                 function(**made, **{key: values[key] for key in texts})
 
@@ -141,6 +143,29 @@ def command(
         return made
 
     return decorate
+
+
+def _check_outputs(params: Sequence[click.Parameter], values: Mapping[str, Any]) -> None:
+    """Raise an error if a file to write is one to read, or that of another option.
+
+    Inputs are files, folders and patterns; those on other machines cannot be written.
+    """
+    files: list[FileName] = []
+    written: dict[str, Path] = {}
+    for param in reversed(params):
+        value = values.get(str(param.name))
+        if isinstance(param.type, InputFile) and value is not None:
+            files += value if isinstance(value, tuple) else [value]
+        elif isinstance(param.type, OutputFile) and value not in (None, STDOUT):
+            written[param.opts[0]] = value
+    local = [name for name in files if not is_remote(name)]
+    taken = {Path(path).resolve(): "to read" for path in names_of(local)} if local and written else {}
+    for flag, path in written.items():
+        if path.resolve() in taken:
+            raise click.UsageError(
+                f"{flag}: {path} is the file {taken[path.resolve()]}, which would be lost: name another"
+            )
+        taken[path.resolve()] = f"of {flag}"
 
 
 #: Types of arguments, and how many there may be.

@@ -10,7 +10,7 @@ import click
 
 from jaxeval.cli.declared import Figure, File, Plot, Top, command
 from jaxeval.cli.fronts import Costs, beside
-from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.outputs import Outputs, draw, present
 from jaxeval.cli.terminal import tell
 from jaxeval.options.columns import AnchoredReading, ItemScoreColumns, Names, Pair, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, again, option
@@ -202,11 +202,9 @@ def _present(
     result: Result, further: Sequence[Result | None], tables: Mapping[str, pd.DataFrame], plot: Path | None,
     outputs: Outputs, top: int | None,
 ) -> None:  # fmt: skip
-    from jaxeval.plots.style import save_figure
     from jaxeval.show.shown import settings_line
 
     answer = result.answer._replace(notes=[settings_line(result.answer.settings)])
     if plot is not None:
-        save_figure(next(iter(answer.figures().values())), plot, dpi=160)
-        tell(f"drew {plot}")
+        draw(next(iter(answer.figures().values())), plot)
     present(beside(answer, *further, tables=tables).with_top(top), outputs)

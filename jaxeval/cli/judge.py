@@ -49,8 +49,10 @@ class Answers(Options):
     unparsed: Unparsed | None = again(CallReading, "unparsed")
 
 
-class JudgeOptions(Options):
+class JudgeOptions(ResamplingOptions):
     """What is estimated of judged answers."""
+
+    section = ""
 
     calibration: File = option(None, "Judged answers with human labels.", "FILE", required=True)
     test: File = option(None, "Judged answers to rate; labels, if any, are shown as truth.", "FILE", required=True)
@@ -62,6 +64,7 @@ class JudgeOptions(Options):
     cluster: str | None = again(DrawnTogether, "cluster")
     strata: str | None = again(DrawnTogether, "strata")
     random: Names | None = again(FacetOptions, "random", more="judge: accuracies by judges like these, too.")
+    n_resamples: int = again(ResamplingOptions, "n_resamples", 10_000)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,14 +72,8 @@ class JudgeOptions(Options):
             raise click.UsageError("--random and --compare do not go together: leave one out")
 
 
-class JudgeDraws(ResamplingOptions):
-    """Draws of accuracies, which are cheap."""
-
-    n_resamples: int = again(ResamplingOptions, "n_resamples", 10_000)
-
-
 @command("judge", renamed={"--label": "--human"})
-def judge(options: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: Outputs) -> None:
+def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
     """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
 
     The first table has the estimate to believe for each model and judge, beside the judge's raw share, and why it is
@@ -91,7 +88,7 @@ def judge(options: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: O
     from jaxeval.data.table_files import column_names
     from jaxeval.statistics.random_facets import USUAL_FACETS
 
-    estimated = options.arguments("sampling", "by", "stratify", "strata", "cluster")
+    estimated = options.arguments("sampling", "by", "stratify", "strata", "cluster", ResamplingOptions)
     facets = list(options.random or ())
     keep = [name for name in (options.by, options.stratify, options.strata, options.cluster, *facets) if name]
     keep = [name for name in keep if name != "judge"]
@@ -102,7 +99,7 @@ def judge(options: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: O
     named = [tuple(named_model(judged.models, name) for name in pair) for pair in options.pairs]
     chosen = checked_pairs(judged, named) if named else []
     whose = named_model(labelled.models, options.shared) if options.shared else POOLED
-    accuracy = judge_accuracy(labelled, judged, shared=whose, random=facets, **estimated, **drawn.arguments())
+    accuracy = judge_accuracy(labelled, judged, shared=whose, random=facets, **estimated)
     comparison = compare(accuracy, chosen, labels_of_b=options.shared is None) if chosen else None
 
     def figures() -> dict[str, Any]:

@@ -44,11 +44,6 @@ class Judged(Options):
     )
 
     @property
-    def files(self) -> list[FileName]:
-        """The file of verdicts, if any."""
-        return [] if self.judged is None else [self.judged]
-
-    @property
     def keep(self) -> list[str]:
         """The column of items, which both files must have.
 

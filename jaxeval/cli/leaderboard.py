@@ -14,19 +14,19 @@ import click
 from jaxeval import plots
 from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.compare_boards import TwoBoards
-from jaxeval.cli.declared import Competitor, Figure, Files, FilesOrStream, Plot, Top, command
+from jaxeval.cli.declared import Competitor, Figure, Files, FilesOrStream, command
 from jaxeval.cli.fronts import beside
 from jaxeval.cli.judged_boards import Borrowing, Judged, PanelReading
-from jaxeval.cli.outputs import Outputs, check_outputs, present
+from jaxeval.cli.outputs import Outputs, draw, present
 from jaxeval.cli.processes import first_goes_on, gather_files
-from jaxeval.cli.publishing import HtmlPage, Publishing
+from jaxeval.cli.publishing import Published
 from jaxeval.cli.reading import BoardReading
 from jaxeval.cli.terminal import tell
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import PairOptions, RankOptions, ScaleOptions, SliceOptions, VoteFitOptions
 from jaxeval.options.columns import CallReading, FacetOptions, VoteColumns, VoteReading
-from jaxeval.options.field import COLUMNS, SHOWN, Options, again, option
+from jaxeval.options.field import COLUMNS, SHOWN, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
 
@@ -56,9 +56,14 @@ class VoteBoard(VoteFitOptions, GroupBoard):
 class DemoBoard(PairOptions, BoardOptions):
     """The same, of simulated votes."""
 
+    section = ""
 
-class Styled(Covariates):
-    """What a leaderboard controls for."""
+    battles: int = option(25_000, "How many votes.", "N", least=1)
+    models: int = option(55, "How many models.", "M", least=2)
+
+
+class OfVotes(Covariates):
+    """What a leaderboard of votes controls for, and what it keeps of earlier runs."""
 
     style: str | None = option(
         None, "Control for style as the Arena does: tokens, headers, lists and bold text, from the columns of its "
@@ -75,25 +80,17 @@ class Styled(Covariates):
     )  # fmt: skip
     effect: Figure | None = option(None, "Draw how far control moves each model.", section=SHOWN)
 
-    def __post_init__(self) -> None:
-        if self.raw_features and not self.features:
-            raise click.UsageError("--raw-features needs --features")
-
-
-class Kept(Options):
-    """What is kept of earlier runs."""
-
     state: State | None = option(
         None, "Add FILES to the battles that earlier runs saved in this file, rate all of them, and save them. Files "
         "that are in it already add nothing. Runs at the same time wait for each other. To rate a state alone, name "
-        "it as FILES.", "FILE",
+        "it as FILES.", "FILE", section="",
     )  # fmt: skip
     vote_id: str | None = again(TwoBoards, "id", None, more="A state that was begun with it keeps to it.", flag="--id")
     time: str | None = again(VoteColumns, "time", more="The page of --html says when they end.")
 
-
-class Published(Publishing, HtmlPage, Plot, Top):
-    """What becomes of a leaderboard besides tables."""
+    def __post_init__(self) -> None:
+        if self.raw_features and not self.features:
+            raise click.UsageError("--raw-features needs --features")
 
 
 _RENAMED = {"--benchmark": "--eval-benchmark"}
@@ -101,8 +98,8 @@ _RENAMED = {"--benchmark": "--eval-benchmark"}
 
 @command("leaderboard", renamed=_RENAMED)
 def leaderboard(
-    *, files: FilesOrStream, kept: Kept, options: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
-    facets: FacetOptions, styled: Styled, published: Published, outputs: Outputs,
+    *, files: FilesOrStream, options: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
+    facets: FacetOptions, further: OfVotes, published: Published, outputs: Outputs,
 ) -> None:  # fmt: skip
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
 
@@ -116,11 +113,11 @@ def leaderboard(
     from jaxeval.execution.processes import n_sharing
 
     check_draws(options)
-    covariates, of_covariates = covariates_of(styled.features, styled.position, styled.neutral, styled.same_group)
-    if styled.style is not None:
+    covariates, of_covariates = covariates_of(further.features, further.position, further.neutral, further.same_group)
+    if further.style is not None:
         covariates += arena_style()
         of_covariates += arena_style_columns(head_names(files_of(files)[0]))
-    effect, vote_id = styled.effect, kept.vote_id
+    effect, vote_id = further.effect, further.vote_id
     if effect is not None and (not covariates or options.by):
         raise click.UsageError(
             "--effect draws what control does to one board: it needs --features or --style, and does not go with --by"
@@ -131,22 +128,21 @@ def leaderboard(
         raise click.UsageError(f"--random and {others[0]} do not go together: leave one out")
     if options.missing == "label" and not options.by:
         raise click.UsageError("--missing label needs --by; without groups say drop")
-    written = {**_written(options, published, outputs), "--effect": effect, "--state": kept.state}
-    check_outputs(written, [*files, *reading.files, *judge.files])
+    published.check(options.by)
     groups = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name)]
-    times = [] if kept.time is None else [kept.time]
+    times = [] if further.time is None else [further.time]
     keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep, *times, *random]))
 
     def read(paths: Sequence[FileName], vote_id: str | None = None, known: Mapping[str, str] | None = None) -> Battles:
         return reading.read(paths, keep, vote_id, known)
 
     board: dict[str, Any] = options.arguments() | {"missing": options.missing if options.by else "error"}
-    board |= {"features": covariates, "normalize": not styled.raw_features}
-    rate = partial(_rate, board=board, published=published, outputs=outputs, reading=reading, time=kept.time)
+    board |= {"features": covariates, "normalize": not further.raw_features}
+    rate = partial(_rate, board=board, published=published, outputs=outputs, reading=reading, time=further.time)
     if vote_id is not None and (reading.count is not None or judge.judged is not None or n_sharing() > 1):
         raise click.UsageError("--id does not go with --count, --judged or --distributed: leave one out")
     if judge.judged is not None:
-        if kept.state is not None or effect is not None or n_sharing() > 1 or borrowing.borrow:
+        if further.state is not None or effect is not None or n_sharing() > 1 or borrowing.borrow:
             raise click.UsageError(
                 "--judged does not go with --state, --effect, --borrow or --distributed: leave one out"
             )
@@ -154,13 +150,13 @@ def leaderboard(
         rate(human, boards=partial(judge.boards, human, verdicts, options, random=random))
         return
     if n_sharing() > 1:
-        if kept.state is not None or effect is not None or borrowing.borrow or random:
+        if further.state is not None or effect is not None or borrowing.borrow or random:
             raise click.UsageError(
                 "--distributed does not go with --state, --effect, --borrow or --random: leave one out"
             )
         rate(reading.chosen(gather_files(files, read)))
         return
-    with contextlib.nullcontext() if kept.state is None else StateFile.opened(kept.state, files) as opened:
+    with contextlib.nullcontext() if further.state is None else StateFile.opened(further.state, files) as opened:
         if opened is not None:
             battles = reading.remembering(reading.named(opened.with_added(read, vote_id)))
         else:
@@ -207,7 +203,7 @@ def rankings(
     """
     from jaxeval.data.rankings import read_rankings
 
-    check_outputs(_written(options, published, outputs), files)
+    published.check(options.by)
     ranked = read_rankings(files, **{name: x for name, x in columns.arguments().items() if x is not None})
     _rate(ranked.rows, options.arguments(), published, outputs)
 
@@ -225,7 +221,7 @@ def panel(
     """
     if options.cluster and panel.rows:
         raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one out")
-    check_outputs(_written(options, published, outputs), [*files, *reading.files])
+    published.check(options.by)
     if facets.random and options.by:
         raise click.UsageError("--random and --by do not go together: leave one out")
     keep = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name), *facets.facets]
@@ -241,43 +237,28 @@ def panel(
     )
 
 
-def _written(options: GroupBoard, published: Published, outputs: Outputs) -> dict[str, Path | None]:
-    """Return the files that every leaderboard may be written to, by their options."""
-    if options.by and published.eval_results:
-        raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
-    pages = {"--html": published.path, "--card": published.card, "--badge": published.badge}
-    return {"--out": outputs.out, "--plot": published.plot, **pages}
-
-
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     from jaxeval.plots.boards import plot_style_effect
-    from jaxeval.plots.style import save_figure
     from jaxeval.ratings.contextual_effects import style_effect
 
     names = ["features", "normalize", "feature_ridge", "ties", "link", "n_resamples", "seed", "scheme", "cluster",
              "strata", "level", "ridge", "base", "reweight", "min_battles"]  # fmt: skip
     options = {name: board[name] for name in names}
     table = style_effect(battles, gauge=gauge_of(battles, board["gauge"]), **options)
-    save_figure(plot_style_effect(table), path, dpi=160)
-    tell(f"drew {path}")
-
-
-class DemoSize(Options):
-    """How much is simulated."""
-
-    battles: int = option(25_000, "How many votes.", "N", least=1)
-    models: int = option(55, "How many models.", "M", least=2)
+    draw(plot_style_effect(table), path)
 
 
 @command("demo", renamed=_RENAMED)
-def demo(size: DemoSize, options: DemoBoard, published: Published, outputs: Outputs) -> None:
+def demo(options: DemoBoard, published: Published, outputs: Outputs) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
     from jaxeval.data.simulated_votes import simulate_battles
 
-    tell(f"simulating {counted(size.battles, 'vote')} between {counted(size.models, 'model')}")
-    simulated = simulate_battles(size.battles, size.models, seed=options.seed)
+    board = options.arguments()
+    n, n_models = board.pop("battles"), board.pop("models")
+    tell(f"simulating {counted(n, 'vote')} between {counted(n_models, 'model')}")
+    simulated = simulate_battles(n, n_models, seed=options.seed)
     published = replace(published, plot=published.plot or Path("leaderboard.png"))
-    _rate(simulated, options.arguments(), published, outputs)
+    _rate(simulated, board, published, outputs)
 
 
 def _drawn(battles: Battles, options: dict[str, Any], random: Sequence[str] = ()) -> tuple[Any, dict[str, Any]]:
@@ -315,7 +296,6 @@ def _rate(
 
     rated: Any = battles
     options = board | {"gauge": gauge_of(battles, board["gauge"])}
-    plot = published.plot
     cost = None if reading is None else reading.cost
     if boards is not None:
         rated, options = boards(options)
@@ -325,11 +305,8 @@ def _rate(
     first_goes_on()
     if reading is not None:
         table = reading.with_metadata(table)
-    if plot is not None:
-        from jaxeval.plots.leaderboard import save_leaderboard
-
-        save_leaderboard(table, plot, published.top)
-        tell(f"drew {plot}")
+    if published.plot is not None:
+        draw(plots.plot_leaderboard(table, published.top or 40), published.plot)
     history = None if state is None else state.history(table, published.day)
     if published.wanted:
         votes = battles if boards is None else None

@@ -60,8 +60,10 @@ class OfVotes(SideColumns):
     strata: str | None = again(DrawnTogether, "strata")
 
 
-class Close(Options):
-    """What is asked of both."""
+class OfBoth(ResamplingOptions):
+    """What is asked of both, and where votes are."""
+
+    section = ""
 
     deltas: Numbers | None = option(
         None, "Gaps in points: models that differ by less are close. [1,2,5,10,20; of votes 2,5,10,20]", "D,D,..."
@@ -73,17 +75,7 @@ class Close(Options):
     few_pairs: bool = option(
         False, "Also show, in tables, advice and figures, what rests on fewer than 15 pairs of models."
     )
-
-
-class MetaDraws(ResamplingOptions):
-    """Draws of models, or of votes."""
-
     n_resamples: int = again(ResamplingOptions, "n_resamples", more="0 for no intervals.", least=0)
-
-
-class VotesFile(Options):
-    """Where votes are."""
-
     votes: File | None = option(
         None, "Votes of people, as `leaderboard` reads them. They rank models against references, in place of scores.",
         "FILE",
@@ -91,10 +83,7 @@ class VotesFile(Options):
 
 
 @command("meta", renamed={"--top": "--top-size", "--repeats": "--studies", "--references": "--reference"})
-def meta(
-    file: File | None, of_scores: OfScores, of_votes: OfVotes, where: VotesFile, close: Close, drawn: MetaDraws,
-    outputs: Outputs,
-) -> None:  # fmt: skip
+def meta(file: File | None, of_scores: OfScores, of_votes: OfVotes, options: OfBoth, outputs: Outputs) -> None:
     """Which evaluators rank models as people do, close ones too.
 
     FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators
@@ -102,7 +91,7 @@ def meta(
     with --full. With --votes, models are ranked by their votes against single references and sets of them, and compared
     with the ranking of all votes.
     """
-    votes = where.votes
+    votes, n_resamples = options.votes, options.n_resamples
     if (file is None) == (votes is None):
         raise click.UsageError("give a FILE of scores with --gold, or --votes FILE")
     from jaxeval.cli.evaluators import study_evaluators, study_references
@@ -112,20 +101,21 @@ def meta(
     for flag in foreign.given().values():
         kind = "only with --votes" if votes is None else "only for a FILE of scores, not with --votes"
         raise click.UsageError(f"{flag} is {kind}")
-    draws: dict[str, Any] = drawn.arguments()
+    close: dict[str, Any] = options.arguments("deltas", "n_tiers", "few_pairs")
+    close["drawn"] = options.arguments(ResamplingOptions)
     answer: Any
     if votes is not None:
-        answer = study_references(votes, drawn=draws, **of_votes.arguments(), **close.arguments())
+        answer = study_references(votes, **of_votes.arguments(), **close)
         unit = of_votes.item or of_votes.cluster or "votes"
     else:
         assert file is not None
-        arguments = {**of_scores.arguments(), **close.arguments()}
-        answer, unit = study_evaluators(file, drawn=draws, with_curves=outputs.to_folder, **arguments), "models"
-    drawn_how = f"{100 * drawn.level:g}% intervals, {counted(drawn.n_resamples, 'resample')} of {unit}, "
-    how = f"{drawn_how}seed {drawn.seed}" if drawn.n_resamples else "no resamples, so no intervals"
+        answer = study_evaluators(file, with_curves=outputs.to_folder, **of_scores.arguments(), **close)
+        unit = "models"
+    how = f"{100 * options.level:g}% intervals, {counted(n_resamples, 'resample')} of {unit}, seed {options.seed}"
+    how = how if n_resamples else "no resamples, so no intervals"
     text = "".join(f"{sentence}\n" for sentence in answer.sentences)
     answer = answer._replace(
-        settings={**drawn.arguments("n_resamples", "level", "seed"), "versions": versions()},
+        settings={**options.arguments("n_resamples", "level", "seed"), "versions": versions()},
         sentences=answer.sentences[:1],
         advice=answer.sentences[1:],
         notes=[*answer.notes, f"{how}; {versions()}"],

@@ -10,7 +10,7 @@ import click
 
 from jaxeval.cli.board_options import Covariates, GoalOptions, VotePlan, covariates_of, gauge_of
 from jaxeval.cli.declared import FilesOrStream, command
-from jaxeval.cli.outputs import Outputs, check_outputs, present
+from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.reading import Reading
 from jaxeval.cli.terminal import named_model
 from jaxeval.options.boards import Gauge, LinkName, PairOptions, ResponseOptions, ScaleOptions
@@ -50,7 +50,6 @@ def next_battles(
         raise click.UsageError("--difference, --votes and --power need --plan")
     if (not plan and (k is None) == (not width)) or (len(width) > 1 and not plan):
         raise click.UsageError("give --k, the number of battles, or one --width that they are to reach; or --plan")
-    check_outputs({"--out": outputs.out}, [*files, *reading.files])
     features, columns = covariates_of(covariates.features)
     battles = reading.chosen(reading.read(files, [*columns, *([fitted.cluster] if fitted.cluster else [])]))
     options: dict[str, Any] = {**fitted.arguments(), "gauge": gauge_of(battles, fitted.gauge)}

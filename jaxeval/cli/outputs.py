@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,13 +10,13 @@ import click
 from jaxeval.cli.kinds import ENDINGS, STDOUT
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, tell
-from jaxeval.data.file_lists import names_of
-from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.options.field import SHOWN, Options, option
 from jaxeval.show.files import FORMATS, Logger, answer_bytes, format_of, write_answer
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from jaxeval.show.shown import Answer
 
 Output: TypeAlias = Path
@@ -75,21 +74,12 @@ def keep_quiet(value: bool) -> None:
     click.get_current_context().meta[QUIET] = value
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[FileName]) -> None:
-    """Raise an error if a file to write, by its option, is one to read, or that of another option.
+def draw(figure: Figure, path: Path) -> None:
+    """Draw a figure, and say so."""
+    from jaxeval.plots.style import save_figure
 
-    Inputs are files, folders and patterns; those on other machines cannot be written.
-    """
-    local = [name for name in inputs if not is_remote(name)]
-    taken = {Path(path).resolve(): "to read" for path in names_of(local)} if local else {}
-    for flag, path in outputs.items():
-        if path is None or path == STDOUT:
-            continue
-        if path.resolve() in taken:
-            raise click.UsageError(
-                f"{flag}: {path} is the file {taken[path.resolve()]}, which would be lost: name another"
-            )
-        taken[path.resolve()] = f"of {flag}"
+    save_figure(figure, path, dpi=160)
+    tell(f"drew {path}")
 
 
 def present(answer: Answer, outputs: Outputs) -> None:

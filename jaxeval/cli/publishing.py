@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from jaxeval.cli.commands import Command
-from jaxeval.cli.declared import command
+from jaxeval.cli.declared import Plot, Top, command
 from jaxeval.cli.terminal import tell
 from jaxeval.options.field import SHOWN, Options, option
 from jaxeval.options.resampling import Folder
@@ -22,10 +22,15 @@ if TYPE_CHECKING:
     from jaxeval.cli.reading import BoardReading
 
 Day: TypeAlias = datetime
+Page: TypeAlias = Path
+Card: TypeAlias = Path
+Badge: TypeAlias = Path
+#: Options of a leaderboard that are about covariates.
+_OF_FEATURES = ("features", "normalize", "feature_ridge")
 
 
-class Publishing(Options):
-    """How a leaderboard is published: the options."""
+class Published(Plot, Top):
+    """What becomes of a leaderboard besides tables."""
 
     section = SHOWN
 
@@ -43,6 +48,23 @@ class Publishing(Options):
         "DIR",
     )
     eval_benchmark: str | None = option(None, "The benchmark of --eval-results on the Hub.", "ORG/DATASET:TASK")
+    path: Page | None = option(
+        None, "Write a web page that works offline. Readers sort and filter it, link to what they see, and refit it "
+        "without some of the votes. With covariates it also has the board without them.", "FILE", flag="--html",
+    )  # fmt: skip
+    title: str | None = option(None, "Title of the page of --html. [Leaderboard]", "TEXT")
+    labels_of_groups: tuple[str, ...] = option(
+        (), "What pages call a category, such as is_if=\"Instruction following\"; may be repeated.", "NAME=WORDS",
+    )  # fmt: skip
+    card: Card | None = option(
+        None, "Draw the finding and the first models as a PNG of 1200 x 630 pixels, for links to the page.", "FILE"
+    )
+    badge: Badge | None = option(None, "Write who leads as a small SVG, for a README.", "FILE")
+    space: str | None = option(
+        None, "Write a static Space of the Hugging Face Hub to the folder NAME: page, table, README, card, and a "
+        "workflow that makes it again each night.", "OWNER/NAME",
+    )  # fmt: skip
+    upload: bool = option(False, "Upload the folder of --space, with the token of huggingface_hub (HF_TOKEN).")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,6 +73,14 @@ class Publishing(Options):
             raise click.UsageError("--eval-results and --eval-benchmark need each other")
         if self.eval_benchmark is not None and not (dataset and colon and task):
             raise click.UsageError(f"--eval-benchmark takes ORG/DATASET:TASK, got {self.eval_benchmark!r}")
+        if self.title is not None and not self.wanted:
+            raise click.UsageError("--title needs --html: it is the title of that page")
+        if self.labels_of_groups and not self.wanted:
+            raise click.UsageError("--labels-of-groups needs --html: pages show these words")
+        if wrong := [text for text in self.labels_of_groups if not all(text.partition("="))]:
+            raise click.UsageError(f"--labels-of-groups takes NAME=WORDS, got {wrong[0]!r}")
+        if self.upload and self.space is None:
+            raise click.UsageError("--upload needs --space: it uploads that folder")
 
     def tables(self, tables: Mapping[str, pd.DataFrame]) -> Mapping[str, pd.DataFrame]:
         """Return the tables to write, the leaderboard in the columns that were asked for."""
@@ -59,6 +89,11 @@ class Publishing(Options):
         from jaxeval.show.hub import arena_table
 
         return {**tables, "leaderboard": arena_table(tables["leaderboard"], self.day)}
+
+    def check(self, by: Any) -> None:
+        """Refuse what boards of groups do not have."""
+        if by and self.eval_results:
+            raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
 
     @property
     def day(self) -> date:
@@ -80,72 +115,6 @@ class Publishing(Options):
             notes=f"Elo rating; {made}{settings['versions']}",
         )  # fmt: skip
         tell(f"wrote results of {competitor_of(settings).counted(len(files))} to {self.eval_results}")
-
-
-Page: TypeAlias = Path
-
-
-class Blank(Options):
-    """The page without a board: the options."""
-
-    blank: Page = option(
-        None, "Write a page that reads a CSV, TSV or JSON lines file of votes in the reader's browser and rates it.",
-        "FILE", required=True,
-    )  # fmt: skip
-
-
-@command("page", Command)
-def page(*, options: Blank) -> None:
-    """Write a page that rates votes without an install: readers drop a file on it, and nothing leaves their browser.
-
-    The page finds the columns, gives ratings, intervals, rank ranges, tiers and the answer, and saves itself as the
-    page of their board.
-    """
-    from jaxeval.pages.page import write_blank
-
-    write_blank(options.blank)
-    tell(f"wrote {options.blank}")
-
-
-Card: TypeAlias = Path
-Badge: TypeAlias = Path
-#: Options of a leaderboard that are about covariates.
-_OF_FEATURES = ("features", "normalize", "feature_ridge")
-
-
-class HtmlPage(Options):
-    """The page that was asked for: the options."""
-
-    section = SHOWN
-
-    path: Page | None = option(
-        None, "Write a web page that works offline. Readers sort and filter it, link to what they see, and refit it "
-        "without some of the votes. With covariates it also has the board without them.", "FILE", flag="--html",
-    )  # fmt: skip
-    title: str | None = option(None, "Title of the page of --html. [Leaderboard]", "TEXT")
-    labels_of_groups: tuple[str, ...] = option(
-        (), "What pages call a category, such as is_if=\"Instruction following\"; may be repeated.", "NAME=WORDS",
-    )  # fmt: skip
-    card: Card | None = option(
-        None, "Draw the finding and the first models as a PNG of 1200 x 630 pixels, for links to the page.", "FILE"
-    )
-    badge: Badge | None = option(None, "Write who leads as a small SVG, for a README.", "FILE")
-    space: str | None = option(
-        None, "Write a static Space of the Hugging Face Hub to the folder NAME: page, table, README, card, and a "
-        "workflow that makes it again each night.", "OWNER/NAME",
-    )  # fmt: skip
-    upload: bool = option(False, "Upload the folder of --space, with the token of huggingface_hub (HF_TOKEN).")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.title is not None and not self.wanted:
-            raise click.UsageError("--title needs --html: it is the title of that page")
-        if self.labels_of_groups and not self.wanted:
-            raise click.UsageError("--labels-of-groups needs --html: pages show these words")
-        if wrong := [text for text in self.labels_of_groups if not all(text.partition("="))]:
-            raise click.UsageError(f"--labels-of-groups takes NAME=WORDS, got {wrong[0]!r}")
-        if self.upload and self.space is None:
-            raise click.UsageError("--upload needs --space: it uploads that folder")
 
     @property
     def wanted(self) -> bool:
@@ -223,3 +192,25 @@ class HtmlPage(Options):
         tell(f"wrote the Space {self.space} to {folder}/")
         if self.upload:
             tell(f"uploaded {upload_space(folder, self.space)}")
+
+
+class Blank(Options):
+    """The page without a board: the options."""
+
+    blank: Page = option(
+        None, "Write a page that reads a CSV, TSV or JSON lines file of votes in the reader's browser and rates it.",
+        "FILE", required=True,
+    )  # fmt: skip
+
+
+@command("page", Command)
+def page(*, options: Blank) -> None:
+    """Write a page that rates votes without an install: readers drop a file on it, and nothing leaves their browser.
+
+    The page finds the columns, gives ratings, intervals, rank ranges, tiers and the answer, and saves itself as the
+    page of their board.
+    """
+    from jaxeval.pages.page import write_blank
+
+    write_blank(options.blank)
+    tell(f"wrote {options.blank}")

@@ -150,11 +150,6 @@ class Reading(Competitor, VoteReading):
 
         return replace(battles, names={**battles.names, **read_names(self.rename, battles.competitor)})
 
-    @property
-    def files(self) -> list[FileName]:
-        """The further files that are read."""
-        return [] if self.rename is None else [self.rename]
-
 
 class BoardReading(Costs, Reading):
     """The same, for boards of groups and tables of models."""
@@ -180,11 +175,6 @@ class BoardReading(Costs, Reading):
         from jaxeval.data.model_tables import join_metadata, read_metadata
 
         return join_metadata(table, read_metadata(self.metadata, competitor_of(table.attrs.get("settings"))))
-
-    @property
-    def files(self) -> list[FileName]:
-        """The further files that are read."""
-        return [*super().files, *([] if self.metadata is None else [self.metadata])]
 
 
 #: Arguments of `read_battles`.

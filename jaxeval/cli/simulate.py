@@ -11,7 +11,7 @@ import click
 from jaxeval.cli.commands import Command
 from jaxeval.cli.declared import Words, command
 from jaxeval.cli.kinds import SIMULATED
-from jaxeval.cli.outputs import Outputs, check_outputs, keep_quiet
+from jaxeval.cli.outputs import Outputs, keep_quiet
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
 from jaxeval.execution.atomic_write import whole_file
@@ -188,10 +188,8 @@ def simulate(kinds: Words, options: Simulated) -> None:
     to_file = out.suffix.lower() in SIMULATED and not out.is_dir()
     if to_file and len(chosen) > 1:
         raise click.UsageError(f"--out {out} is one file, and {', '.join(chosen)} are several: name a folder")
-    if pairs is not None:
-        if chosen != ["votes"] or battles is not None:
-            raise click.UsageError("--of is for votes, and FILE says how many: leave other KINDs and --battles out")
-        check_outputs({"--out": out}, [pairs])
+    if pairs is not None and (chosen != ["votes"] or battles is not None):
+        raise click.UsageError("--of is for votes, and FILE says how many: leave other KINDs and --battles out")
     if not to_file:
         out.mkdir(parents=True, exist_ok=True)
     for name in chosen:

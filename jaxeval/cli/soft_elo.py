@@ -13,7 +13,7 @@ from jaxeval import plots
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.declared import File, Lengths, command
 from jaxeval.cli.judged_scores import Labels
-from jaxeval.cli.outputs import Outputs, check_outputs, keep_quiet, present, show
+from jaxeval.cli.outputs import Outputs, keep_quiet, present, show
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import GroupOption, ScaleOptions
@@ -177,7 +177,6 @@ def calibrate(file: File, columns: JudgedBattlesColumns, options: Fitting, savin
     from jaxeval.data.judge_outputs import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
 
-    check_outputs({"--out": saving.out}, [file])
     battles = read_judged_battles(file, **columns.arguments())
     methods = options.methods or ("hard", "soft")
     calibration = SoftEloCalibration.fit(battles, options.ridge, methods, options.base, cluster=options.cluster)
@@ -207,15 +206,16 @@ def predict(calibration: File, file: File, columns: NewBattles, options: Predict
     """
     from jaxeval.softelo.calibration import SoftEloCalibration, prediction_answer
 
-    check_outputs({"--out": outputs.out}, [calibration, file])
     loaded = SoftEloCalibration.load(calibration)
     new = loaded.read_new_battles(file, options.method, **columns.arguments())
     table = loaded.predict(new, **options.arguments())
     present(prediction_answer(table), outputs)
 
 
-class Files(Options):
-    """Files beside that of judged battles."""
+class Merging(SoftDraws):
+    """Files beside that of judged battles, and how models are placed: arguments of `merge_boards`."""
+
+    section = ""
 
     new: FileName | None = option(
         None, "Judged battles of the new models, in the same columns; human labels are not read. [FILE itself]", "FILE"
@@ -223,11 +223,6 @@ class Files(Options):
     votes: FileName | None = option(
         None, "Votes of people, as `leaderboard` reads them. [the human labels of FILE]", "FILE"
     )
-
-
-class Merging(SoftDraws):
-    """How models are placed: arguments of `merge_boards`."""
-
     ridge: float = again(ScaleOptions, "ridge", 0.01, more="Of the judge's ratings.")
     base: float = again(ScaleOptions, "base")
     method: str = again(Predicting, "method")
@@ -236,13 +231,13 @@ class Merging(SoftDraws):
         section=INTERVALS,
     )  # fmt: skip
     min_anchors: int = option(
-        5, "New models that met fewer models of the people's board are named and not placed.", "N", least=1, section=""
+        5, "New models that met fewer models of the people's board are named and not placed.", "N", least=1
     )
     cluster: str | None = again(DrawnTogether, "cluster")
 
 
 @command("merge", group=soft_elo_commands)
-def merge(file: File, where: Files, columns: JudgedBattlesColumns, merging: Merging, outputs: Outputs) -> None:
+def merge(file: File, columns: JudgedBattlesColumns, merging: Merging, outputs: Outputs) -> None:
     """Place new models on the board of human votes, from a judge's scores alone.
 
     FILE has judged battles, some with human labels. Models without any are new. The models that people voted on keep
@@ -252,12 +247,12 @@ def merge(file: File, where: Files, columns: JudgedBattlesColumns, merging: Merg
     from jaxeval.data.readers import read_battles
     from jaxeval.softelo.merged_board import merge_boards
 
-    new, votes, options = where.new, where.votes, columns.arguments()
-    check_outputs({"--out": outputs.out}, [path for path in (file, new, votes) if path])
+    options, placed = columns.arguments(), merging.arguments()
+    new, votes = placed.pop("new"), placed.pop("votes")
     merged = merge_boards(
         read_judged_battles(file, **options),
         None if new is None else read_judged_battles(new, **{**options, "human": False, "human_labels": None}),
         None if votes is None else read_battles(votes),
-        **merging.arguments(),
+        **placed,
     )
     present(merged.answer, outputs)

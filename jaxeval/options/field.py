@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from inspect import get_annotations
-from itertools import count
+from itertools import chain, count
 from math import inf
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform, get_args
 
@@ -77,9 +77,11 @@ class Options:
         """Return the options among the ``arguments`` of a call, so that no call lists them again."""
         return cls(**{f.name: arguments[f.name] for f in fields(cls) if f.name in arguments})
 
-    def arguments(self, *names: str) -> dict[str, Any]:
-        """Return the options, or those of some ``names``, as arguments of a call."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if not names or f.name in names}
+    def arguments(self, *names: str | type[Options]) -> dict[str, Any]:
+        """Return the options, or those of some names and classes, as arguments of a call."""
+        each = [[name] if isinstance(name, str) else [f.name for f in fields(name)] for name in names]
+        chosen = [*chain(*each)] if names else [f.name for f in fields(self)]
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name in chosen}
 
     def given(self, *names: str) -> dict[str, str]:
         """Return the options that differ from their defaults, of some ``names`` or all, with their flags."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import FigureLabels, Takes, figure_of, finish, joint_name, one_axis, save_figure, shown_name
+from jaxeval.plots.style import FigureLabels, Takes, figure_of, finish, joint_name, one_axis, shown_name
 from jaxeval.show.shown import rated
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted
@@ -115,11 +114,6 @@ def _rows(block: pd.DataFrame, order: pd.Index | None = None) -> pd.DataFrame:
 
 def _ranks(shown: pd.DataFrame) -> list[tuple[Any, Any]]:
     return list(zip(shown["rank"], shown["model"], strict=True))
-
-
-def save_leaderboard(table: pd.DataFrame, path: str | Path, top: int | None = None) -> None:
-    """Write `plot_leaderboard` to ``path``, of so many models; the format follows from its ending (png, svg, pdf)."""
-    save_figure(plot_leaderboard(table, top or _MOST_ROWS), path, dpi=160)
 
 
 @figure_of("Estimates", _DRAWS)

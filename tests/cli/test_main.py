@@ -18,7 +18,6 @@ from styled import styled as simulated
 import jaxeval
 from jaxeval.cli import main as cli
 from jaxeval.cli.main import main
-from jaxeval.plots.leaderboard import save_leaderboard
 from jaxeval.plots.style import save_figure
 from jaxeval.show.files import write_table, write_text
 
@@ -207,7 +206,6 @@ class TestOutputs:
             ("x.json", partial(write_table, table)),
             ("x.md", partial(write_text, "new")),
             ("x.svg", partial(save_figure, Figure(), dpi=50)),
-            ("y.svg", partial(save_leaderboard, jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200))),
         ):
             (tmp_path / name).write_text("old")
             message = f"{name} cannot be written (No space left on device): the file is as it was"

@@ -6,7 +6,8 @@ from results import N_RESAMPLES, RESULTS, battles, board
 
 import jaxeval
 from jaxeval import Draws, plots
-from jaxeval.plots.leaderboard import JUDGE_ALONE, plot_leaderboard, save_leaderboard
+from jaxeval.plots.leaderboard import JUDGE_ALONE, plot_leaderboard
+from jaxeval.plots.style import save_figure
 
 PLOTS = (plots.plot_draws, plots.plot_ranks, plots.plot_draw_differences)
 
@@ -77,14 +78,14 @@ def test_many_categories_are_limited_to_those_with_most_votes(table):
 def test_names_are_no_formulas(tmp_path):
     frame = pd.DataFrame({"model_a": "$\\frac{1$", "model_b": "b_$x", "winner": ["model_a", "model_b"] * 20})
     table = jaxeval.leaderboard(frame.assign(kind="$^$"), by="kind", n_resamples=50)
-    save_leaderboard(table, tmp_path / "board.svg")
+    save_figure(plot_leaderboard(table), tmp_path / "board.svg", dpi=50)
     assert (tmp_path / "board.svg").exists()
 
 
 def test_a_board_without_ratings_is_drawn(tmp_path):
     frame = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "winner": ["model_a"]})
     table = jaxeval.leaderboard(frame, n_resamples=50)
-    save_leaderboard(table, tmp_path / "board.png")
+    save_figure(plot_leaderboard(table), tmp_path / "board.png", dpi=50)
     assert "no model takes a rank" in [t.get_text() for t in plot_leaderboard(table).axes[0].texts]
 
 
@@ -94,7 +95,7 @@ def test_unrated_models_and_infinite_bounds_can_be_drawn(tmp_path):
     votes = pd.DataFrame(rows, columns=["model_a", "model_b", "winner"])
     table = jaxeval.leaderboard(votes, n_resamples=50, interval="percentile", min_battles=0)
     assert np.isinf(table["upper"]).any()
-    save_leaderboard(table, tmp_path / "board.svg")
+    save_figure(plot_leaderboard(table), tmp_path / "board.svg", dpi=50)
     text = (tmp_path / "board.svg").read_text()
     assert "<svg" in text
 
