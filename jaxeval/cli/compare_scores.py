@@ -236,14 +236,9 @@ def _decide(verdict: ScoreGate, options: Comparing, read: str, warnings: list[st
 
 
 def _answer(
-    title: str,
-    name: str,
-    table: pd.DataFrame | PlainTable,
-    sentences: list[str],
-    notes: list[str],
-    warnings: list[str],
-    settings: Any,
-) -> Answer:
+    title: str, name: str, table: pd.DataFrame | PlainTable, sentences: list[str], notes: list[str],
+    warnings: list[str], settings: Any,
+) -> Answer:  # fmt: skip
     from jaxeval.show.shown import Answer, Part
 
     shown = table.drop(columns=[name for name in ("n_flips", "status") if name in table])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from math import inf
 from pathlib import Path
-from typing import Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 
 import click
 
@@ -23,6 +23,11 @@ from jaxeval.options.columns import ColumnPair
 from jaxeval.options.field import COLUMNS, RUNS, SHOWN, Declared, Options, declared_in, option
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.wording import Noun
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jaxeval.capability.pareto import ParetoFront
 
 #: A function that a command calls.
 Function: TypeAlias = Callable[..., Any]
@@ -93,6 +98,47 @@ class Competitor(Options):
         None, "What is rated, as tables, figures and messages call it: player, or city,cities. [what the columns are "
         "called, as player_1 and player_2; else model]", "WORD[,PLURAL]", flag="--competitor-name",
     )  # fmt: skip
+
+
+_MOST_PAIRED = 50  # models of a table of all pairs
+
+
+class Costs(Options):
+    """What models cost."""
+
+    section = COLUMNS
+
+    cost: str | None = option(
+        None, "Column with the cost of each model. Adds who is on the front of cost and quality, and who dominates "
+        "whom.", "COL",
+    )  # fmt: skip
+    budget: float | None = option(
+        None, "With --cost: which model is best among those that cost no more.", "X", flag="--at-most", least=0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.budget is not None and self.cost is None:
+            raise click.UsageError("--at-most needs --cost: it is compared with it")
+
+    def front(self, quality: Any, costs: Any, level: float) -> ParetoFront | None:
+        """Return the front of models whose ``costs`` are known by name, drawn, or made of the column, if any."""
+        from jaxeval.capability.pareto import pareto_front
+
+        if self.cost is None:
+            return None
+        if not hasattr(quality, "estimate") and not hasattr(quality, "joint"):
+            raise click.UsageError("--cost is about one board, and does not go with --by")
+        return pareto_front(quality, costs(self.cost) if callable(costs) else costs, level=level)
+
+    def tables(self, front: ParetoFront | None) -> dict[str, pd.DataFrame]:
+        """Return further tables of a front: who dominates whom, and who is best under the budget."""
+        tables = {}
+        if front is not None and len(front.dominates) <= _MOST_PAIRED:
+            tables["dominates"] = front.dominates.rename_axis("model", axis=0).rename_axis(None, axis=1).reset_index()
+        if front is not None and self.budget is not None:
+            tables[f"best for {self.budget:g}"] = front.best_under(self.budget)
+        return tables
 
 
 def command(

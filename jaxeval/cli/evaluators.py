@@ -34,20 +34,10 @@ _CURVES, _CURVE_POINTS = 8, 16
 
 
 def study_evaluators(
-    file: FileName,
-    *,
-    gold: str | None,
-    model: str | None,
-    evaluators: Sequence[str],
-    top: int,
-    improvements: Sequence[float],
-    agreement: float,
-    deltas: Sequence[float] | None,
-    n_tiers: int | None,
-    few_pairs: bool,
-    drawn: dict[str, Any],
-    with_curves: bool,
-) -> Answer:
+    file: FileName, *, gold: str | None, model: str | None, evaluators: Sequence[str], top: int,
+    improvements: Sequence[float], agreement: float, deltas: Sequence[float] | None, n_tiers: int | None,
+    few_pairs: bool, drawn: dict[str, Any], with_curves: bool,
+) -> Answer:  # fmt: skip
     """Measure every evaluator of a file beside gold; ``with_curves`` of agreement for a figure."""
     frame, warnings = _read_scores(file, gold, model, evaluators)
     few = 0 if few_pairs else FEW_PAIRS
@@ -111,14 +101,9 @@ def study_evaluators(
         parts.append(Part("What an improvement means", rows, meaning, rows="evaluator"))
     read = f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}"
     return Answer(
-        parts[0].title or "",
-        warnings=[*warnings, *_collected(tables)],
-        sentences=advice,
-        notes=[read],
-        parts=parts,
-        tables=tables,
-        figures=figures,
-    )
+        parts[0].title or "", warnings=[*warnings, *_collected(tables)], sentences=advice, notes=[read], parts=parts,
+        tables=tables, figures=figures,
+    )  # fmt: skip
 
 
 def _read_scores(
@@ -232,32 +217,20 @@ _VOTE_DELTAS = (2.0, 5.0, 10.0, 20.0)
 
 
 def study_references(
-    votes: FileName,
-    *,
-    references: Sequence[str],
-    sets: Sequence[str],
-    deltas: Sequence[float] | None,
-    n_tiers: int | None,
-    few_pairs: bool,
-    drawn: dict[str, Any],
-    labels: Labels | None = None,
-    **options: Any,
-) -> Answer:
+    votes: FileName, *, references: Sequence[str], sets: Sequence[str], deltas: Sequence[float] | None,
+    n_tiers: int | None, few_pairs: bool, drawn: dict[str, Any], labels: Labels | None = None, **options: Any,
+) -> Answer:  # fmt: skip
     """Study references on the votes of a file; ``options`` are of `read_battles` and of `reference_study`."""
     columns = {"labels": labels, **{name: options.pop(name) for name in ("model_a", "model_b", "winner", "both_bad")}}
     kept = [options[name] for name in ("item", "cluster", "strata") if options[name]]
     battles = read_battles(votes, keep=kept, **columns)
     few = 0 if few_pairs else FEW_PAIRS
     study = reference_study(
-        battles,
-        references=[named_model(battles.models, name) for name in references] or None,
+        battles, references=[named_model(battles.models, name) for name in references] or None,
         sets={text: [named_model(battles.models, name.strip()) for name in text.split(",")] for text in sets} or None,
-        deltas=deltas or _VOTE_DELTAS,
-        n_tiers=n_tiers or min(TIERS, len(battles.models)),
-        few_pairs=few,
-        **options,
+        deltas=deltas or _VOTE_DELTAS, n_tiers=n_tiers or min(TIERS, len(battles.models)), few_pairs=few, **options,
         **drawn,
-    )
+    )  # fmt: skip
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
 
     meaning = "beside the ranking of all votes (misordered: share of pairs in the wrong order)"

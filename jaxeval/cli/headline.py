@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.declared import Figure, File, Plot, Top, command
-from jaxeval.cli.fronts import Costs, beside
-from jaxeval.cli.outputs import Outputs, draw, present
+from jaxeval.cli.declared import Costs, Figure, File, Plot, Top, command
+from jaxeval.cli.outputs import Outputs, beside, draw, present
 from jaxeval.cli.terminal import tell
 from jaxeval.options.columns import AnchoredReading, ItemScoreColumns, Names, Pair, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, again, option
@@ -61,12 +60,9 @@ class Horizons(Costs):
         "a typical task.", "S", section=FIT,
     )  # fmt: skip
     minutes_sd: float = option(
-        0.0,
-        "Standard deviation of the errors in log2 of the minutes, which are then undone.",
-        "S",
-        least=0,
+        0.0, "Standard deviation of the errors in log2 of the minutes, which are then undone.", "S", least=0,
         section=FIT,
-    )
+    )  # fmt: skip
     resample: Names = option(
         ("family",), "What is drawn, outermost first: family, task, run.", "A,B", flag="--stages", section=""
     )

@@ -71,13 +71,9 @@ class Labels(Options):
         return self.estimator or usual_estimator(accuracy.settings.sampling, accuracy.binary)
 
     def accuracy(
-        self,
-        files: Sequence[FileName],
-        columns: Mapping[str, Any],
-        missing: str,
-        by: str | None,
+        self, files: Sequence[FileName], columns: Mapping[str, Any], missing: str, by: str | None,
         drawn: Mapping[str, Any],
-    ) -> tuple[JudgeAccuracy, str]:
+    ) -> tuple[JudgeAccuracy, str]:  # fmt: skip
         """Return the corrected scores, and what was read."""
         from jaxeval.accuracy.judge_accuracy import judge_accuracy
         from jaxeval.data.score_files import read_judged_scores

@@ -15,9 +15,8 @@ from jaxeval import plots
 from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.compare_boards import TwoBoards
 from jaxeval.cli.declared import Competitor, Figure, Files, FilesOrStream, command
-from jaxeval.cli.fronts import beside
 from jaxeval.cli.judged_boards import Borrowing, Judged, PanelReading
-from jaxeval.cli.outputs import Outputs, draw, present
+from jaxeval.cli.outputs import Outputs, beside, draw, present
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Published
 from jaxeval.cli.reading import BoardReading
@@ -228,13 +227,9 @@ def panel(
     verdicts = reading.chosen(panel.read(files, reading, keep))
     board = options.arguments() | {"missing": options.missing if options.by else "error"}
     _rate(
-        verdicts,
-        board,
-        published,
-        outputs,
-        reading,
+        verdicts, board, published, outputs, reading,
         boards=partial(panel.panels, verdicts, options, random=facets.facets),
-    )
+    )  # fmt: skip
 
 
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
@@ -276,15 +271,10 @@ def _drawn(battles: Battles, options: dict[str, Any], random: Sequence[str] = ()
 
 
 def _rate(
-    battles: Battles,
-    board: dict[str, Any],
-    published: Published,
-    outputs: Outputs,
-    reading: BoardReading | None = None,
-    state: StateFile | None = None,
-    boards: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
-    time: str | None = None,
-) -> pd.DataFrame | None:
+    battles: Battles, board: dict[str, Any], published: Published, outputs: Outputs,
+    reading: BoardReading | None = None, state: StateFile | None = None,
+    boards: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None, time: str | None = None,
+) -> pd.DataFrame | None:  # fmt: skip
     """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options.
 
     Returns:

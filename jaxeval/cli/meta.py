@@ -116,9 +116,7 @@ def meta(file: File | None, of_scores: OfScores, of_votes: OfVotes, options: OfB
     text = "".join(f"{sentence}\n" for sentence in answer.sentences)
     answer = answer._replace(
         settings={**options.arguments("n_resamples", "level", "seed"), "versions": versions()},
-        sentences=answer.sentences[:1],
-        advice=answer.sentences[1:],
-        notes=[*answer.notes, f"{how}; {versions()}"],
+        sentences=answer.sentences[:1], advice=answer.sentences[1:], notes=[*answer.notes, f"{how}; {versions()}"],
         texts=lambda: {"advice.txt": text},
-    )
+    )  # fmt: skip
     present(answer, outputs)

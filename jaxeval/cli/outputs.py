@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -15,9 +16,10 @@ from jaxeval.options.field import SHOWN, Options, option
 from jaxeval.show.files import FORMATS, Logger, answer_bytes, format_of, write_answer
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
-    from jaxeval.show.shown import Answer
+    from jaxeval.show.shown import Answer, Result
 
 Output: TypeAlias = Path
 
@@ -72,6 +74,31 @@ class Outputs(Options):
 def keep_quiet(value: bool) -> None:
     """Tell nothing but warnings from here on, or do so again."""
     click.get_current_context().meta[QUIET] = value
+
+
+_ON_REQUEST = ("dominates", "most telling", "without each benchmark")
+
+
+def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.DataFrame] = {}) -> Answer:
+    """Return an answer with the sentences, warnings, tables and figures of further results, and further ``tables``."""
+    from jaxeval.show.shown import part_of
+
+    there = [result for result in results if result is not None]
+    more = {name: table for result in there for name, table in result.answer.tables.items()} | dict(tables)
+    warnings = [*answer.warnings, *(text for result in there for text in result.answer.warnings)]
+
+    def figures() -> dict[str, Any]:
+        return {
+            name: x for shown in (answer, *(result.answer for result in there)) for name, x in shown.figures().items()
+        }
+
+    return answer._replace(
+        sentences=[*answer.sentences, *(text for result in there for text in result.answer.sentences)],
+        warnings=list(dict.fromkeys(warnings)),
+        parts=[*answer.grids, *(part_of(name, table, more=name in _ON_REQUEST) for name, table in more.items())],
+        tables={**answer.tables, **more},
+        figures=figures,
+    )
 
 
 def draw(figure: Figure, path: Path) -> None:

@@ -122,16 +122,9 @@ class Published(Plot, Top):
         return any(x is not None for x in (self.path, self.card, self.badge, self.space))
 
     def write(
-        self,
-        table: pd.DataFrame,
-        battles: Any,
-        options: Mapping[str, Any],
-        reading: BoardReading | None,
-        *,
-        history: pd.DataFrame | None,
-        made: date,
-        time: str | None = None,
-    ) -> None:
+        self, table: pd.DataFrame, battles: Any, options: Mapping[str, Any], reading: BoardReading | None, *,
+        history: pd.DataFrame | None, made: date, time: str | None = None,
+    ) -> None:  # fmt: skip
         """Write the page of a leaderboard of ``battles``; with covariates beside the same without them.
 
         Args:
@@ -144,9 +137,15 @@ class Published(Plot, Top):
             time: the column of the times of votes.
         """
         from jaxeval.data.battles import Battles
-        from jaxeval.pages.cards import save_badge, save_card
         from jaxeval.pages.page import data_of_page, write_page
-        from jaxeval.pages.spaces import card_address, checked_space, upload_space, write_space
+        from jaxeval.pages.sharing import (
+            card_address,
+            checked_space,
+            save_badge,
+            save_card,
+            upload_space,
+            write_space,
+        )  # fmt: skip
         from jaxeval.ratings.leaderboard import leaderboard
 
         results = [table]

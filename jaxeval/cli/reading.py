@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.declared import Competitor
-from jaxeval.cli.fronts import Costs
+from jaxeval.cli.declared import Competitor, Costs
 from jaxeval.cli.terminal import named_model, tell
 from jaxeval.data.file_lists import local_file, names_of
 from jaxeval.data.remote_names import FileName, is_remote
@@ -40,12 +39,9 @@ class Reading(Competitor, VoteReading):
     )  # fmt: skip
 
     def read(
-        self,
-        paths: Sequence[FileName],
-        keep: Sequence[str],
-        id: str | None = None,
+        self, paths: Sequence[FileName], keep: Sequence[str], id: str | None = None,
         known: Mapping[str, str] | None = None,
-    ) -> Battles:
+    ) -> Battles:  # fmt: skip
         """Return the battles in files; ``id`` and ``known`` as of `read_battles`."""
         from jaxeval.data.readers import read_battles
         from jaxeval.data.saved_battles import is_saved

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from jaxeval import plots
-from jaxeval.cli.declared import Files, Top, command
-from jaxeval.cli.fronts import Costs, beside
+from jaxeval.cli.declared import Costs, Files, Top, command
 from jaxeval.cli.judged_scores import Labels, how_corrected
-from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.outputs import Outputs, beside, present
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions

@@ -159,11 +159,9 @@ class Simulated(Options):
     models: int | None = option(None, "How many models. [55 of votes; fewer of others]", "M", least=2)
     ties: float = option(0.25, "How often two equal models tie.", "SHARE", least=0, most=0.5)
     pairs: File | None = option(
-        None,
-        "Vote on the battles in FILE, as `next` proposes them, by the strengths of this seed.",
-        "FILE",
+        None, "Vote on the battles in FILE, as `next` proposes them, by the strengths of this seed.", "FILE",
         flag="--of",
-    )
+    )  # fmt: skip
     seed: int = again(ResamplingOptions, "seed")
     out: Simulation = option(
         None, f"A file for one KIND ({', '.join(SIMULATED)}), or a folder for one file each.", "PATH", required=True,

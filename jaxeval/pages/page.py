@@ -69,20 +69,11 @@ PANELS = ("board", "intervals", "prices", "pairs", "categories", "what-if", "his
 
 
 def page(
-    results: Any,
-    path: str | Path,
-    *,
-    title: str | None = None,
-    battles: Battles | None = None,
-    metadata: Any = None,
-    earlier: Any = None,
-    history: pd.DataFrame | str | Path | None = None,
-    made: date | str | None = None,
-    ends: date | str | None = None,
-    labels: Mapping[str, str] | None = None,
-    image: str | None = None,
+    results: Any, path: str | Path, *, title: str | None = None, battles: Battles | None = None, metadata: Any = None,
+    earlier: Any = None, history: pd.DataFrame | str | Path | None = None, made: date | str | None = None,
+    ends: date | str | None = None, labels: Mapping[str, str] | None = None, image: str | None = None,
     features: Sequence[FeatureLike] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Write results as one HTML file that works offline and makes no network request.
 
     Args:

@@ -15,8 +15,7 @@ _HOMES = {
     ],
     "anchored": ["plot_anchor_swap", "plot_anchored", "plot_pooling", "plot_screen", "plot_subsamples"],
     "boards": ["plot_boards", "plot_coefficients", "plot_comparison", "plot_history", "plot_style_effect"],
-    "capability": ["plot_front", "plot_over_time", "plot_success_curves"],
-    "scores": ["plot_error_budget"],
+    "scores": ["plot_error_budget", "plot_front", "plot_over_time", "plot_success_curves"],
     "evaluators": [
         "plot_agreement",
         "plot_rank_change",

@@ -16,9 +16,6 @@ from jaxeval.plots.boards import plot_coefficients as plot_coefficients
 from jaxeval.plots.boards import plot_comparison as plot_comparison
 from jaxeval.plots.boards import plot_history as plot_history
 from jaxeval.plots.boards import plot_style_effect as plot_style_effect
-from jaxeval.plots.capability import plot_front as plot_front
-from jaxeval.plots.capability import plot_over_time as plot_over_time
-from jaxeval.plots.capability import plot_success_curves as plot_success_curves
 from jaxeval.plots.evaluators import plot_agreement as plot_agreement
 from jaxeval.plots.evaluators import plot_rank_change as plot_rank_change
 from jaxeval.plots.evaluators import plot_reference_budgets as plot_reference_budgets
@@ -37,6 +34,9 @@ from jaxeval.plots.leaderboard import plot_draws as plot_draws
 from jaxeval.plots.leaderboard import plot_leaderboard as plot_leaderboard
 from jaxeval.plots.leaderboard import plot_ranks as plot_ranks
 from jaxeval.plots.scores import plot_error_budget as plot_error_budget
+from jaxeval.plots.scores import plot_front as plot_front
+from jaxeval.plots.scores import plot_over_time as plot_over_time
+from jaxeval.plots.scores import plot_success_curves as plot_success_curves
 from jaxeval.plots.soft_elo import plot_budget as plot_budget
 from jaxeval.plots.soft_elo import plot_calibration as plot_calibration
 from jaxeval.plots.soft_elo import plot_held_out as plot_held_out

@@ -146,14 +146,9 @@ def plot_rates(accuracy: AccuracyTables, label: str = "all", **labels: Unpack[Fi
 
 @figure_of("Length of the Rogan-Gladen interval")
 def plot_interval_length(
-    p: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9),
-    q0: float = 0.7,
-    q1: float = 0.9,
-    n: float = np.inf,
-    level: float = 0.95,
-    most: int = 1000,
-    **labels: Unpack[FigureLabels],
-) -> Figure:
+    p: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9), q0: float = 0.7, q1: float = 0.9, n: float = np.inf,
+    level: float = 0.95, most: int = 1000, **labels: Unpack[FigureLabels],
+) -> Figure:  # fmt: skip
     """Draw the length of the Rogan-Gladen interval against the number of calibration labels.
 
     Labels are split in halves between the classes (dashed), or by Algorithm 1. The figure follows Figure 3 of

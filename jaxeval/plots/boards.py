@@ -27,12 +27,9 @@ _UP, _DOWN, _EVEN = "#2f7d4f", "#b5473c", "#1f5a93"
 
 @figure_of("Two leaderboards compared", LEADERBOARD, LEADERBOARD)
 def plot_boards(
-    one: pd.DataFrame,
-    other: pd.DataFrame,
-    names: tuple[str, str] = ("one", "other"),
-    top: int | None = 40,
+    one: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str] = ("one", "other"), top: int | None = 40,
     **labels: Unpack[FigureLabels],
-) -> Figure:
+) -> Figure:  # fmt: skip
     """Draw the ratings of each model on two leaderboards with their intervals, in the order of the second one.
 
     Beside each name stands its rank on the second board and, in brackets, on the first one. A board that does not
@@ -122,11 +119,9 @@ _BOARDS = Takes("a mapping of dates to tables that leaderboard() returns", kinds
 
 @figure_of("Ratings from date to date", _BOARDS)
 def plot_history(
-    boards: Mapping[Any, pd.DataFrame],
-    value: Literal["rating", "rank"] = "rating",
-    top: int = 15,
+    boards: Mapping[Any, pd.DataFrame], value: Literal["rating", "rank"] = "rating", top: int = 15,
     **labels: Unpack[FigureLabels],
-) -> Figure:
+) -> Figure:  # fmt: skip
     """Draw lines of the best models of the last leaderboard through all of them, ratings with their intervals as bands.
 
     Args:

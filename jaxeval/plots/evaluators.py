@@ -12,24 +12,9 @@ from matplotlib.figure import Figure
 from jaxeval.evaluators.model_scores import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.resamples import with_evaluator
 from jaxeval.lab.reference_study import ReferenceStudy
+from jaxeval.plots import style
 from jaxeval.plots.heat import HeatLook, heat_map
-from jaxeval.plots.style import (
-    ABOUT_A_MIDDLE,
-    AMOUNTS,
-    COLOURS,
-    GREY,
-    FigureLabels,
-    Takes,
-    figure_of,
-    finish,
-    legend_above,
-    legend_beside,
-    legend_name,
-    one_axis,
-    plain,
-    shown_name,
-    width_of,
-)
+from jaxeval.plots.style import ABOUT_A_MIDDLE, AMOUNTS, COLOURS, GREY, FigureLabels, Takes, figure_of
 from jaxeval.wording import counted
 
 _MOST_REFERENCES = 60
@@ -50,8 +35,8 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpa
         known = ", ".join(f"{d:g}" for d in study.by_delta["delta"].unique())
         raise ValueError(f"delta {delta:g} was not studied; there are {known}")
     rows = rows.dropna(subset=["tau"]).head(_MOST_REFERENCES)
-    names = [shown_name(name) for name in rows["reference"]]
-    figure, axis = one_axis(3.6 + width_of(names), 1.2 + 0.2 * len(rows))
+    names = [style.shown_name(name) for name in rows["reference"]]
+    figure, axis = style.one_axis(3.6 + style.width_of(names), 1.2 + 0.2 * len(rows))
     if len(rows) == 0:
         axis.set_axis_off()
         axis.set_title("no reference has two models to rank", loc="left", fontsize=10)
@@ -72,8 +57,8 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpa
     axis.margins(y=0.02)
     axis.set_yticks(y, names, fontsize=7.5, parse_math=False)
     pairs = "all pairs" if np.isinf(delta) else f"pairs within {counted(delta, 'point')} of win rate"
-    legend_above(figure, *axis.get_legend_handles_labels())
-    finish(axis, x=f"Kendall's tau-b with the ranking of all votes\n{pairs}")
+    style.legend_above(figure, *axis.get_legend_handles_labels())
+    style.finish(axis, x=f"Kendall's tau-b with the ranking of all votes\n{pairs}")
     return figure
 
 
@@ -86,7 +71,7 @@ def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[FigureLabels]) 
     """
     table = study.by_tier_and_test_tier
     change = 100 * table.pivot_table(index="tier", columns="test_tier", values="relative_change", dropna=False)
-    figure, axis = one_axis(1.9 + 1.15 * len(change.columns), 1.3 + 0.75 * len(change))
+    figure, axis = style.one_axis(1.9 + 1.15 * len(change.columns), 1.3 + 0.75 * len(change))
     image = axis.imshow(change, cmap=AMOUNTS, aspect="auto")
     middle = (np.nanmax(change.to_numpy()) + np.nanmin(change.to_numpy())) / 2 if change.notna().any(axis=None) else 0
     for row in table.itertuples():
@@ -120,7 +105,7 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf, **label
         raise ValueError(f"no budget was studied with delta {delta:g}")
     rows = hide_few_pairs(rows, "misordered", study.settings.few_pairs).dropna(subset="misordered")
     single = rows[rows["n_references"] == 1].groupby(["tier", "budget"])["misordered"].mean()
-    figure, axis = one_axis(6.4, 3.8)
+    figure, axis = style.one_axis(6.4, 3.8)
     for k, (tier, line) in enumerate(single.groupby(level="tier")):
         label = f"one of tier {tier}, mean"
         axis.plot(line.index.get_level_values("budget"), line, "--", color=GREY, alpha=1 - 0.18 * (k % 5), label=label)
@@ -128,13 +113,13 @@ def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf, **label
     several = rows[rows["n_references"] > 1]
     for k, (name, line) in enumerate(several.groupby("references", sort=False)):
         colour, ends = COLOURS[k % len(COLOURS)], (line["misordered_lower"], line["misordered_upper"])
-        axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=legend_name(name))
+        axis.plot(line["budget"], line["misordered"], "o-", markersize=3.5, color=colour, label=style.legend_name(name))
         axis.fill_between(line["budget"], *ends, color=colour, alpha=0.12)
     axis.set_xscale("log")
     axis.set_xticks(study.settings.budgets, [f"{b:,}" for b in study.settings.budgets])
     axis.minorticks_off()
-    legend_beside(figure, *axis.get_legend_handles_labels())
-    finish(axis, x="votes of a model", y="share of pairs in the wrong order")
+    style.legend_beside(figure, *axis.get_legend_handles_labels())
+    style.finish(axis, x="votes of a model", y="share of pairs in the wrong order")
     return figure
 
 
@@ -219,9 +204,9 @@ def plot_agreement(
             axis.axhline(probability, color="black", linewidth=0.8, linestyle="--")
         axis.set_ylim(0, 1.02)
         if evaluator:
-            axis.set_title(shown_name(evaluator), loc="left", fontsize=9.5, parse_math=False)
+            axis.set_title(style.shown_name(evaluator), loc="left", fontsize=9.5, parse_math=False)
         axis.set_xlabel("gap of scores (points)", fontsize=9)
-        plain(axis)
+        style.plain(axis)
     for axis in axes[len(evaluators) :]:
         axis.set_visible(False)
     axes[0].set_ylabel("probability that gold agrees", fontsize=9)
@@ -237,19 +222,14 @@ def _cell(row: Any, name: str, count: str, form: str) -> str:
 
 
 def _heat(
-    table: pd.DataFrame,
-    name: str,
-    labels: Sequence[str],
-    text: Sequence[str],
-    colours: str,
-    ends: tuple[float, float],
+    table: pd.DataFrame, name: str, labels: Sequence[str], text: Sequence[str], colours: str, ends: tuple[float, float],
     title: str,
-) -> Figure:
+) -> Figure:  # fmt: skip
     """A heat table of the column ``name``: a row per evaluator, as many columns as ``labels``; NaN cells are pale."""
     evaluators = list(dict.fromkeys(with_evaluator(table)["evaluator"]))[:_MOST_ROWS]
     shape = len(evaluators), len(labels)
     size = shape[0] * shape[1]
     values = table[name].to_numpy()[:size].reshape(shape)
-    names = [shown_name(evaluator) for evaluator in evaluators]
+    names = [style.shown_name(evaluator) for evaluator in evaluators]
     look = HeatLook(colours, ends, inches=(1.05, 0.55), above=title)
     return heat_map(values, np.reshape(text[:size], shape), names, labels, look)

@@ -14,24 +14,9 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.checks import check_choice
 from jaxeval.data.battles import Battles
+from jaxeval.plots import style
 from jaxeval.plots.leaderboard import LEADERBOARD
-from jaxeval.plots.style import (
-    ABOUT_A_MIDDLE,
-    AMOUNTS,
-    COLOURS,
-    GREY,
-    LESS_IS_BETTER,
-    FigureLabels,
-    Takes,
-    figure_of,
-    finish,
-    joint_name,
-    legend_above,
-    one_axis,
-    plain,
-    shown_name,
-    width_of,
-)
+from jaxeval.plots.style import ABOUT_A_MIDDLE, AMOUNTS, COLOURS, GREY, LESS_IS_BETTER, FigureLabels, Takes, figure_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.show.shown import rated
@@ -61,8 +46,8 @@ def heat_map(values: Float, text: NDArray[Any], rows: Sequence[str], columns: Se
     """Draw coloured cells (R, C) with their text, a name for every row and column; NaN cells are pale."""
     size = 6.5 if look.inches[1] < 0.3 else 7.0
     height = look.inches[1] * len(rows) + (0.075 * max(map(len, columns), default=1) if look.upright else 0.4)
-    width = 1.2 + width_of(rows) + max(look.inches[0] * len(columns), width_of([look.above]))
-    figure, axis = one_axis(width, height + 0.7)
+    width = 1.2 + style.width_of(rows) + max(look.inches[0] * len(columns), style.width_of([look.above]))
+    figure, axis = style.one_axis(width, height + 0.7)
     axis.set_facecolor(_EMPTY)
     norm = {"norm": LogNorm(*look.ends)} if look.log else {"vmin": look.ends[0], "vmax": look.ends[1]}
     shown = np.ma.masked_invalid(values)
@@ -117,7 +102,7 @@ def plot_win_probability(
         table = _checked_pairs(fit)
     shown = table.iloc[: top or None, : top or None].to_numpy(float, copy=True)
     np.fill_diagonal(shown, np.nan)
-    names = [joint_name(name) for name in table.index[: len(shown)]]
+    names = [style.joint_name(name) for name in table.index[: len(shown)]]
     far = max(0.1, float(np.nanmax(np.abs(shown - 0.5), initial=0.0)))  # the colours are those of the values
     ends = (0.5 - far, 0.5 + far)
     look = HeatLook(ABOUT_A_MIDDLE, ends, SQUARE, meaning, below=hidden_text(len(table), len(names)), upright=True)
@@ -156,7 +141,7 @@ def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpa
     np.add.at(counts, (row[both], column[both]), cells.count[both])
     counts += counts.T
     met = np.where(counts > 0, counts, np.nan)
-    names = [joint_name(name) for name in battles.models[shown]]
+    names = [style.joint_name(name) for name in battles.models[shown]]
     least = float(np.nanmin(met, initial=np.inf)) if (counts > 0).any() else 1.0
     ends = (least, max(least + 1.0, counts.max(initial=0)))
     look = HeatLook(AMOUNTS, ends, SQUARE, "battles", below=hidden_text(m, len(names)), upright=True, log=True)
@@ -182,7 +167,7 @@ def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[
     taken = np.flatnonzero((rows > 0.005).any(0))
     rows = rows[:, : taken.max(initial=-1) + 1]
     shown = np.where(rows > 0.005, rows, np.nan)
-    names = [joint_name(name) for name in order[: len(rows)]]
+    names = [style.joint_name(name) for name in order[: len(rows)]]
     ranks = [str(k + 1) for k in range(rows.shape[1])]
     hidden = hidden_text(len(order), len(names))
     look = HeatLook(AMOUNTS, (0.0, 1.0), SQUARE, "rank; % of the draws", below=hidden)
@@ -191,11 +176,9 @@ def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[
 
 @figure_of("{heads} by slice", Takes("the table that leaderboard(by=...) returns", (*LEADERBOARD.columns, "category")))
 def plot_slices(
-    table: pd.DataFrame,
-    value: Literal["rating", "rank"] = "rating",
-    top: int | None = _MOST,
+    table: pd.DataFrame, value: Literal["rating", "rank"] = "rating", top: int | None = _MOST,
     **labels: Unpack[FigureLabels],
-) -> Figure:
+) -> Figure:  # fmt: skip
     """Draw the rating, or the rank, of every model in every slice, coloured by the rank within the slice.
 
     Models stand in the order of their mean rank; those without a rank in a slice have a pale cell there.
@@ -224,11 +207,12 @@ def plot_slices(
     mean = np.where(known.any(1), np.nansum(share, 1) / np.maximum(known.sum(1), 1), np.inf)
     order = np.argsort(mean, kind="stable")[: top or len(names)]
     look = HeatLook(
-        LESS_IS_BETTER, (0.0, 1.0), (max(0.55, 0.075 * max(map(len, map(joint_name, slices)))), 0.21),
+        LESS_IS_BETTER, (0.0, 1.0), (max(0.55, 0.075 * max(map(len, map(style.joint_name, slices)))), 0.21),
         f"{value}; coloured by the rank within the slice", below=hidden_text(len(names), len(order)),
     )  # fmt: skip
     text = _whole(np.where(known, ranking, np.nan)[order])
-    return heat_map(share[order], text, [joint_name(names[k]) for k in order], list(map(joint_name, slices)), look)
+    rows = [style.joint_name(names[k]) for k in order]
+    return heat_map(share[order], text, rows, list(map(style.joint_name, slices)), look)
 
 
 def hidden_text(n: int, shown: int) -> str:
@@ -266,21 +250,22 @@ def plot_fewest_votes(table: pd.DataFrame, top: int = 30, **labels: Unpack[Figur
     """
     shown = table.head(top)
     place = np.arange(len(shown))
-    figure, axis = one_axis(8, 1.2 + 0.26 * max(len(shown), 1))
+    figure, axis = style.one_axis(8, 1.2 + 0.26 * max(len(shown), 1))
     for k, (way, colour) in enumerate(zip(_WAYS, COLOURS, strict=False)):
         votes, at = shown[way].astype(float).to_numpy(), place + 0.22 * (k - 1)
         least = shown.get(f"{way}_at_least", shown[way]).astype(float).to_numpy()
         axis.hlines(at, least, votes, color=colour, linewidth=1.5, alpha=0.5)
         axis.scatter(votes, at, s=16, color=colour, label=way, zorder=3)
     axis.set_xscale("log")
-    names = [f"{shown_name(a)} > {shown_name(b)}" for a, b in zip(shown["above"], shown["below"], strict=True)]
+    pairs = zip(*(map(style.shown_name, shown[name]) for name in ("above", "below")), strict=True)
+    names = [" > ".join(pair) for pair in pairs]
     axis.set_yticks(place, names, fontsize=8, parse_math=False)
     axis.set_ylim(max(len(shown), 1) - 0.5, -0.5)
     hidden = len(table) - len(shown)
     more = f"; {counted(hidden, 'more pair')} not shown" if hidden else ""
     axis.set_xlabel(f"votes; lines begin at what is surely needed{more}", fontsize=8.5)
-    legend_above(figure, *axis.get_legend_handles_labels())
-    plain(axis)
+    style.legend_above(figure, *axis.get_legend_handles_labels())
+    style.plain(axis)
     return figure
 
 
@@ -291,7 +276,7 @@ def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure
     Args:
         pairs: ``goodness_of_fit(...).pairs``.
     """
-    figure, axis = one_axis(5.6, 5.2)
+    figure, axis = style.one_axis(5.6, 5.2)
     odd = (pairs["p_value"] <= _CLEAR).to_numpy()
     size = 4 + 60 * pairs["votes"].to_numpy() / max(pairs["votes"].max(), 1)
     for chosen, colour, name in ((~odd, COLOURS[0], "pairs"), (odd, COLOURS[1], "pairs that stick out")):
@@ -299,7 +284,7 @@ def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure
             x, y = (100 * pairs[column].to_numpy()[chosen] for column in ("expected", "share"))
             axis.scatter(x, y, size[chosen], color=colour, alpha=0.5, linewidth=0, label=name)
     axis.axline((0, 0), slope=1, color=GREY, linewidth=1)
-    finish(axis, x=f"expected points of the first {rated(pairs).one}, %", y="points that it took, %", legend=True)
+    style.finish(axis, x=f"expected points of the first {rated(pairs).one}, %", y="points that it took, %", legend=True)
     return figure
 
 
@@ -319,7 +304,7 @@ def plot_pair_residuals(pairs: pd.DataFrame, top: int | None = _MOST_PAIRS, **la
     table = both.pivot_table(index="model_a", columns="model_b", values="z", aggfunc="first", dropna=False)
     z = table.reindex(index=chosen, columns=chosen).to_numpy(float)
     end = max(3.0, float(np.nanmax(np.abs(z), initial=0.0)))
-    names = [joint_name(name) for name in chosen]
+    names = [style.joint_name(name) for name in chosen]
     below = hidden_text(len(size), len(names))
     look = HeatLook(ABOUT_A_MIDDLE, (-end, end), SQUARE, "standard errors above expectation", below=below, upright=True)
     text = np.array([["" if np.isnan(x) else str(round(x)) for x in row] for row in z], object).reshape(z.shape)

@@ -134,12 +134,9 @@ def plot_draws(
 
 @figure_of("Ranks", _DRAWS)
 def plot_ranks(
-    draws: Draws,
-    level: float = 0.95,
-    top: int | None = _MOST_ROWS,
-    simultaneous: bool = False,
+    draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, simultaneous: bool = False,
     **labels: Unpack[FigureLabels],
-) -> Figure:
+) -> Figure:  # fmt: skip
     """Draw the rank of each quantity and the ranks that the draws leave open (see `Draws.rank_sets`), tiers shaded."""
     table = draws.table(level, simultaneous=simultaneous)
     at_once = " for all at once" if simultaneous else ""
@@ -148,12 +145,9 @@ def plot_ranks(
 
 @figure_of("Differences", _DRAWS)
 def plot_draw_differences(
-    draws: Draws,
-    against: Hashable | None = None,
-    level: float = 0.95,
-    top: int | None = _MOST_ROWS,
+    draws: Draws, against: Hashable | None = None, level: float = 0.95, top: int | None = _MOST_ROWS,
     **labels: Unpack[FigureLabels],
-) -> Figure:
+) -> Figure:  # fmt: skip
     """Draw differences of all others from the quantity ``against``, by default the best, each with its own interval.
 
     Raises:
@@ -189,13 +183,9 @@ def _figure(table: pd.DataFrame, value: str, ends: tuple[str, str], top: int | N
 
 
 def draw_intervals(
-    axis: Any,
-    names: Sequence[str],
-    columns: pd.DataFrame,
-    tier: pd.Series,
-    colours: Any = COLOUR,
+    axis: Any, names: Sequence[str], columns: pd.DataFrame, tier: pd.Series, colours: Any = COLOUR,
     none: str = "nothing takes a rank",
-) -> None:
+) -> None:  # fmt: skip
     """Rows from the top down, every other tier shaded; unbounded intervals run out of the picture.
 
     ``columns`` are values, lower and upper ends of their intervals; ``none`` stands where there are no rows.

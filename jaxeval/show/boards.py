@@ -328,9 +328,7 @@ def _coefficients(table: pd.DataFrame, link: str) -> Part:
 def _judges(table: pd.DataFrame) -> Part:
     """Return the judges of a panel."""
     return Part(
-        "Judges",
-        table.drop(columns=[name for name in table if str(name).endswith("_standard_error")]),
-        "discrimination: how sharply a judge follows the ratings, root mean square 1; side bias: logits",
-        rows="judge",
+        "Judges", table.drop(columns=[name for name in table if str(name).endswith("_standard_error")]),
+        "discrimination: how sharply a judge follows the ratings, root mean square 1; side bias: logits", rows="judge",
         kept=("judge", "discrimination"),
-    )
+    )  # fmt: skip

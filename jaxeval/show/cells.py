@@ -328,12 +328,9 @@ _LABELS: dict[str, Callable[[Any], str]] = {
 
 
 def wide(
-    table: pd.DataFrame,
-    rows: str,
-    columns: str,
-    cell: Callable[[pd.Series], str],
+    table: pd.DataFrame, rows: str, columns: str, cell: Callable[[pd.Series], str],
     label: Callable[[Any], str] | None = None,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """Return a row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
     name = label or _LABELS.get(columns, visible_line)
     records: dict[Any, dict[str, Any]] = {}

@@ -36,15 +36,9 @@ Logger = Literal["mlflow", "wandb", "opentelemetry"]
 
 
 def write_table(
-    table: pd.DataFrame | Shown,
-    path: str | Path,
-    *,
-    format: str | None = None,
-    title: str | None = None,
-    notes: Iterable[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    raw_names: bool = False,
-) -> None:
+    table: pd.DataFrame | Shown, path: str | Path, *, format: str | None = None, title: str | None = None,
+    notes: Iterable[str] | None = None, settings: Mapping[str, Any] | None = None, raw_names: bool = False,
+) -> None:  # fmt: skip
     r"""Write a table in the format of its file's ending, whole or not at all.
 
     ``.csv``, ``.parquet`` and ``.json`` hold every column in full. ``.md`` (GitHub's Markdown), ``.tex`` (LaTeX with
@@ -132,14 +126,9 @@ def _result_bytes(result: Result, format: str, title: str | None, raw_names: boo
 
 
 def table_bytes(
-    table: pd.DataFrame | Shown,
-    format: str,
-    *,
-    title: str | None = None,
-    notes: Iterable[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    raw_names: bool = False,
-) -> bytes:
+    table: pd.DataFrame | Shown, format: str, *, title: str | None = None, notes: Iterable[str] | None = None,
+    settings: Mapping[str, Any] | None = None, raw_names: bool = False,
+) -> bytes:  # fmt: skip
     """Return what `write_table` writes."""
     import pandas as pd
 
@@ -242,7 +231,7 @@ def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[st
     if format == "html":
         from html import escape
 
-        from jaxeval.show.html import html_table
+        from jaxeval.show.documents import html_table
 
         name = escape(visible_line(title or "Table"))
         return (

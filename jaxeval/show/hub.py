@@ -39,17 +39,9 @@ _DATASET = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 def write_eval_results(
-    table: pd.DataFrame,
-    folder: str | Path,
-    *,
-    dataset: str,
-    task: str,
-    value: str = "rating",
-    revision: str | None = None,
-    date: str | None = None,
-    source: str | None = None,
-    notes: str | None = None,
-) -> dict[str, Path]:
+    table: pd.DataFrame, folder: str | Path, *, dataset: str, task: str, value: str = "rating",
+    revision: str | None = None, date: str | None = None, source: str | None = None, notes: str | None = None,
+) -> dict[str, Path]:  # fmt: skip
     """Write ``folder/MODEL/.eval_results/TASK.yaml`` for every model; upload each to its model's repository.
 
     The notes of an entry end with the interval of its value, where the table has one. Names of models become names of

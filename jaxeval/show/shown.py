@@ -17,7 +17,7 @@ import numpy as np
 from jaxeval.lazy_names import is_frame, pd
 from jaxeval.plain_tables import PlainTable, in_pandas
 from jaxeval.show.cells import MISSING, as_numbers, cell_texts, column_at, find_intervals, heading, with_index
-from jaxeval.show.html import folded, html_table, text_table
+from jaxeval.show.documents import folded, html_table, text_table
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
 
 if TYPE_CHECKING:

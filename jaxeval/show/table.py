@@ -8,8 +8,8 @@ import pandas as pd
 
 from jaxeval.show.boards import is_board, leaderboard_answer
 from jaxeval.show.cells import with_kinds
+from jaxeval.show.documents import text_table
 from jaxeval.show.former import FormerLoc, present_name, reading_former, translated
-from jaxeval.show.html import text_table
 from jaxeval.show.shown import Answer, Result
 from jaxeval.wording import visible
 

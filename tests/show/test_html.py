@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jaxeval.show.html import html_table
+from jaxeval.show.documents import html_table
 
 HOSTILE = [
     "<script>alert(1)</script>",

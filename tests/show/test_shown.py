@@ -10,7 +10,7 @@ from results import HOSTILE, OBEYED, RESULTS
 
 import jaxeval
 from jaxeval.show.cells import find_intervals, with_kinds
-from jaxeval.show.html import text_width
+from jaxeval.show.documents import text_width
 from jaxeval.show.shown import Answer, Html, Result, Shown, settings_line
 from jaxeval.show.table import Table
 
