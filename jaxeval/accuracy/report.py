@@ -21,7 +21,7 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import STATUSES, EstimateStatus
-from jaxeval.show.documents import markdown_page
+from jaxeval.show.files import markdown_page
 from jaxeval.show.shown import Answer, Column, Part, Result
 from jaxeval.wording import counted, visible_line
 

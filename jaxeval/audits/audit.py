@@ -30,8 +30,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.show.cells import heading
-from jaxeval.show.documents import html_page, markdown_page
-from jaxeval.show.files import json_digest, plain_values, write_answer
+from jaxeval.show.files import html_page, json_digest, markdown_page, plain_values, write_answer
 from jaxeval.show.shown import Answer, Part, Result, settings_line
 from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import normal_quantile

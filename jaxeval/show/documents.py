@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Iterable
 from html import escape
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unicodedata import combining, east_asian_width
 
 import numpy as np
 
 from jaxeval.arrays import Float
-from jaxeval.lazy_names import is_frame, pd
+from jaxeval.lazy_names import pd
 from jaxeval.show.cells import (
     COUNT,
     SHARE,
@@ -27,14 +27,10 @@ from jaxeval.show.cells import (
     find_intervals,
     is_number,
     kinds_of,
-    only_counts,
     with_index,
 )
 from jaxeval.show.cells import heading as usual_heading
 from jaxeval.wording import counted, named, shortened, visible, visible_line
-
-if TYPE_CHECKING:
-    from jaxeval.show.shown import Part
 
 _LONG = 40  # a text of more characters may take several lines
 # Colours that are visible on white and on black.
@@ -300,42 +296,6 @@ def markdown_table(
     for note in notes:
         lines += ["", "  \n".join(markdown_text(note).split("\n"))]
     return "\n".join(lines) + "\n"
-
-
-def markdown_page(
-    top: Part | None, *sections: Part, rows: int | None = None, heading: Callable[[Any], str] = usual_heading
-) -> str:
-    """Return a page of Markdown: a title with numbered sentences, and sections with ``rows`` of each table."""
-    lines = [] if top is None else [f"# {top.title}", ""]
-    lines += [f"{k}. {markdown_text(sentence)}" for k, sentence in enumerate(top.below if top else (), 1)]
-    for part in sections:
-        lines += ["", f"## {part.title}", "", *(f"- {markdown_text(sentence)}" for sentence in part.below)]
-        if is_frame(part.table) and len(part.table):
-            shown = part.table.reset_index(drop=only_counts(part.table.index)).head(rows or len(part.table))
-            left = len(part.table) - len(shown)
-            notes = [f"and {counted(left, 'more row')}"] if left else []
-            lines += ["", markdown_table(shown, notes=notes, heading=heading).rstrip()]
-    return "\n".join(lines).lstrip("\n") + "\n"
-
-
-def html_page(
-    top: Part, *sections: Part, rows: int | None = None, heading: Callable[[Any], str] = usual_heading
-) -> str:
-    """Return the same page as HTML, with bars in its tables."""
-
-    def text(tag: str, value: str | None) -> str:
-        return f"<{tag}>{escape(visible(value or ''))}</{tag}>"
-
-    def items(part: Part) -> str:
-        return "".join(text("li", sentence) for sentence in part.below)
-
-    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n{text("title", top.title)}\n<body>'
-    lines = [head, text("h1", top.title), f"<ol>{items(top)}</ol>"]
-    for part in sections:
-        lines += [text("h2", part.title), f"<ul>{items(part)}</ul>"]
-        if is_frame(part.table) and len(part.table):
-            lines.append(html_table(part.table, heading=heading, most_rows=rows))
-    return "\n".join([*lines, "</body>\n</html>"]) + "\n"
 
 
 def latex_text(text: str) -> str:

@@ -13,8 +13,9 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from html import escape
 from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from jaxeval.show.shown import Answer, Result, Shown
+    from jaxeval.show.shown import Answer, Part, Result, Shown
 
 #: Formats by the names of their endings. The last three are documents for people.
 FORMATS = ("csv", "parquet", "json", "md", "tex", "html")
@@ -114,7 +115,6 @@ def format_of(path: str | Path) -> str:
 
 def _result_bytes(result: Result, format: str, title: str | None, raw_names: bool) -> bytes:
     """Return a result as a page of all its sections, or its main table with what it rests on."""
-    from jaxeval.show.documents import html_page, markdown_page
     from jaxeval.show.shown import Part
 
     sections = result._sections()
@@ -123,6 +123,48 @@ def _result_bytes(result: Result, format: str, title: str | None, raw_names: boo
     if format == "html":
         return html_page(Part(title or sections[0].title), *sections).encode()
     return answer_bytes(result.answer, format, raw_names=raw_names)
+
+
+def markdown_page(
+    top: Part | None, *sections: Part, rows: int | None = None, heading: Callable[[Any], str] | None = None
+) -> str:
+    """Return a page of Markdown: a title with numbered sentences, and sections with ``rows`` of each table."""
+    from jaxeval.lazy_names import is_frame
+    from jaxeval.show.cells import heading as usual_heading
+    from jaxeval.show.cells import only_counts
+    from jaxeval.show.documents import markdown_table, markdown_text
+
+    lines = [] if top is None else [f"# {top.title}", ""]
+    lines += [f"{k}. {markdown_text(sentence)}" for k, sentence in enumerate(top.below if top else (), 1)]
+    for part in sections:
+        lines += ["", f"## {part.title}", "", *(f"- {markdown_text(sentence)}" for sentence in part.below)]
+        if is_frame(part.table) and len(part.table):
+            shown = part.table.reset_index(drop=only_counts(part.table.index)).head(rows or len(part.table))
+            left = len(part.table) - len(shown)
+            notes = [f"and {counted(left, 'more row')}"] if left else []
+            lines += ["", markdown_table(shown, notes=notes, heading=heading or usual_heading).rstrip()]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def html_page(top: Part, *sections: Part, rows: int | None = None, heading: Callable[[Any], str] | None = None) -> str:
+    """Return the same page as HTML, with bars in its tables."""
+    from jaxeval.lazy_names import is_frame
+    from jaxeval.show.cells import heading as usual_heading
+    from jaxeval.show.documents import html_table
+
+    def text(tag: str, value: str | None) -> str:
+        return f"<{tag}>{escape(visible(value or ''))}</{tag}>"
+
+    def items(part: Part) -> str:
+        return "".join(text("li", sentence) for sentence in part.below)
+
+    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n{text("title", top.title)}\n<body>'
+    lines = [head, text("h1", top.title), f"<ol>{items(top)}</ol>"]
+    for part in sections:
+        lines += [text("h2", part.title), f"<ul>{items(part)}</ul>"]
+        if is_frame(part.table) and len(part.table):
+            lines.append(html_table(part.table, heading=heading or usual_heading, most_rows=rows))
+    return "\n".join([*lines, "</body>\n</html>"]) + "\n"
 
 
 def table_bytes(
@@ -229,8 +271,6 @@ def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[st
     shown = for_people(rows)
     own_heading = partial(heading, competitor=competitor_of(rows.attrs.get("settings")))
     if format == "html":
-        from html import escape
-
         from jaxeval.show.documents import html_table
 
         name = escape(visible_line(title or "Table"))
