@@ -32,16 +32,15 @@ from jaxeval.data.columns import (
 from jaxeval.data.equal_rows import one_table, reject_same_tables
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
-from jaxeval.data.judge_calls import Confidence, ReplyRules, replied_verdicts, usual_replies
+from jaxeval.data.judge_calls import ReplyRules, replied_verdicts, usual_replies
 from jaxeval.data.labels import STANDARD, STRONG, Labels, Sides, read_labels
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import FileName, label_of
-from jaxeval.data.report import MissingResult
 from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import head_names, naming, read_whole_table, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out, with_options_of
-from jaxeval.options.columns import AnchoredReading
+from jaxeval.options.columns import AnchoredReading, MissingResult, Stated
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -369,7 +368,7 @@ def _is_preference(frame: pd.DataFrame) -> bool:
     return len(values) > 0 and pd.api.types.is_numeric_dtype(values) and bool(values.between(1, 2).all())
 
 
-def _stated(frame: pd.DataFrame, confidence: Confidence) -> Float | None:
+def _stated(frame: pd.DataFrame, confidence: Stated) -> Float | None:
     """Return (N,) confidence in [0, 1] from the column "confidence"; None without that column."""
     if "confidence" not in frame.columns:
         return None
@@ -408,16 +407,8 @@ def anchored_table(
     """Return the rows of files as one table for `AnchoredVerdicts.from_pandas`, and how they were read, in words.
 
     A published format becomes a row for each answer, judge and prompt, with the columns model, anchor, item, verdict
-    (the outcome for the model) and, where there are such, judge and task.
-
-    Args:
-        path: as in `read_battles`.
-        text: columns that are read as text.
-        baseline: the reference, where a format does not name it.
-
-    Raises:
-        DataError: a file cannot be read, or files have different columns.
-        FileNotFoundError: there is no such file.
+    (the outcome for the model) and, where there are such, judge and task. Columns of ``text`` are read as such, and
+    ``baseline`` is the reference where a format does not name it.
     """
     files = files_of(path)
     frames, notes = list[pd.DataFrame](), dict[str, None]()

@@ -26,10 +26,11 @@ from jaxeval.data.columns import (
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.labels import Sides
 from jaxeval.data.nested_columns import with_fields
-from jaxeval.data.report import BothBad, DataReport, MissingResult, Voters
+from jaxeval.data.report import DataReport, Voters
 from jaxeval.data.roles import is_plain, voter_columns
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.lazy_names import pd
+from jaxeval.options.columns import BothBad, MissingResult
 from jaxeval.wording import LONGEST_WORD, MODEL, Noun, counted
 
 #: Words of side A and of side B. They say where the competitors stand, and not what these are.

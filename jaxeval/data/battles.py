@@ -78,13 +78,8 @@ class Battles(Shown):
     )
 
     def _shown(self) -> Answer:
-        first = slice(None, ROWS_OF_DATA)
-        columns = {"model_a": self.models[self.model_a[first]], "model_b": self.models[self.model_b[first]]}
-        columns |= {"target": self.target[first]}
-        columns |= {name: x[first] for name in ("weight", "count") if (x := getattr(self, name)) is not None}
-        return Answer(
-            f"Battles: {self.report}", pd.DataFrame(columns), warnings=self.report.warnings, n_rows=self.n_rows
-        )
+        table = pd.DataFrame(self._own_columns(ROWS_OF_DATA))
+        return Answer(f"Battles: {self.report}", table, warnings=self.report.warnings, n_rows=self.n_rows)
 
     @classmethod
     @spelled_out(BattleReading, without="baseline")
@@ -121,11 +116,6 @@ class Battles(Shown):
                 gives it. Each battle then counts by the inverse of its propensity, times its weight if there is one.
                 The ratings are as those of pairs drawn at random. The report says what that costs: how many battles of
                 equal weight would say as much. Only ratios matter, unless a fit has a ridge.
-            both_bad: "half" counts both-bad battles as ties, "drop" leaves them out (counted in the report).
-            missing: "error" raises an error for rows without a model or a result, "drop" leaves them out (counted in
-                the report).
-            where: condition in SQL on any column of the input, such as ``language = 'en' AND turn = 1``; rows that do
-                not meet it are left out (counted in the report). It needs the extra ``jaxeval[sql]``.
             keep: further columns to keep, for ``by=`` and the like; by default all.
             competitor: what competes, in a word that tables, figures and messages then use: "player"; or with its
                 plural, "city,cities". By default it is what both columns are called, such as player_1 and player_2;
@@ -349,15 +339,15 @@ class Battles(Shown):
 
     def head(self, n: int = 5) -> pd.DataFrame:
         """The first ``n`` rows of `to_pandas`."""
-        data: dict[str, Any] = {
-            "model_a": self.models[self.model_a[:n]],
-            "model_b": self.models[self.model_b[:n]],
-            "target": self.target[:n],
-        }
-        data |= {name: x[:n] for name in ("weight", "count") if (x := getattr(self, name)) is not None}
+        data = self._own_columns(n)
         rest = self.columns[:n] if self.kept is None else self.columns.iloc[self.kept[:n]]
         rest = rest.rename(columns={name: f"{name}_" for name in data if name in rest})  # of the input
         return pd.concat([pd.DataFrame(data), rest.reset_index(drop=True)], axis=1)
+
+    def _own_columns(self, n: int) -> dict[str, Any]:
+        sides = {"model_a": self.models[self.model_a[:n]], "model_b": self.models[self.model_b[:n]]}
+        values = {name: getattr(self, name) for name in ("target", "weight", "count")}
+        return sides | {name: x[:n] for name, x in values.items() if x is not None}
 
     def __len__(self) -> int:
         return self.n_battles

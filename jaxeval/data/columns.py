@@ -233,11 +233,7 @@ def distinct_values(column: Any) -> list[Any]:
 
 
 def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
-    """Return (N,) codes of a column, -1 where it is missing, and its values.
-
-    Raises:
-        TypeError: it holds lists or objects.
-    """
+    """Return (N,) codes of a column, -1 where it is missing, and its values."""
     try:
         return pd.factorize(column)
     except (NotImplementedError, TypeError) as error:

@@ -34,12 +34,7 @@ _OTHER_EACH_TIME = {
 
 
 def columns_of(condition: str) -> tuple[str, ...]:
-    """Return names of the columns that a condition is about, and paths of fields within them: "x.y" for field y of x.
-
-    Raises:
-        DataError: it is no condition in SQL.
-        ImportError: DuckDB is not installed.
-    """
+    """Return names of the columns that a condition is about, or paths of fields within them: "x.y" for field y."""
     return tuple(map(".".join, _references(_parsed(condition))))
 
 
@@ -72,18 +67,9 @@ def _references(parts: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bool:
-    """Return (N,) which rows meet a condition such as ``language = 'en' AND turn = 1``; NULL does not.
+    """Return (N,) which rows meet a condition in SQL such as ``language = 'en' AND turn = 1``; NULL does not.
 
-    Args:
-        frame: the table.
-        condition: in SQL.
-        counted: whether a row may stand for several equal ones: a condition that looks at other rows would count them
-            as one, and is refused.
-
-    Raises:
-        DataError: it is no condition in SQL, names columns that are not there, looks at other rows where they are
-            ``counted``, or gives other values each time.
-        ImportError: DuckDB is not installed.
+    If rows are ``counted``, one may stand for several equal ones: a condition that looks at other rows is refused.
     """
     parts = _parsed(condition)  # which says what to install where DuckDB is not there
     import duckdb

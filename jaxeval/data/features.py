@@ -151,11 +151,7 @@ def arena_style() -> list[Feature]:
 
 
 def arena_style_columns(names: Sequence[str]) -> list[str]:
-    """Return the columns that `arena_style` needs, from a file whose columns have these ``names``.
-
-    Raises:
-        DataError: the file does not have them.
-    """
+    """Return the columns that `arena_style` needs, from a file whose columns have these ``names``."""
     counts = [columns.format(side) for columns in _ARENA_STYLE.values() for side in "ab"]
     if names and _ARENA_OBJECT not in names and not set(counts) <= set(names):
         raise DataError(
@@ -211,9 +207,6 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
 
     With ``normalize`` the unit of a column is its root mean square, so that a coefficient is that of a typical
     difference. No mean is subtracted, as that would favour a side. Computed covariates always have the unit 1.
-
-    Raises:
-        DataError: a column is not there, not numeric, has missing or infinite values, or is 0 in all battles.
     """
     names, columns, scale, unit = [], [], [], []
     for feature in features:

@@ -82,11 +82,7 @@ def has_known_ending(path: Path) -> bool:
 
 
 def format_of(path: Path) -> FileFormat:
-    """Return the format of a file.
-
-    Raises:
-        DataError: neither its name nor its content says which.
-    """
+    """Return the format of a file."""
     kind, compression = _kind_by_name(path), None
     with path.open("rb") as file:
         head = file.read(max(map(len, _BEGINNINGS)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +64,13 @@ def _sides_by_values(frame: pd.DataFrame) -> list[tuple[str, str]]:
     """The one pair of columns of text most of whose values are in both, whatever they are called."""
     names = [name for name in map(str, frame)
              if not _SAYS_PEOPLE.search(name.casefold()) and _holds_names(frame[name])]  # fmt: skip
-    pairs = [(x, y) for k, x in enumerate(names) for y in names[k + 1 :] if _same_things(frame[x], frame[y])]
+    values = {name: set(frame[name].dropna()) for name in names}
+    pairs = []
+    for x, y in combinations(names, 2):
+        shared, most = len(values[x] & values[y]), max(len(values[x]), len(values[y]))
+        # Most values of each are in the other, and the same one hardly ever in both of a row.
+        if shared >= 2 and 2 * shared >= most and not (frame[x] == frame[y]).mean() > _SELF_PLAY:
+            pairs.append((x, y))
     return pairs if len(pairs) == 1 else []
 
 
@@ -75,13 +82,6 @@ def _holds_names(column: pd.Series) -> bool:
     if values.str.contains(_SENTENCE).mean() > _FEW:
         return False
     return values.str.len().max() <= _LONGEST and values.nunique() <= max(len(values) * 2 // 3, 2)
-
-
-def _same_things(one: pd.Series, other: pd.Series) -> bool:
-    """Whether most of the values of each column are in the other, and the same one never in both of a row."""
-    first, second = set(one.dropna()), set(other.dropna())
-    shared = len(first & second)
-    return shared >= 2 and 2 * shared >= max(len(first), len(second)) and not (one == other).mean() > _SELF_PLAY
 
 
 def differ(x: str, y: str, one: str, other: str) -> bool:
@@ -120,20 +120,18 @@ class FoundVotes(NamedTuple):
         """Options of commands that stand for the arguments, or for those of some ``names``."""
         chosen = {name: value for name, value in self.arguments.items() if not names or name in names}
         sides = side_options(chosen.pop("model_a", "model_a"), chosen.pop("model_b", "model_b"))
-        return (*sides, *(word for name, value in chosen.items() for word in (f"--{name}", _as_typed(value))))
+        typed = {
+            name: ",".join(f"{label}={meaning}" for label, meaning in value.items()) if isinstance(value, Mapping)
+            else value if isinstance(value, str) else ":".join(value)
+            for name, value in chosen.items()
+        }  # fmt: skip
+        return (*sides, *(word for name, value in typed.items() for word in (f"--{name}", value)))
 
 
 def side_options(a: str, b: str) -> tuple[str, ...]:
     """Options that name the columns of both sides; none for the usual names."""
     usual = (folded(a), folded(b)) == ("modela", "modelb")
     return () if usual else ("--model-a", a, "--model-b", b)
-
-
-def _as_typed(value: Any) -> str:
-    """An argument as text: columns, what labels mean, or one word."""
-    if isinstance(value, Mapping):
-        return ",".join(f"{label}={meaning}" for label, meaning in value.items())
-    return str(value) if isinstance(value, str) else ":".join(value)
 
 
 def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[FoundVotes]:
@@ -168,12 +166,6 @@ def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[
             yield {"winner": name}, f"results in {name!r}"
 
 
-def may_be_result(name: str) -> bool:
-    """Whether a column may say who won, and not who judged, where they stood, or what was expected."""
-    words = name.casefold()
-    return folded(name) not in _NAMES and not (_SAYS_PLACE.search(words) or _SAYS_OTHER.search(words))
-
-
 def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> FoundVotes | None:
     """How the rows can be read by the ``columns``, alone or with options that fill a gap; None where they cannot."""
     result = columns.get("winner")
@@ -202,8 +194,11 @@ def reading_with_blanks(frame: pd.DataFrame) -> FoundVotes | None:
     for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
         rest = [name for name in map(str, frame) if name not in (a, b)]
         sides, why = {"model_a": a, "model_b": b}, f"two sides in {quoted((a, b))}"
-        words = [name for name in rest if not is_numeric_dtype(frame[name]) and may_be_result(name)
-                 and 1 < n_values(frame, name) <= _MOST_LABELS]  # fmt: skip
+        words = [
+            name for name in rest
+            if not (is_numeric_dtype(frame[name]) or folded(name) in _NAMES or _SAYS_PLACE.search(name.casefold()))
+            and not _SAYS_OTHER.search(name.casefold()) and 1 < n_values(frame, name) <= _MOST_LABELS
+        ]  # fmt: skip
         numbers = [name for name in rest if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
         if len(words) == 1:
             values = [str(value) for value in frame[words[0]].dropna().unique()]

@@ -41,19 +41,7 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
 
     A column of lists has overlapping categories: a row is in the group of each value in its list, and in "overall". A
     column of objects with flags, such as ``{"math": {"math": true}, "code": {"code": false}}``, has overlapping
-    categories, too: the names of the flags that are true.
-
-    Args:
-        column: (R,) values.
-        name: the name of the column, for errors.
-        missing: what to do about missing values: "error" raises an error; "drop" puts their rows in no group; "label"
-            makes them the last group, named "(missing)". None raises an error as well, for callers that do not offer
-            this choice.
-        rows: the rows of the input that each row stands for.
-
-    Raises:
-        DataError: values are missing, or of types that cannot be compared; objects have no flags; or a value is called
-            "(missing)" or "overall" where there is a group of that name.
+    categories, too: the names of the flags that are true. ``missing`` is as in `Battles.codes`.
     """
     overlapping = is_nested(column)
     if overlapping:

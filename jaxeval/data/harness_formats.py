@@ -295,15 +295,7 @@ def metrics_of(names: Sequence[str]) -> list[str]:
 
 
 def metric_of(names: Sequence[str], metric: str | None) -> str:
-    """Return the metric of samples with the columns ``names``.
-
-    Args:
-        names: of the columns.
-        metric: a metric, or several with commas between them: the first that the samples have.
-
-    Raises:
-        DataError: none of these is there, or there are several and none is named.
-    """
+    """Return the metric of samples with the columns ``names``; of several with commas between them the first there."""
     metrics = metrics_of(names)
     if metric is None and len(metrics) == 1:
         return metrics[0]

@@ -233,14 +233,8 @@ def scorers_of(log: Mapping[str, Any]) -> list[str]:
 def inspect_table(log: Mapping[str, Any], scorer: str | None) -> PlainTable:
     """Return the long table of a log: "model", "benchmark", "item", "trial" and "score", with notes on it.
 
-    Epochs are trials. A sample that ended in an error, or that nobody scored, has a missing score.
-
-    Args:
-        log: as Inspect writes it.
-        scorer: whose scores; None if there is one. Values of a scorer that gives several are "scorer.value".
-
-    Raises:
-        DataError: the log is damaged, has no scores, or has scores by several scorers and none is named.
+    Epochs are trials. A sample that ended in an error, or that nobody scored, has a missing score. The ``scorer`` may
+    be None if there is one; the values of one that gives several are "scorer.value".
     """
     run = log["eval"]
     if not isinstance(run, dict):
@@ -362,11 +356,7 @@ def _values(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def as_score(value: Any) -> float:
-    """Return a score as harnesses write it: a number, a truth value, yes or no, or one of the letters C, P, I and N.
-
-    Raises:
-        DataError: it is none of these.
-    """
+    """Return a score as harnesses write it: a number, a truth value, yes or no, or one of the letters C, P, I and N."""
     if isinstance(value, list | dict):
         raise DataError("a score of the log is a list: name another scorer (score=, --score), of numbers or letters")
     if value is None:

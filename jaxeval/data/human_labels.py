@@ -57,12 +57,9 @@ ANSWERS = LabelScale("answers", _HALVES, (0, 2), ("wrong", "neither", "right"))
 def read_scale(
     columns: Mapping[str, Any], labels: Labels | Literal["grades"] | None
 ) -> tuple[LabelScale, Float, list[str]]:
-    """Give the scale of all columns, (N, K) labels as its numbers, NaN where missing, and how they were read, in words.
+    """Give the scale of all columns, (N, K) labels as its numbers (NaN: missing), and how they were read, in words.
 
     Columns are those of pandas, or arrays.
-
-    Raises:
-        DataError: labels cannot be read, or their meaning is open.
     """
     words = [_spoken(column, name) for name, column in columns.items()]
     names = named(list(columns))
@@ -232,16 +229,8 @@ def human_labels_of(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Labels as ``item, model_a, model_b, rater, verdict`` from a table, and how they were read, in words.
 
-    The index holds the row of the table that each label is from.
-
-    Args:
-        table: one row per label: an item, two models, the label, and who gave it if there is a column.
-        coding: what labels mean.
-        columns: names of the columns ``item``, ``model_a`` and ``model_b`` in the table of calls. The table of labels
-            may use the same names; otherwise the usual names are looked for.
-
-    Raises:
-        DataError: a column is missing, or labels cannot be read.
+    The index holds the row of the table that each label is from. ``columns`` are the names of item, model_a and model_b
+    in the table of calls: the table of labels may use the same; otherwise the usual names are looked for.
     """
     frame = as_frame(table).reset_index(drop=True)
     usual = {"item": usual_names("item"), "model_a": ("model_a",), "model_b": ("model_b",), "label": LABEL}
@@ -327,14 +316,8 @@ def agreed(
 ) -> tuple[Float, int]:
     """(n_units,) the label of each unit from the labels (N,) of people, NaN without one; and how many are disputed.
 
-    The majority is the verdict that most people give; if several verdicts have the most votes, it is a tie.
-
-    Args:
-        unit: (N,) number of the unit of each label.
-        target: (N,) targets that the first model wins.
-        n_units: how many units there are.
-        people: what to do where people contradict each other.
-        row: (N,) row of each label in its table, for errors; by default its position.
+    The majority is the verdict that most people give; if several verdicts have the most votes, it is a tie. Errors name
+    the ``row`` (N,) of a label in its table, by default its position.
 
     Raises:
         DataError: people contradict each other, and ``people`` is "error".

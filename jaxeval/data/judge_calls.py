@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from jaxeval.data.labels import SPOKEN, spoken_results
 from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
+from jaxeval.options.columns import Stated
 from jaxeval.wording import counted
 
 #: What to do about grades in other words.
@@ -45,9 +46,6 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool, str]:
     Also what is to be said of numbers that look like grades and are not used.
 
     Missing replies are missing grades. With ``drop``, replies that cannot be read are missing grades, too.
-
-    Raises:
-        DataError: replies cannot be read, or grades come in words and in numbers.
     """
     missing = column.isna().to_numpy()
     grade, wrong = np.full(len(column), np.nan), np.full(len(column), "", object)
@@ -108,9 +106,6 @@ def replied_verdicts(
 
     ``reference`` is "A" if the judge saw it first, "B" if second, or a column of A and B. Outcomes are NaN where a
     reply is missing, or cannot be read, which is an error unless ``drop`` says to leave it out.
-
-    Raises:
-        DataError: replies cannot be read, or the side of the reference is not known.
     """
     missing = frame[column].isna().to_numpy()
     calls = read_calls(frame[column], judge, rules)
@@ -148,10 +143,6 @@ def usual_replies(frame: pd.DataFrame) -> str | None:
     return next((name for name in frame.columns if folded(name) in names and holds_text(frame[name])), None)
 
 
-#: What to do about replies that cannot be read.
-Unparsed = Literal["error", "drop"]
-#: How confidence is stated.
-Confidence = Literal["share", "percent"]
 _PERCENT = 100.0
 _MOST_REASONS = 5
 _MOST_SHOWN = 80
@@ -170,7 +161,7 @@ class ReplyRules(NamedTuple):
     labels: Mapping[Any, str] | None = None  # what words mean besides the usual ones
     criteria: tuple[str, ...] | None = None  # those that count; None: the criteria of most replies of the judge
     scale: tuple[float, float] | None = None  # of every criterion; None: any
-    confidence: Confidence = "share"
+    confidence: Stated = "share"
 
 
 class Calls(NamedTuple):
@@ -234,7 +225,7 @@ def unused_scores(replies: Sequence[Reply], good: Bool) -> str:
     return f"{counted(n, 'reply holds', 'replies hold')} numbers that look like scores, and are not used: {names}"
 
 
-def _shares(replies: Sequence[Reply], stated: Confidence, name: Any) -> Float:
+def _shares(replies: Sequence[Reply], stated: Stated, name: Any) -> Float:
     """Return (N,) confidence as shares, which should lie in [0, 1]; NaN where there is none."""
     confidence = np.array([reply.confidence for reply in replies])
     signed = np.array([reply.in_percent for reply in replies])

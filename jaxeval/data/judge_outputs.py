@@ -14,7 +14,7 @@ from jaxeval.checks import check_choice, checked_finite
 from jaxeval.data.columns import factorize_sorted, folded, renames, rows_of, told_renames
 from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import People, human_labels_of, joined_labels, targets_of, words_of
-from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score
+from jaxeval.data.judge_calls import Calls, ReplyRules, mean_score
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
 from jaxeval.data.presentation_orders import (
@@ -35,6 +35,7 @@ from jaxeval.data.table_files import head_names, naming, read_as, read_whole_tab
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.lazy_names import pd
+from jaxeval.options.columns import Stated, Unparsed
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, named
 
@@ -105,7 +106,7 @@ class JudgeOutputs(Shown):
         labels: Mapping[Any, str] | None = None,
         criteria: Sequence[str] | None = None,
         scale: tuple[float, float] | None = (1.0, 10.0),
-        confidence: Confidence = "share",
+        confidence: Stated = "share",
         unparsed: Unparsed = "error",
         one_order: OneOrder = "error",
         repeats: Repeats = "error",
@@ -157,7 +158,7 @@ class JudgeOutputs(Shown):
                 contradict each other. The message says how often, where first, and which option decides.
         """
         for name, value, known in (
-            ("confidence", confidence, Confidence), ("unparsed", unparsed, Unparsed),
+            ("confidence", confidence, Stated), ("unparsed", unparsed, Unparsed),
             ("one_order", one_order, OneOrder), ("repeats", repeats, Repeats), ("people", people, People),
         ):  # fmt: skip
             check_choice(name, value, known)

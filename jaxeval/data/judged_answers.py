@@ -25,7 +25,7 @@ from jaxeval.data.columns import (
     rows_of,
     told_renames,
 )
-from jaxeval.data.judge_calls import OR_POSITIVE, Unparsed, holds_text, replied_grades, usual_replies
+from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, usual_replies
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.roles import usual_column, usual_names
@@ -33,6 +33,7 @@ from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.lazy_names import pd
+from jaxeval.options.columns import Unparsed
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 

@@ -33,7 +33,7 @@ from jaxeval.data.human_labels import (
 )
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labels import Labels
-from jaxeval.data.presentation_orders import order_columns, pairs_of, told_apart, told_order
+from jaxeval.data.presentation_orders import order_column, pairs_of, told_order
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
@@ -181,12 +181,9 @@ class _LabelledTable(VerdictTable):
         cell = self.unit * (self.judge.max() + 1) + self.judge
         if shown_first is None and self.item is not None and not has_runs:
             besides = [*self.sides, "verdict", self.item, self.judge_column, *ORDERS]
-            of_order, is_order = order_columns(frame, 2 * cell + self.flipped, besides)
-            if is_order:
-                shown_first = of_order[0]
+            shown_first, advice = order_column(frame, 2 * cell + self.flipped, besides)
+            if shown_first is not None:
                 self.notes.append(told_order(shown_first, frame[shown_first]))
-            elif of_order:
-                advice = told_apart(of_order)
         if shown_first in frame:  # a battle has two orders
             cell = 2 * cell + self.b_first(shown_first)
         if not has_runs:
@@ -312,11 +309,7 @@ class _LabelledTable(VerdictTable):
 
 
 def kept_columns(frame: pd.DataFrame, names: Sequence[str], unit: NDArray[np.intp]) -> dict[str, NDArray[np.intp]]:
-    """Return (N,) the value of each battle, by column; ``unit`` numbers the battle of each row.
-
-    Raises:
-        DataError: there is no such column, or a battle has several of its values.
-    """
+    """Return (N,) the value of each battle, by column; ``unit`` numbers the battle of each row."""
     require_column(frame, *names)
     kept, start = {}, np.unique(unit, return_index=True)[1]
     for name in names:

@@ -169,16 +169,10 @@ def read_labels(
     option: str = "labels",
     advice: str = "",
 ) -> LabelledResults:
-    """Return what a column of labels says.
+    """Return what a column of labels (N,) says, by what ``labels`` mean; by default their words say it, but no numbers.
 
-    Args:
-        column: (N,) labels.
-        labels: what the labels mean. None: their words say it; numbers do not.
-        sides: who met whom, where a label may be the winner's name.
-        rows: the rows of the input that each row stands for.
-        may_miss: whether labels may be missing.
-        option: the name of the argument ``labels`` at the caller.
-        advice: what else the user can do about unknown labels.
+    With ``sides``, a label may be the winner's name. Errors call the argument ``labels`` as its caller does, by
+    ``option``; those on unknown labels end with ``advice``.
 
     Raises:
         DataError: labels are unknown, missing, numbers without a meaning, or can be read in two ways.

@@ -22,10 +22,6 @@ def read_names(name: FileName, competitor: Noun = MODEL) -> dict[str, str]:
     """New names by the names of models, from a table with the columns model and name, or from a JSON object.
 
     Where a ``competitor`` is a player, the column model may also be called player.
-
-    Raises:
-        DataError: the file is no such table or object, or a model is there twice.
-        FileNotFoundError: there is no such file.
     """
     path = local_file(name)
     if path.suffix.lower() == ".json":
@@ -43,12 +39,7 @@ def read_names(name: FileName, competitor: Noun = MODEL) -> dict[str, str]:
 
 
 def read_families(name: FileName) -> dict[str, str]:
-    """Return the families of models, or of judges, by name, from a table with the columns name and family.
-
-    Raises:
-        DataError: a column is missing; the error begins with the file's name.
-        FileNotFoundError: there is no such file.
-    """
+    """Return the families of models, or of judges, by name, from a table with the columns name and family."""
     with naming(name):
         table = read_whole_table(name, ["name"])
         require_column(table, "name", "family")

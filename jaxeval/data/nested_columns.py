@@ -96,11 +96,7 @@ def is_nested(column: pd.Series) -> bool:
 
 
 def arrow_of(column: pd.Series) -> pa.ChunkedArray:
-    """Return a column that `is_nested`, as a column of Arrow.
-
-    Raises:
-        DataError: its values are of several types.
-    """
+    """Return a column that `is_nested`, as a column of Arrow."""
     name = column.name
     try:
         if not isinstance(column.dtype, pd.ArrowDtype):
@@ -119,11 +115,7 @@ def _of_python(value: Any) -> Any:
 
 
 def within(frame: pd.DataFrame, name: str) -> pd.Series | None:
-    """Return the field that a path leads to in a column of objects; None if the path begins with no such column.
-
-    Raises:
-        DataError: the column has no such field.
-    """
+    """Return the field that a path leads to in a column of objects; None if the path begins with no such column."""
     fields: list[str] = []
     for k, column in enumerate(frame.columns):
         if not (isinstance(column, str) and name.startswith(f"{column}.") and is_nested(frame.iloc[:, k])):
@@ -142,11 +134,7 @@ def within(frame: pd.DataFrame, name: str) -> pd.Series | None:
 
 
 def with_fields(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return the table with a column more for each of the ``names`` that is the path of a field.
-
-    Raises:
-        DataError: a column that a path begins with has no such field.
-    """
+    """Return the table with a column more for each of the ``names`` that is the path of a field."""
     columns = {name: within(frame, name) for name in names if name not in frame.columns}
     there = {name: field for name, field in columns.items() if field is not None}
     return frame.assign(**there) if there else frame

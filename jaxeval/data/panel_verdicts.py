@@ -81,15 +81,7 @@ class PanelRows(Battles):
 
 
 def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
-    """The verdicts as rows, with the judge of each.
-
-    Args:
-        verdicts: `Battles`, a table, `JudgeOutputs`, or `JudgedBattles` of each judge, as `fit_judge_panel` takes them.
-        where: the columns of a table.
-
-    Raises:
-        DataError: no column names the judges; a column is not there; verdicts cannot be read, or there are no verdicts.
-    """
+    """Return verdicts of any form that `fit_judge_panel` takes as rows, with the judge of each."""
     battles = panel_battles(verdicts, where)
     name = usual_column(battles.columns, where.judge, "judge")
     if name is None:

@@ -26,10 +26,9 @@ from jaxeval.data.labels import Labels
 from jaxeval.data.presentation_orders import (
     numbered_orders,
     of_both_orders,
-    order_columns,
+    order_column,
     rows_by_order,
     second_side_first,
-    told_apart,
 )
 from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.errors import DataError
@@ -64,11 +63,7 @@ def plain_labels(
     shown_first: str | None = None,
     keep: Sequence[str] = (),
 ) -> LabelledVerdicts:
-    """Labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`.
-
-    Raises:
-        DataError: no columns of judges or of people are there, or their labels cannot be read.
-    """
+    """Labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`."""
     frame = verdicts if isinstance(verdicts, PlainTable) else rows_of(verdicts, "the table of verdicts has no rows")
     messages = list[str]()
     if human is None and (called := _names_of_raters(frame)) is not None:
@@ -144,11 +139,7 @@ def _names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
 def _column_each(
     frame: pd.DataFrame, name: str, label: str, judges: Sequence[str] | None, item: str | None
 ) -> tuple[pd.DataFrame, list[str], list[str], list[str]]:
-    """Return a table with a column of labels for each rater, the judges and the people among them, and what was read.
-
-    Raises:
-        DataError: no column of items; a rater labelled an item twice; or nobody knows who is a judge.
-    """
+    """Return a table with a column of labels for each rater, the judges and the people among them, and notes."""
     item_column = usual_column(frame, item, "item")
     if item_column is None:
         raise DataError(
@@ -250,7 +241,11 @@ def _columns_of_judges(columns: list[str], scale: LabelScale) -> tuple[list[Any]
     first = {name: pair[0] for pair in pairs for name in pair}
     order = {name: k for pair in pairs for k, name in enumerate(pair)}
     judges = list(dict.fromkeys(first.get(name, name) for name in columns))
-    names = [_base(name) if name in first else name for name in judges]
+    endings = [one for one, _ in reversed(_ORDERS)]
+    names = [
+        name[: -len(next(end for end in endings if name.casefold().endswith(end)))].rstrip("_-. ") or name
+        if name in first else name for name in judges
+    ]  # fmt: skip
     judge_of = np.array([judges.index(first.get(name, name)) for name in columns])
     return names, judge_of, np.array([order.get(name, _NO_ORDER) for name in columns])
 
@@ -275,10 +270,9 @@ def _orders_in_rows(
     keys = [item_column, *(name for name in beside if name not in labels)]
     cell = frame.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
     if shown_first is None:
-        of_order, sure = order_columns(frame, cell, [*labels, *keys])
-        if not sure:
-            return *apart, [told_apart(of_order).strip()] if of_order else []
-        shown_first = of_order[0]
+        shown_first, advice = order_column(frame, cell, [*labels, *keys])
+        if shown_first is None:
+            return *apart, [advice.strip()] if advice else []
     require_column(frame, shown_first)
     nobody = np.full(len(frame), -1, np.int32)
     second = second_side_first(frame[shown_first], pd.Index([]), nobody, nobody)
@@ -310,11 +304,6 @@ def _are_orders(name: str, other: str) -> bool:
         name.casefold().endswith(one) and other.casefold().endswith(two) and name[: -len(one)] == other[: -len(two)]
         for one, two in _ORDERS
     )
-
-
-def _base(name: str) -> str:
-    one = next(one for one, _ in reversed(_ORDERS) if name.casefold().endswith(one))
-    return name[: -len(one)].rstrip("_-. ") or name
 
 
 def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: str | None) -> LabelledVerdicts:

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import codes_of, encode_models, first_place, folded, plain, reject_missing, require_column
-from jaxeval.data.judge_calls import Calls, ReplyRules, Unparsed, read_calls, unread_error
+from jaxeval.data.judge_calls import Calls, ReplyRules, read_calls, unread_error
 from jaxeval.data.labels import Sides
 from jaxeval.data.roles import is_plain, usual_column
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
+from jaxeval.options.columns import Unparsed
 from jaxeval.wording import counted
 
 #: What to do about further calls of a judge on a pair in the same order.
@@ -54,12 +55,11 @@ def called_pairs(
     item, items = _levels(frame, roles["item"], range(len(frame)))
     run, runs = _levels(frame, roles["run"], [0])
     shown = roles["shown_first"]
-    maybe = list[str]()
+    advice = ""
     if shown is None and roles["item"] is not None:
         cells = np.column_stack([judge, item, run, first, second])
         cell = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
-        columns, is_order = order_columns(frame, cell, list(roles.values()))
-        shown, maybe = (columns[0], []) if is_order else (None, columns)
+        shown, advice = order_column(frame, cell, list(roles.values()))
     b_first = np.zeros(len(frame), bool) if shown is None else second_side_first(frame[shown], models, first, second)
     is_self = first == second
     calls = read_calls(frame[output], judge, rules)
@@ -80,7 +80,7 @@ def called_pairs(
         "origin": kept[np.unique(unit, return_index=True)[1]][unit],
     })  # fmt: skip
     notes = (told_order(a) if shown is None else told_order(shown, frame[shown]), calls.unused)
-    return CalledPairs(rows, tuple(filter(None, notes)), int(is_self.sum()), told_apart(maybe) if maybe else ""), calls
+    return CalledPairs(rows, tuple(filter(None, notes)), int(is_self.sum()), advice), calls
 
 
 def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
@@ -164,9 +164,6 @@ def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int
     """Give (N,) whether the second model of a row was shown first, by a column of names, or of words such as "swapped".
 
     Of the numbers 1 and 2, or 0 and 1, the smaller one is the order with the first model first.
-
-    Raises:
-        DataError: values are missing, name neither side, or can be read in two ways.
     """
     name = str(column.name)
     reject_missing(column.isna().to_numpy(), name)
@@ -209,15 +206,15 @@ def told_order(name: str, column: pd.Series | None = None) -> str:
     return f"column {name!r}: read as the side shown first{f' ({numbers})' if numbers else ''}"
 
 
-def order_columns(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence[str | None]) -> tuple[list[str], bool]:
-    """The columns whose two values tell the rows of each ``cell`` (N,) apart, and whether the first is surely an order.
+def order_column(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence[str | None]) -> tuple[str | None, str]:
+    """The column whose two values surely are the orders of the rows of a ``cell`` (N,); or advice on one that may be.
 
     Most cells have both values, and none has one twice. Words such as AB and BA are an order, and so are numbers in a
     column whose name speaks of one: other numbers may count turns or runs.
     """
+    advice = ""
     if 2 * pd.Series(cell).duplicated(keep=False).sum() <= len(cell):
-        return [], False
-    sure, maybe = list[str](), list[str]()
+        return None, ""
     for name in [name for name in map(str, frame.columns) if name not in besides]:
         try:
             codes, values = pd.factorize(frame[name])
@@ -229,19 +226,13 @@ def order_columns(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence
         spoken = {_WORDS.get(word) for word in words - _OF_SWAPS} == {0, 1}
         numbers = words in _NUMBERED
         if spoken or (numbers and any(part in folded(name) for part in _SPEAK_OF_ORDER)):
-            sure.append(name)
-        elif numbers:
-            maybe.append(name)
-    return [*sure, *maybe], bool(sure)
-
-
-def told_apart(columns: Sequence[str]) -> str:
-    """Return what columns that tell repeated rows apart may be, in words."""
-    name = columns[0]
-    return (
-        f"Column {name!r} tells them apart: if its two values are the orders, the first model being shown first in the "
-        f"first of them, say shown_first={name!r} (on the command line --shown-first {name}). "
-    )
+            return name, ""
+        if numbers and not advice:
+            advice = (
+                f"Column {name!r} tells them apart: if its two values are the orders, the first model being shown "
+                f"first in the first of them, say shown_first={name!r} (on the command line --shown-first {name}). "
+            )
+    return None, advice
 
 
 def _number_or_word(value: Any) -> str:
@@ -277,11 +268,7 @@ def in_turn(rows: NDArray[np.intp], values: Sequence[Float], middle: float) -> l
 
 
 def one_label(rows: NDArray[np.intp], target: Float) -> Float:
-    """Return (n,) the human label of each battle, which either of its rows (n, 2) or both may have.
-
-    Raises:
-        DataError: the labels of the two rows differ.
-    """
+    """Return (n,) the human label of each battle, which either of its rows (n, 2) or both may have."""
     label, other = in_turn(rows, [target], 0.5)
     differ = ~np.isnan(label + other) & (label != other)
     if differ.any():

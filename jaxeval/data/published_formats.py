@@ -266,7 +266,7 @@ def pair_columns(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
     """
     answers = {name: _answers(frame[name]) for name in map(str, frame)}
     texts = {name: values for name, values in answers.items() if values}
-    by_header = {name: pair for name in texts if (pair := _pair_of(name)) and _fit(texts[name], pair)}
+    by_header = {name: pair for name in texts if (pair := _pair_of(name)) and all(_side(x, pair) for x in texts[name])}
     if len(by_header) > 1:
         return by_header
     choices = {name: {x for x in values if x.casefold() not in SPOKEN} for name, values in texts.items()}
@@ -310,10 +310,6 @@ def _pair_of(name: str) -> tuple[str, str] | None:
     first, second = re.split(_BEFORE, parts[0])[-1].strip(), re.split(_BEHIND, parts[1])[0].strip(" .")
     fit = all(0 < len(model.split()) <= _MOST_WORDS for model in (first, second))
     return (first, second) if fit and first.casefold() != second.casefold() else None
-
-
-def _fit(answers: set[str], pair: tuple[str, str]) -> bool:
-    return all(_side(answer, pair) is not None for answer in answers)
 
 
 def _side(answer: str, pair: tuple[str, str]) -> str | None:

@@ -185,11 +185,7 @@ def _reject_short(entries: Found) -> None:
 
 
 def sorted_places(entries: Found, first: int | None = None) -> Places:
-    """Return the places of all rankings, the best item of each first; those below the ``first`` places are the rest.
-
-    Raises:
-        DataError: a ranking holds an item twice, or too many items tie for a mean over their orders.
-    """
+    """Return the places of all rankings, the best item of each first; those below the ``first`` places are the rest."""
     n = len(entries.names)
     pairs = pd.Series(entries.ranking * len(entries.items) + entries.item)
     twice = np.bincount(entries.ranking, pairs.duplicated().to_numpy(), n) > 0

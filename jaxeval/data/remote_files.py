@@ -33,11 +33,8 @@ def reaching(
 ) -> Iterator[None]:
     """Turn errors on the way to a file into errors that say where, and hold no password.
 
-    Args:
-        name: the name of the file.
-        system: its file system, where similar names are looked for if the file is not there.
-        path: its path in that file system.
-        done: gives, during a download, the number of bytes that are here and of all bytes.
+    If the file is not there, similar names are looked for in its file ``system``. During a download, ``done`` gives the
+    numbers of bytes that are here and of all bytes.
     """
     try:
         yield
@@ -140,15 +137,9 @@ class _Remote(NamedTuple):
     version: str  # what its server says about it
 
 
-class _Partial(NamedTuple):
-    """A file that is here in part."""
-
-    remote: _Remote
-    there: set[tuple[int, int]]  # the parts that are here: the first byte, and the one after the last
-
-
 _COPIES: dict[tuple[str, str], Path] = {}  # by name and version
-_PARTIAL: dict[Path, _Partial] = {}
+#: Files that are here in part, and the parts that are: the first byte, and the one after the last.
+_PARTIAL: dict[Path, tuple[_Remote, set[tuple[int, int]]]] = {}
 
 
 @cache
@@ -181,9 +172,7 @@ def remove_copies() -> None:
 def fetched(name: str, progress: bool | None = None) -> Path:
     """Return a local copy of the remote file ``name``. The file is fetched again only if it has changed.
 
-    Args:
-        name: its name, with the protocol.
-        progress: as in `progress_bar`; if None, a large download without a bar is announced on standard error.
+    A large download without a bar is announced on standard error.
 
     Raises:
         DataError: it cannot be fetched; no part of it stays.
@@ -381,7 +370,7 @@ def _fetch_end(remote: _Remote, copy: Path) -> bool:
         file.seek(size - len(end))
         file.write(end)
     if len(end) < size:
-        _PARTIAL[copy] = _Partial(remote, set())
+        _PARTIAL[copy] = remote, set()
     return True
 
 

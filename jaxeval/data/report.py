@@ -7,12 +7,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
+from jaxeval.options.columns import BothBad
 from jaxeval.show.shown import Answer, Shown
 from jaxeval.wording import MODEL, Noun, counted
 
-BothBad = Literal["half", "drop"]
-#: What to do about rows without a model or a result.
-MissingResult = Literal["error", "drop"]
 #: What to do about missing judgments.
 MissingJudgment = Literal["error", "drop", "complete", "incorrect"]
 

@@ -100,16 +100,7 @@ def usual_names(role: str) -> tuple[str, ...]:
 
 
 def usual_column(frame: pd.DataFrame, named: str | None, usual: str | Sequence[str]) -> str | None:
-    """Return the column that is ``named``, or else the first with a usual name in any spelling; or None.
-
-    Args:
-        frame: the table.
-        named: the user's column.
-        usual: a role of `ROLES`, or names.
-
-    Raises:
-        DataError: the column is not there, or is there twice.
-    """
+    """Return the column that is ``named``, or else the first with a usual name of a role, or from a list; or None."""
     names = usual_names(usual) if isinstance(usual, str) else usual
     column = named or next(iter(columns_of(frame, names)), None)
     if column is not None:

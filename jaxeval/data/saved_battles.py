@@ -46,11 +46,7 @@ class BattleTable(NamedTuple):
 
 
 def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
-    """Several tables with columns of the same roles as one, equal rows merged; reports are added up except for models.
-
-    Raises:
-        DataError: they differ in their columns, types of columns, clusters, or treatment of both-bad battles.
-    """
+    """Several tables with columns of the same roles as one, equal rows merged; reports are added up."""
     _check_alike(batches)
     first = batches[0]
     rows, counts = EqualRows(), first.roles["count"]
@@ -196,11 +192,7 @@ def files_to_add(paths: Sequence[FileName], before: Mapping[str, str]) -> FilesT
 
 
 def column_roles(names: Sequence[Any], weighted: bool) -> dict[str, str]:
-    """Give names for the columns of models, targets, weights and counts that differ from the further columns ``names``.
-
-    Raises:
-        DataError: the name of a further column is no text.
-    """
+    """Give names for the columns of models, targets, weights and counts that no further column has."""
     if any(not isinstance(name, str) for name in names):
         odd = next(name for name in names if not isinstance(name, str))
         raise DataError(f"columns must be named by text to be saved or concatenated, got {plain(odd)!r}: rename it")
@@ -214,11 +206,7 @@ def column_roles(names: Sequence[Any], weighted: bool) -> dict[str, str]:
 
 
 def arrow_table(columns: Mapping[str, Any], count: Int, count_name: str) -> pa.Table:
-    """Return a table of ``columns``, with (values, codes) for columns of models, and the column of counts.
-
-    Raises:
-        DataError: a column, or a model's name, is of a type that cannot be saved.
-    """
+    """Return a table of ``columns``, with (values, codes) for columns of models, and the column of counts."""
     arrays = {}
     for name, values in columns.items():
         models = isinstance(values, tuple)

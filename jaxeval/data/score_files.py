@@ -60,18 +60,8 @@ def read_judged_scores(
 ) -> JudgedAnswers:
     """Scores from files of `read_scores` as judgments, with human labels of some answers in the column ``human``.
 
-    Args:
-        path: files, as in `read_scores`.
-        human: column of labels, 1 and 0; missing where nobody labelled.
-        judge: column of judges; by default there is one judge.
-        only_judge: the one judge whose scores are wanted; it needs ``judge``.
-        keep: further columns, for slices.
-        missing: "error", "complete" or "available", as in `score_leaderboard`.
-        columns: as in `read_scores`.
-
-    Raises:
-        DataError: the files cannot be read; labels are not 1 and 0; rows repeat; or an option asks for what judged
-            scores do not have.
+    Labels are 1 and 0, and missing where nobody labelled. ``only_judge`` is the one judge in the column ``judge`` whose
+    scores are wanted. ``missing`` is as in `score_leaderboard`, and further columns as in `read_scores`.
     """
     from jaxeval.data.judged_answers import JudgedAnswers
 
@@ -93,7 +83,12 @@ def read_judged_scores(
                     f"{did_you_mean(only_judge, names.unique())}"
                 )
             frame = frame[names == only_judge].reset_index(drop=True)
-        _reject_groups(frame)
+        of_groups = [role for role in ("benchmark", "weight") if role in frame and len(frame[role].unique()) > 1]
+        if of_groups:
+            raise DataError(
+                f"the table has a {' and a '.join(of_groups)} column, but scores that human labels correct take none: "
+                "all items count alike. Drop the column, or rate its groups separately (--by)"
+            )
         _reject_repeats(frame, judge)
         if pd.api.types.is_bool_dtype(frame["score"]):
             frame["score"] = frame["score"].astype(float)
@@ -138,16 +133,6 @@ def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:
     options = [f"of {noun} ({noun[:-1]}=, --{noun[:-1]})" for noun, is_lacking in lacking.items() if is_lacking]
     advice = f"name the column {' or '.join(options)}" if options else ""
     reject_repeats(again, frame.index[again.argmax()], frame, there, ("row", "rows"), advice)
-
-
-def _reject_groups(frame: pd.DataFrame) -> None:
-    """Raise DataError if scores have benchmarks or weights, which judged scores do not take."""
-    columns = [role for role in ("benchmark", "weight") if role in frame and len(frame[role].unique()) > 1]
-    if columns:
-        raise DataError(
-            f"the table has a {' and a '.join(columns)} column, but scores that human labels correct take none: all "
-            "items count alike. Drop the column, or rate its groups separately (--by)"
-        )
 
 
 #: Names of columns of a long table that are taken if the user names no others.
@@ -244,17 +229,7 @@ def _of_table(
 def read_two_models(
     a: FileName, b: FileName, random: Sequence[str] = (), **columns: Any
 ) -> tuple[ItemScores, str, str]:
-    """Scores of two models, each from files of its own, and their names; equal names get their files' behind them.
-
-    Args:
-        a: a file, folder or glob of one model, as `read_scores` reads it.
-        b: that of the other model.
-        random: as of `read_scores`.
-        columns: as of `read_scores`.
-
-    Raises:
-        DataError: one of them holds several models, or cannot be read, or both are the same.
-    """
+    """Scores of two models, each from files of its own, and their names; equal names get their files' behind them."""
     if str(a) == str(b):
         raise DataError(f"{a} is named twice: name the results of two models, or of two runs")
     score_columns, sides = ScoreColumns(**columns, keep=random), []

@@ -28,11 +28,8 @@ from jaxeval.wording import counted, named
 def votes_once(battles: Battles, column: str, before: Battles | None = None) -> tuple[Battles | None, list[str]]:
     """Return the votes whose id is not met before, and sentences on the others; None for the votes if there are none.
 
-    Args:
-        battles: single votes, with a column of ids. Ids are compared as text, so that 7 of a CSV file and 7.0 of a
-            column with gaps are the same.
-        column: that of the ids; it holds text afterwards.
-        before: votes that count already, with such a column of text.
+    Ids are compared as text, which their ``column`` then holds: 7 of a CSV file and 7.0 of a column with gaps are the
+    same. Votes ``before`` count already, and have such a column of text.
 
     Raises:
         DataError: an id is missing, or rows stand for several votes.
@@ -216,11 +213,7 @@ def columns_for_votes(a: Any, b: Any, sharing: Sharing | None) -> list[str]:
 
 
 def joint_codes(pair: Pair, name: str) -> tuple[tuple[NDArray[np.intp], NDArray[np.intp]], pd.Index]:
-    """Return numbers of the values of a column of both tables, and the values.
-
-    Raises:
-        DataError: the values cannot be compared.
-    """
+    """Return numbers of the values of a column of both tables, and the values."""
     both = pd.concat([x.astype(object) if isinstance(x.dtype, pd.CategoricalDtype) else x for x in pair])
     try:
         codes, values = pd.factorize(both, use_na_sentinel=False)

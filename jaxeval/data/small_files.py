@@ -38,9 +38,6 @@ def small_table(path: Path, needed: NeededColumns) -> PlainTable | None:
     """Give the needed columns of a small file; None where Arrow is to read it, as it may find other types, or an error.
 
     Columns are whole numbers, numbers, truth values or text; None, or NaN among numbers, where a value is missing.
-
-    Raises:
-        DataError: a needed column is not there.
     """
     columns = _columns_of(path)
     if not columns:

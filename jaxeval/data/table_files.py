@@ -52,12 +52,7 @@ class WiderType(Exception):  # noqa: N818
 
 
 def read_whole_table(name: FileName, text: Sequence[str]) -> pd.DataFrame:
-    """Return all columns of a file; ``text`` columns are read as strings.
-
-    Raises:
-        DataError: the file cannot be read as a table.
-        FileNotFoundError: there is no such file.
-    """
+    """Return all columns of a file; ``text`` columns are read as strings."""
     return frame_of(_whole_table(local_file(name), text))
 
 
@@ -88,12 +83,7 @@ def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns
 
 
 def column_names(name: FileName) -> list[str]:
-    """Return names of the columns of a file, as `read_whole_table` reads it.
-
-    Raises:
-        DataError: the file cannot be read as a table; the error names it.
-        FileNotFoundError: there is no such file.
-    """
+    """Return names of the columns of a file, as `read_whole_table` reads it."""
     path = local_file(name)
     with naming(path):
         check_regular(path)
@@ -136,11 +126,8 @@ def pieces(
 ) -> Iterator[pa.Table]:
     """The needed columns of a file, in one or more pieces of bounded memory; pieces of JSON lines may lack columns.
 
-    Args:
-        needed: the columns to read.
-        text: columns that are read as strings.
-        widened: see `with_types`.
-        advance: is called with the number of bytes read since its last call.
+    Columns of ``text`` are read as strings; for ``widened`` see `with_types`. ``advance`` is called with the number of
+    bytes read since its last call.
     """
     check_regular(path)
     if path.stat().st_size == 0:
@@ -421,11 +408,7 @@ def _ends_early(error: Exception) -> bool:
 
 
 def _padded(path: Path, form: FileFormat, n_columns: int, error: Exception) -> Path:
-    """Return a copy of a file whose rows that end early have as many values as the header: the last ones are missing.
-
-    Raises:
-        Exception: ``error``, where the file cannot be read so.
-    """
+    """Return a copy of a file whose rows that end early have as many values as the header, the last ones missing."""
     copy = Path(tempfile.mkdtemp(dir=folder_of_copies())) / path.name
     try:
         with opened(path, form.compression)[0] as file, copy.open("w", newline="", encoding="utf-8") as target:

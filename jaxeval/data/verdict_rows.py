@@ -106,17 +106,9 @@ class VerdictRows(Battles):
 
 
 def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Sequence[str]) -> VerdictRows:
-    """Return the rows of both samples.
+    """Return the rows of both samples: people's outcomes with the verdicts on them row by row, and further verdicts.
 
-    Args:
-        human: people's outcomes.
-        judged: the judge's verdicts on the same battles, row by row.
-        unlabelled: the judge's verdicts on other battles.
-        keep: further columns of ``human`` and ``unlabelled`` that are needed.
-
-    Raises:
-        DataError: the rows of ``human`` and ``judged`` are not the same battles; outcomes are soft, or weighted; a
-            column is missing.
+    ``keep`` are further columns of ``human`` and ``unlabelled`` that are needed.
     """
     samples = {"human": human, "judged": judged, "unlabelled": unlabelled}
     for name, sample in samples.items():
@@ -225,11 +217,7 @@ def _check_names(*samples: Battles) -> None:
 
 
 def _same_battles(human: Battles, judged: Battles) -> Bool:
-    """Return (n,) in which rows the judge's table has the sides the other way round.
-
-    Raises:
-        DataError: the rows are not the same battles.
-    """
+    """Return (n,) in which rows the judge's table has the sides the other way round."""
     if human.n_rows != judged.n_rows:
         raise DataError(
             f"human has {counted(human.n_rows, 'row')} and judged {judged.n_rows:,}: judged holds the judge's verdicts "
