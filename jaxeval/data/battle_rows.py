@@ -203,27 +203,16 @@ def read_battle_rows(
         )
     met, (own_a, own_b) = renumbered(len(models), first, second)
     report = DataReport(
-        n_rows=n_rows,
-        n_battles=n_battles_of(np.ones(len(first), bool), counts),
-        n_models=int(met.sum()),
-        n_ties=n_battles_of(targets == 0.5, counts),
-        n_both_bad=n_both_bad,
-        both_bad=both_bad,
-        n_self_battles=n_left_out[0],
-        n_zero_weight=n_left_out[2],
-        models_left_out=tuple(models[~met]),
-        n_empty_rows=n_empty_rows,
-        target=target if beside else None,
-        n_opposed=n_sides[0],
-        n_decided=n_sides[1],
-        n_missing=n_missing,
-        n_excluded=n_excluded,
+        n_rows=n_rows, n_battles=n_battles_of(np.ones(len(first), bool), counts), n_models=int(met.sum()),
+        n_ties=n_battles_of(targets == 0.5, counts), n_both_bad=n_both_bad, both_bad=both_bad,
+        n_self_battles=n_left_out[0], n_zero_weight=n_left_out[2], models_left_out=tuple(models[~met]),
+        n_empty_rows=n_empty_rows, target=target if beside else None, n_opposed=n_sides[0], n_decided=n_sides[1],
+        n_missing=n_missing, n_excluded=n_excluded,
         n_effective=None if weights is None or propensity is None else effective_battles(weights, counts),
         read_as=(*told_renames(renamed), *stripped, *([outcome.told] if outcome.told else [])),
-        label_families=outcome.families,
-        _said=noun,
+        label_families=outcome.families, _said=noun,
         _voters=None if cluster is not None else _voters(frame if kept is None else frame.iloc[kept], counts),
-    )
+    )  # fmt: skip
     if weights is not None and np.all(weights == 1):
         weights = None
     if counts is not None and np.all(counts == 1):

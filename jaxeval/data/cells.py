@@ -78,13 +78,9 @@ Compress: TypeAlias = Callable[[slice | NDArray[np.intp]], tuple[Cells, NDArray[
 
 
 def compressed(
-    n_models: int,
-    model_a: NDArray[np.int32],
-    model_b: NDArray[np.int32],
-    target: Float,
-    weight: Float | None,
+    n_models: int, model_a: NDArray[np.int32], model_b: NDArray[np.int32], target: Float, weight: Float | None,
     times: Int | None,
-) -> tuple[Cells, NDArray[np.intp]]:
+) -> tuple[Cells, NDArray[np.intp]]:  # fmt: skip
     """Return cells of rows (R,) of battles, and the cell of each row; without ``weight`` or ``times`` these are 1."""
     swap = model_a > model_b
     target = np.where(swap, 1 - target, target)

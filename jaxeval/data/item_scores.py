@@ -177,17 +177,13 @@ class ItemScores(Shown):
         if trial is not None and facets is None:
             _reject_repeated(cell, frame[trial][there], trial, names, shape)
         return cls(
-            mean.reshape(shape),
-            *names,
-            columns={name: _item_column(frame[name], name, i) for name in keep},
-            trials=None if trial is None or facets is not None else Trials(cell, values[there]),
-            facets=facets,
-            cluster=None if cluster is None else _groups(frame[cluster], cluster, i, items),
-            benchmark=of_benchmark,
+            mean.reshape(shape), *names, columns={name: _item_column(frame[name], name, i) for name in keep},
+            trials=None if trial is None or facets is not None else Trials(cell, values[there]), facets=facets,
+            cluster=None if cluster is None else _groups(frame[cluster], cluster, i, items), benchmark=of_benchmark,
             weight=None if weight is None else _weights(frame[weight], weight, i, items),
             n_repeated=0 if trial is not None or facets is not None else int((times[times > 0] - 1).sum()),
             n_missing=int((~there).sum()),
-        )
+        )  # fmt: skip
 
     def column(self, name: str) -> ItemColumn:
         """Return a column that was kept.

@@ -317,12 +317,9 @@ def _counts(calls: pd.DataFrame, battles: pd.DataFrame) -> dict[str, int]:
 
 
 def _labels_given(
-    frame: pd.DataFrame,
-    roles: dict[str, str | None],
-    human: str | Literal[False] | None,
-    table: Any,
+    frame: pd.DataFrame, roles: dict[str, str | None], human: str | Literal[False] | None, table: Any,
     coding: Labels | None,
-) -> tuple[pd.DataFrame | None, list[str]]:
+) -> tuple[pd.DataFrame | None, list[str]]:  # fmt: skip
     """Human labels, from a table of their own or from a column beside the calls; and how they were read, in words."""
     columns = {role: roles[role] for role in ("item", "model_a", "model_b")}
     if table is not None:

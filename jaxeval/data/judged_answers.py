@@ -220,14 +220,9 @@ class JudgedAnswers(Shown):
             )
         answers = answers if whole else answers.take(complete)
         report = replace(
-            answers._counts(),
-            n_rows=len(frame),
-            n_runs=int(times.max()),
-            n_missing=int((absent & ~unread).sum()),
-            n_unparsed=int(unread.sum()),
-            missing=missing,
-            n_dropped_items=0 if whole else int((~complete).sum()),
-        )
+            answers._counts(), n_rows=len(frame), n_runs=int(times.max()), n_missing=int((absent & ~unread).sum()),
+            n_unparsed=int(unread.sum()), missing=missing, n_dropped_items=0 if whole else int((~complete).sum()),
+        )  # fmt: skip
         return replace(answers, report=report)
 
     @property
@@ -316,16 +311,10 @@ class JudgedAnswers(Shown):
     def _counts(self) -> AnswersReport:
         n, m, j = self.judgment.shape
         return AnswersReport(
-            n_rows=n * m,
-            n_items=n,
-            n_models=m,
-            n_judges=j,
-            n_judgments=int(self.judged.sum()),
-            n_labels=int((~np.isnan(self.label)).sum()),
-            n_absent=int((~self.answered).sum()),
-            n_repeated=int(repeated(self.answer, self.answered).sum()),
-            read_as=self.report.read_as,
-        )
+            n_rows=n * m, n_items=n, n_models=m, n_judges=j, n_judgments=int(self.judged.sum()),
+            n_labels=int((~np.isnan(self.label)).sum()), n_absent=int((~self.answered).sum()),
+            n_repeated=int(repeated(self.answer, self.answered).sum()), read_as=self.report.read_as,
+        )  # fmt: skip
 
 
 @with_options_of(JudgedAnswers.from_pandas)

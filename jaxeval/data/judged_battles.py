@@ -287,17 +287,14 @@ class JudgedBattles(Shown):
         result = replace(self, models=self.models[met], model_a=a, model_b=b, columns=columns, **parts)
         beside = np.zeros(len(rows), bool) if result.verdict is None or not self.scored else ~np.isnan(result.verdict)
         report = JudgedReport(
-            n_rows=len(rows),
-            n_battles=len(rows),
-            n_models=int(met.sum()),
+            n_rows=len(rows), n_battles=len(rows), n_models=int(met.sum()),
             n_human=int(np.count_nonzero(~np.isnan(result.human))),
             n_human_ties=int(np.count_nonzero(result.human == 0.5)),
-            n_judge_ties=int(np.count_nonzero(result.hard == 0.5)),
-            hard_label=_hard_label_text(result),
+            n_judge_ties=int(np.count_nonzero(result.hard == 0.5)), hard_label=_hard_label_text(result),
             n_verdicts=int(beside.sum()),
             n_verdict_differs=int(np.count_nonzero(beside & (result.verdict != result.judge))),
             read_as=self.report.read_as,
-        )
+        )  # fmt: skip
         return replace(result, report=report)
 
 

@@ -85,19 +85,10 @@ class LabelledVerdicts:
 
     @classmethod
     def of(
-        cls,
-        verdicts: JudgeOutputs | Any,
-        human: Any = None,
-        *,
-        judges: Sequence[str] | None = None,
-        label_coding: Labels | None = None,
-        shown_first: str | None = None,
-        lengths: tuple[str, str] | None = None,
-        model_a: str = "model_a",
-        model_b: str = "model_b",
-        item: str | None = None,
-        keep: Sequence[str] = (),
-    ) -> LabelledVerdicts:
+        cls, verdicts: JudgeOutputs | Any, human: Any = None, *, judges: Sequence[str] | None = None,
+        label_coding: Labels | None = None, shown_first: str | None = None, lengths: tuple[str, str] | None = None,
+        model_a: str = "model_a", model_b: str = "model_b", item: str | None = None, keep: Sequence[str] = (),
+    ) -> LabelledVerdicts:  # fmt: skip
         """Battles from what `read_judge_outputs` gives, or from tables; arguments as in `jaxeval.judge_agreement`."""
         table = verdicts.battles if isinstance(verdicts, JudgeOutputs) else verdicts
         frame = rows_of(table, "the table of verdicts has no rows")
@@ -126,13 +117,9 @@ class _LabelledTable(VerdictTable):
     """The same with labels of people, and how its rows are battles."""
 
     def __init__(
-        self,
-        frame: pd.DataFrame,
-        coding: Labels | None,
-        sides: tuple[str, str],
-        item: str | None,
+        self, frame: pd.DataFrame, coding: Labels | None, sides: tuple[str, str], item: str | None,
         judges: Sequence[str] | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(frame, coding, sides)
         n = len(frame)
         refuse_columns_twice(judges, "judge", "judges=, --judges")

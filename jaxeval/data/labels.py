@@ -160,15 +160,9 @@ class _Column(NamedTuple):
 
 
 def read_labels(
-    column: pd.Series,
-    labels: Labels | None = None,
-    sides: Sides | None = None,
-    rows: Rows | None = None,
-    *,
-    may_miss: bool = False,
-    option: str = "labels",
-    advice: str = "",
-) -> LabelledResults:
+    column: pd.Series, labels: Labels | None = None, sides: Sides | None = None, rows: Rows | None = None, *,
+    may_miss: bool = False, option: str = "labels", advice: str = "",
+) -> LabelledResults:  # fmt: skip
     """Return what a column of labels (N,) says, by what ``labels`` mean; by default their words say it, but no numbers.
 
     With ``sides``, a label may be the winner's name. Errors call the argument ``labels`` as its caller does, by

@@ -55,14 +55,10 @@ _NO_LABELS = {
 
 
 def plain_labels(
-    verdicts: Any,
-    human: str | Sequence[str] | None,
-    judges: Sequence[str] | None,
-    labels: Labels | Literal["grades"] | None,
-    item: str | None,
-    shown_first: str | None = None,
+    verdicts: Any, human: str | Sequence[str] | None, judges: Sequence[str] | None,
+    labels: Labels | Literal["grades"] | None, item: str | None, shown_first: str | None = None,
     keep: Sequence[str] = (),
-) -> LabelledVerdicts:
+) -> LabelledVerdicts:  # fmt: skip
     """Labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`."""
     frame = verdicts if isinstance(verdicts, PlainTable) else rows_of(verdicts, "the table of verdicts has no rows")
     messages = list[str]()

@@ -190,12 +190,9 @@ def sorted_places(entries: Found, first: int | None = None) -> Places:
     pairs = pd.Series(entries.ranking * len(entries.items) + entries.item)
     twice = np.bincount(entries.ranking, pairs.duplicated().to_numpy(), n) > 0
     _reject(
-        twice,
-        entries,
-        "holds an item twice",
-        "hold an item twice",
+        twice, entries, "holds an item twice", "hold an item twice",
         "an item has one place in a ranking; drop all others",
-    )
+    )  # fmt: skip
     below = np.zeros(len(entries.rank), bool)
     if first is not None:
         below = pd.Series(entries.rank).groupby(entries.ranking).rank(method="max").to_numpy() > first

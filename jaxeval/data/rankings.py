@@ -130,14 +130,9 @@ class RankingRows(Battles):
         one = np.concatenate(first)
         count = count_by(cell_of_row, None if self.count is None else self.count[chosen], n_cells)
         cells = RankingCells(
-            first=np.array([0], np.int32),
-            second=np.array([1], np.int32),
-            pair=np.zeros(n_cells, np.int64),
-            target=np.zeros(n_cells),
-            weight=weights[of_weight[one]],
-            count=count,
-            places=places.of(one),
-        )
+            first=np.array([0], np.int32), second=np.array([1], np.int32), pair=np.zeros(n_cells, np.int64),
+            target=np.zeros(n_cells), weight=weights[of_weight[one]], count=count, places=places.of(one),
+        )  # fmt: skip
         return cells, cell_of_row
 
 
@@ -338,28 +333,14 @@ def _rows(entries: Found, weight: str | None, count: str | None, cluster: str | 
     same[places.start[:-1]] = False
     has_ties = np.bincount(places.ranking, same, len(kept)) > 0
     report = RankingsReport(
-        n_rows=len(frame),
-        n_battles=int(counts.sum()),
-        n_models=int(present.sum()),
-        n_ties=int(counts[has_ties].sum()),
-        n_both_bad=0,
-        both_bad="half",
-        n_self_battles=0,
-        n_zero_weight=n_zero,
-        models_left_out=tuple(entries.items[~present]),
-        n_places=int(counts @ places.length),
-    )
+        n_rows=len(frame), n_battles=int(counts.sum()), n_models=int(present.sum()), n_ties=int(counts[has_ties].sum()),
+        n_both_bad=0, both_bad="half", n_self_battles=0, n_zero_weight=n_zero,
+        models_left_out=tuple(entries.items[~present]), n_places=int(counts @ places.length),
+    )  # fmt: skip
     return RankingRows(
-        models=entries.items[present].rename("model"),
-        model_a=item[places.start[:-1]],
-        model_b=item[places.start[1:] - 1],
-        target=np.ones(len(kept)),
-        weight=None if np.all(weights == 1) else weights,
-        report=report,
-        columns=of_rankings.loc[:, ~of_rankings.columns.isin([*entries.roles, *varying, weight, count])],
-        kept=kept,
-        cluster=cluster,
-        count=None if np.all(counts == 1) else counts,
-        places=places._replace(item=item),
+        models=entries.items[present].rename("model"), model_a=item[places.start[:-1]],
+        model_b=item[places.start[1:] - 1], target=np.ones(len(kept)), weight=None if np.all(weights == 1) else weights,
+        report=report, columns=of_rankings.loc[:, ~of_rankings.columns.isin([*entries.roles, *varying, weight, count])],
+        kept=kept, cluster=cluster, count=None if np.all(counts == 1) else counts, places=places._replace(item=item),
         varying=varying,
-    )
+    )  # fmt: skip

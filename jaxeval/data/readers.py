@@ -207,13 +207,9 @@ def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) 
 
 
 def _published(
-    form: Format,
-    files: Sequence[Path],
-    label: str,
-    baseline: str | None,
-    keep: Sequence[str],
+    form: Format, files: Sequence[Path], label: str, baseline: str | None, keep: Sequence[str],
     columns: BattlesArguments,
-) -> Battles:
+) -> Battles:  # fmt: skip
     """Return battles of files in a published format."""
     reading = BattleReading(**columns)
     further = [*keep, *reading.further, *(columns_of(reading.where) if reading.where else ())]
@@ -231,13 +227,9 @@ def _voters(needed: NeededColumns, names: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _rows_of(
-    file: Path,
-    needed: NeededColumns,
-    text: Sequence[str],
-    spelled: Mapping[str, str],
-    voters: Sequence[str],
+    file: Path, needed: NeededColumns, text: Sequence[str], spelled: Mapping[str, str], voters: Sequence[str],
     advance: Advance,
-) -> EqualRows:
+) -> EqualRows:  # fmt: skip
     """The rows of a file under the ``needed`` names of columns, which ``spelled`` gives by the file's own names."""
     of_file = {name: column for column, name in spelled.items()}
     needed, text = needed.renamed(spelled), [of_file.get(name, name) for name in text]

@@ -253,13 +253,9 @@ def _found(name: str) -> _Remote:
             + (f"; there are {named(known)}" if known else "")
         )
     return _Remote(
-        name=name,
-        system=system,
-        path=path,
-        size=about.get("size"),
-        has_parts=about.get("partial", True),
+        name=name, system=system, path=path, size=about.get("size"), has_parts=about.get("partial", True),
         version=repr(sorted(about.items(), key=str)),
-    )
+    )  # fmt: skip
 
 
 def _opened(name: str) -> tuple[Any, str]:

@@ -52,19 +52,11 @@ def save_draws(draws: Draws, path: str | Path) -> None:
     arrays |= _tabled(draws)
     settings = asdict(draws.settings) if is_dataclass(draws.settings) else draws.settings  # type: ignore[arg-type]
     about = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "names": draws.names.tolist(),
-        "levels": list(draws.names.names),
-        "status": None if draws.status is None else list(map(str, draws.status)),
-        "settings": _plain(settings),
-        "gauge": draws.gauge,
-        "precision": float(draws.precision),
-        "freedom": draws.freedom,
-        "bias_corrected": draws.bias_corrected,
-        "kind": draws.kind,
-        "warnings": draws.warnings,
-    }
+        "format": _FORMAT, "version": _VERSION, "names": draws.names.tolist(), "levels": list(draws.names.names),
+        "status": None if draws.status is None else list(map(str, draws.status)), "settings": _plain(settings),
+        "gauge": draws.gauge, "precision": float(draws.precision), "freedom": draws.freedom,
+        "bias_corrected": draws.bias_corrected, "kind": draws.kind, "warnings": draws.warnings,
+    }  # fmt: skip
     try:
         text = json.dumps(about)
     except TypeError as error:
@@ -130,17 +122,12 @@ def read_draws(path: str | Path) -> Draws:
         if "closed_rows" in arrays:
             arrays["closed_form"] = TabledDifferences(*(arrays.pop(f"closed_{name}") for name in _CLOSED_FORM))
         return Draws(
-            names=index,
-            status=None if about["status"] is None else np.array(about["status"], object),
-            settings=about["settings"],
-            gauge=str(about["gauge"]),
-            precision=float(about["precision"]),
+            names=index, status=None if about["status"] is None else np.array(about["status"], object),
+            settings=about["settings"], gauge=str(about["gauge"]), precision=float(about["precision"]),
             warnings=tuple(map(str, about["warnings"])),
             freedom=None if about.get("freedom") is None else float(about["freedom"]),
-            bias_corrected=bool(about.get("bias_corrected")),
-            kind=about.get("kind", "number"),
-            **arrays,
-        )
+            bias_corrected=bool(about.get("bias_corrected")), kind=about.get("kind", "number"), **arrays,
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path.name} holds broken draws: {type(error).__name__}: {error}") from error
 

@@ -49,15 +49,9 @@ _MISSING: dict[str, MissingJudgment] = {"error": "error", "complete": "complete"
 
 
 def read_judged_scores(
-    path: FileName | Sequence[FileName],
-    *,
-    human: str,
-    judge: str | None = None,
-    only_judge: str | None = None,
-    keep: Sequence[str] = (),
-    missing: str = "error",
-    **columns: Any,
-) -> JudgedAnswers:
+    path: FileName | Sequence[FileName], *, human: str, judge: str | None = None, only_judge: str | None = None,
+    keep: Sequence[str] = (), missing: str = "error", **columns: Any,
+) -> JudgedAnswers:  # fmt: skip
     """Scores from files of `read_scores` as judgments, with human labels of some answers in the column ``human``.
 
     Labels are 1 and 0, and missing where nobody labelled. ``only_judge`` is the one judge in the column ``judge`` whose

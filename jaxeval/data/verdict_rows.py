@@ -93,15 +93,10 @@ class VerdictRows(Battles):
         judge = outcome % 3 / 2
         times = None if self.count is None else self.count[rows]
         cells = VerdictCells(
-            first=first,
-            second=second,
-            pair=of_pair,
-            target=np.where(sample == 0, outcome // 3 / 2, judge),
-            weight=np.ones(len(keys)),
-            count=count_by(cell_of_row, times, len(keys)),
-            labelled=sample == 0,
+            first=first, second=second, pair=of_pair, target=np.where(sample == 0, outcome // 3 / 2, judge),
+            weight=np.ones(len(keys)), count=count_by(cell_of_row, times, len(keys)), labelled=sample == 0,
             verdict=judge,
-        )
+        )  # fmt: skip
         return cells, cell_of_row
 
 
@@ -144,17 +139,11 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
         models_left_out=tuple(m for m in human.report.models_left_out if m not in models),
     )
     return VerdictRows(
-        models=models,
-        model_a=sides[0].astype(np.int32),
-        model_b=sides[1].astype(np.int32),
-        target=target,
-        weight=None,
-        report=report,
-        columns=pd.DataFrame({**columns, SAMPLE: np.where(labelled, "human", "judge")}),
-        count=count,
+        models=models, model_a=sides[0].astype(np.int32), model_b=sides[1].astype(np.int32), target=target, weight=None,
+        report=report, columns=pd.DataFrame({**columns, SAMPLE: np.where(labelled, "human", "judge")}), count=count,
         verdict=np.concatenate([np.where(flipped, 1 - judged.target, judged.target), unlabelled.target]),
         labelled=labelled,
-    )
+    )  # fmt: skip
 
 
 def _count(battles: Battles) -> Int:
