@@ -178,13 +178,9 @@ def _product(a: scipy.sparse.csr_array, b: scipy.sparse.csr_array) -> Float:
 
 
 def dependence(
-    battles: Battles,
-    board: Board,
-    features: Sequence[FeatureLike],
-    lengths: tuple[str, str] | None,
-    time: str | None,
-    cluster: str | None,
-) -> pd.DataFrame:
+    battles: Battles, board: Board, features: Sequence[FeatureLike], lengths: tuple[str, str] | None,
+    time: str | None, cluster: str | None,
+) -> pd.DataFrame:  # fmt: skip
     """Return a row for the side, for the difference of ``lengths``, for each of the ``features``, and for ``time``.
 
     ``effect``, in logits, is that of being side A, or of one unit of the feature, as a fit beside the strengths would
@@ -312,15 +308,9 @@ def simulated_chance(
 
 
 def signed_chance(
-    fitted: Likelihood,
-    response: ExpectedResults,
-    votes: PairVotes,
-    triads: Int,
-    drawn: VoteGroups,
-    n_resamples: int,
-    seed: int,
-    running: RunOptions,
-) -> Chance:
+    fitted: Likelihood, response: ExpectedResults, votes: PairVotes, triads: Int, drawn: VoteGroups, n_resamples: int,
+    seed: int, running: RunOptions,
+) -> Chance:  # fmt: skip
     """By random signs of clusters, or of votes; log-odds that no strengths explain vary as X2 does, to first order."""
     multipliers = Multipliers.of(fitted, response, drawn)
     with open_run(partial(_identity, votes, triads, n_resamples, seed), n_resamples, "boards", **running) as run:

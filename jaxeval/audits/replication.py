@@ -190,14 +190,10 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
     )
     thin = fit.ratings.index[np.isfinite(fit.ratings) & ~compared]
     return Replication(
-        table=_claim_table(claims, options.level),
-        agreement=agreement.reset_index(drop=True),
-        models=_model_table(fit, compared, theta, claims),
-        level=options.level,
-        settings=settings | {"top": top},
-        warnings=(*fit.warnings, *_few_votes(thin, fit.competitor)),
-        competitor=fit.competitor,
-    )
+        table=_claim_table(claims, options.level), agreement=agreement.reset_index(drop=True),
+        models=_model_table(fit, compared, theta, claims), level=options.level, settings=settings | {"top": top},
+        warnings=(*fit.warnings, *_few_votes(thin, fit.competitor)), competitor=fit.competitor,
+    )  # fmt: skip
 
 
 def _few_votes(models: pd.Index, noun: Noun) -> list[str]:

@@ -235,13 +235,10 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
 
     in_threads(draw, np.array_split(np.arange(n_resamples), -(-n_resamples * q // _DRAWS_OF_A_THREAD) or 1))
     boards = SimulatedLanes(
-        design=design,
-        wins=as_leaf(wins, np.int32),
-        ties=as_leaf(ties, np.int32),
-        start=as_leaf(pad(board.theta, (size,)), np.float64),
-        inverse=as_leaf(inverse[0], np.float64),
+        design=design, wins=as_leaf(wins, np.int32), ties=as_leaf(ties, np.int32),
+        start=as_leaf(pad(board.theta, (size,)), np.float64), inverse=as_leaf(inverse[0], np.float64),
         active=as_leaf(pad(board.active, (size,)), np.bool_),
-    )
+    )  # fmt: skip
     return SimulatedBoards(on_device(boards), secure=is_secure_board(board, None))
 
 

@@ -86,11 +86,9 @@ class CapabilityIndex(Result):
         ``n_benchmarks``, ``flag``.
         """
         draws = self.joint
-        n = np.bincount(self._cells.model, minlength=len(self._cells.models))
         error = draws.standard_errors.to_numpy()
-        table = pd.DataFrame(
-            {"model": draws.names, "index": draws.estimate, **_ends(draws, self.level), "standard_error": error}
-        )
+        ends = {end: values.to_numpy() for end, values in draws.interval(self.level).items()}
+        table = pd.DataFrame({"model": draws.names, "index": draws.estimate, **ends, "standard_error": error})
         ranks = self._compared.ranks(self.level, among=self._ranked)
         if self._may_be_equal:
             ranked = pd.array(np.where(self._ranked, 1, 0), "Int64")
@@ -98,7 +96,7 @@ class CapabilityIndex(Result):
             ranks = ranks.assign(rank_best=ranked, rank_worst=ranked * int(self._ranked.sum()), tier=ranked)
         for name in ("rank_best", "rank_worst", "tier"):
             table[name] = ranks[name].array
-        table["n_benchmarks"] = n
+        table["n_benchmarks"] = np.bincount(self._cells.model, minlength=len(self._cells.models))
         table["flag"] = draws.status if draws.status is not None else "ok"
         table = table.iloc[np.lexsort((-table["index"], ~self._ranked))].reset_index(drop=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
@@ -177,10 +175,9 @@ class CapabilityIndex(Result):
                 f"no {'benchmark' if m >= 0 else 'model'} {benchmark if m >= 0 else model!r}: {named(known)}"
             )
         first, second = self._line
-        row = self.benchmarks.set_index("benchmark").loc[benchmark]
-        slope = row["slope"]
+        slope, difficulty = self.benchmarks.set_index("benchmark").loc[benchmark, ["slope", "difficulty"]]
         error = self.joint.standard_errors.to_numpy()[m] / second
-        eta = slope * ((self.joint.estimate[m] - first) / second - (row["difficulty"] - first) / second)
+        eta = slope * ((self.joint.estimate[m] - first) / second - (difficulty - first) / second)
         share = float(expit(eta))
         sd = np.hypot(self.residual_sd, slope * share * (1 - share) * error)
         half = float(normal_quantile(self.level) * sd)
@@ -209,6 +206,10 @@ class CapabilityIndex(Result):
         table.attrs = {"models": line.points.to_dict("records"), "warnings": list(line.warnings)}
         return table
 
+    def _on_scale(self, capability: Float) -> Float:
+        first, second = _scale_line(capability, self._cells.models, self.settings["anchors"])
+        return first + second * capability
+
     def without_each_benchmark(self) -> pd.DataFrame:
         """Return the change of every index if a benchmark is left out: a row a benchmark, a column a model.
 
@@ -218,29 +219,22 @@ class CapabilityIndex(Result):
         for b, name in enumerate(self._cells.benchmarks):
             keep = self._cells.benchmark != b
             refit = _fitted(self._cells, keep.astype(float), self.settings, self._fit)
-            c = np.where(np.bincount(self._cells.model[keep], minlength=len(self._cells.models)) > 0,
-                         refit.scale.capability, np.nan)  # fmt: skip
-            first, second = _scale_line(c, self._cells.models, self.settings["anchors"])
-            rows[name] = first + second * c - self.joint.estimate
+            left = np.bincount(self._cells.model[keep], minlength=len(self._cells.models)) > 0
+            rows[name] = self._on_scale(np.where(left, refit.scale.capability, np.nan)) - self.joint.estimate
         table = pd.DataFrame.from_dict(rows, orient="index", columns=self.joint.names).rename_axis("benchmark")
         return table.loc[table.abs().max(axis=1).sort_values(ascending=False, kind="stable").index]
 
     def choices(self) -> pd.DataFrame:
         """Return indices under other choices: a row for each ridge, loss and clipping; a column for each model."""
-        rows = {}
-        defaults = {name: self.settings[name] for name in ("ridge", "loss", "clip")}
-        others = [
-            {}, {"ridge": defaults["ridge"] / 10}, {"ridge": defaults["ridge"] * 10}, {"clip": 0.01},
-            {"loss": "likelihood" if defaults["loss"] == "squared" else "squared"},
+        ridge, loss = self.settings["ridge"], "likelihood" if self.settings["loss"] == "squared" else "squared"
+        others: list[dict[str, Any]] = [
+            {}, {"ridge": ridge / 10}, {"ridge": ridge * 10}, {"clip": 0.01}, {"loss": loss},
         ]  # fmt: skip
+        rows = {}
         for other in others:
-            settings = {**self.settings, **other}
-            end = _fitted(self._cells, np.ones(len(self._cells.share)), settings, None)
-            c = np.asarray(end.scale.capability)
-            first, second = _scale_line(c, self._cells.models, self.settings["anchors"])
-            rows[
-                ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in other.items()) or "as asked"
-            ] = first + second * c
+            choice = ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in other.items())
+            end = _fitted(self._cells, np.ones(len(self._cells.share)), {**self.settings, **other}, None)
+            rows[choice or "as asked"] = self._on_scale(np.asarray(end.scale.capability))
         return pd.DataFrame.from_dict(rows, orient="index", columns=self.joint.names).rename_axis("choice")
 
     def most_telling(self, n: int = 10) -> pd.DataFrame:
@@ -249,8 +243,7 @@ class CapabilityIndex(Result):
         ``model``, ``benchmark``, ``share`` (expected), ``standard_error`` (of the index after it, by one step).
         """
         _, second = self._line
-        c, d = self._fit.capability, self._fit.difficulty
-        a = self._fit.slope
+        c, d, a = self._fit
         p = expit(a * (c[:, None] - d))
         information = (a * p * (1 - p)) ** 2 / self.residual_sd**2
         error = self.joint.standard_errors.to_numpy() / abs(second)
@@ -320,7 +313,11 @@ def capability_index(
         >>> found.table.set_index("model")["index"].loc[["model-20", "model-01"]].round(1).tolist()
         [150.0, 100.0]
     """
-    _check_options(loss, ridge, clip, resample)
+    check_choice("loss", loss, Loss)
+    check_choice("resample", resample, Unit)
+    checked_finite("ridge", ridge, 0.0)
+    if not 0 <= checked_finite("clip", clip, 0.0) < 0.5:
+        raise ValueError(f"clip must be at least 0 and below 0.5, got {clip}")
     level, seed = checked_level(level), checked_integer("seed", seed)
     cells = _cells(scores, {"model": model, "benchmark": benchmark, "score": score}, n)
     if anchors is not None:
@@ -345,7 +342,9 @@ def capability_index(
     index = first + second * estimate
     n_each = np.bincount(cells.model, minlength=k)
     if resample == "cells":
-        drawn = index + (drawn - index) / np.sqrt(_left(n_each, cells))
+        # What weighing and fitting leave of the variance of a model's scores, at least a fifth.
+        left = (1 - 1 / n_each - 2 * len(cells.benchmarks) / len(cells.share)) / (1 + 1 / n_each)
+        drawn = index + (drawn - index) / np.sqrt(np.maximum(left, 0.2))
     flags = np.where(n_each < FEW_BENCHMARKS, [counted(x, "benchmark") for x in n_each], "ok").astype(object)
     anchored = cells.models.isin(list(anchors or ()))
     # What strata of few scores leave out is made good above, and one score has a warning below.
@@ -363,8 +362,7 @@ def capability_index(
             f"{counted(len(lonely), 'benchmark')} with one model, whose score fits itself and tells nothing of others: "
             f"{named(lonely)}"
         )
-    few = int((n_each < FEW_BENCHMARKS).sum())
-    if few:
+    if few := int((n_each < FEW_BENCHMARKS).sum()):
         warnings.append(f"{counted(few, 'model has', 'models have')} fewer than {FEW_BENCHMARKS} benchmarks")
     joint = Draws(
         cells.models, index, drawn, gauge=_gauge(anchors), anchored=anchored, status=flags, settings=settings,
@@ -382,14 +380,6 @@ def capability_index(
         joint, level, benchmarks, float(end.objective), float(residual), settings, tuple(warnings), cells,
         kernel.IndexScale(*end.scale), (first, second),
     )  # fmt: skip
-
-
-def _check_options(loss: str, ridge: float, clip: float, resample: str) -> None:
-    check_choice("loss", loss, Loss)
-    check_choice("resample", resample, Unit)
-    checked_finite("ridge", ridge, 0.0)
-    if not 0 <= checked_finite("clip", clip, 0.0) < 0.5:
-        raise ValueError(f"clip must be at least 0 and below 0.5, got {clip}")
 
 
 def _check_anchors(anchors: Mapping[str, float], models: pd.Index) -> None:
@@ -532,12 +522,6 @@ def _p_of_equal_models(cells: _Cells, seed: int) -> float:
     return (1 + reached) / (1 + _PERMUTATIONS)
 
 
-def _left(n_each: Int, cells: _Cells) -> Float:
-    """Return what weighing and fitting leave of the variance of a model's scores, at least a fifth."""
-    left = 1 - 1 / n_each - 2 * len(cells.benchmarks) / len(cells.share)
-    return np.maximum(left / (1 + 1 / n_each), 0.2)
-
-
 def _scale_line(capability: Float, models: pd.Index, anchors: Mapping[str, float] | None) -> tuple[float, float]:
     """Intercept and slope of the index by capability."""
     if anchors is None:
@@ -548,8 +532,3 @@ def _scale_line(capability: Float, models: pd.Index, anchors: Mapping[str, float
     c = dict(zip(models, capability, strict=True))
     slope = (to - at) / (c[two] - c[one])
     return float(at - slope * c[one]), float(slope)
-
-
-def _ends(draws: Draws, level: float) -> dict[str, Any]:
-    ends = draws.interval(level)
-    return {"lower": ends["lower"].to_numpy(), "upper": ends["upper"].to_numpy()}

@@ -53,7 +53,6 @@ class ParetoFront(Result):
         dearer, by the claims; missing without one).
         """
         quality, cost = self.quality, self.cost
-        ends = quality.interval(self.level)
         beaten = self.claims.to_numpy()
         best = np.where(beaten, quality.estimate[:, None], -np.inf)
         by = [str(quality.names[k]) if beaten[:, j].any() else None for j, k in enumerate(best.argmax(0))]
@@ -62,9 +61,8 @@ class ParetoFront(Result):
                 "model": quality.names,
                 "cost": cost.estimate,
                 "quality": quality.estimate,
-                "lower": ends["lower"].to_numpy(),
-                "upper": ends["upper"].to_numpy(),
-                "on_front": ~_dominated(quality.estimate, cost.estimate),
+                **{end: values.to_numpy() for end, values in quality.interval(self.level).items()},
+                "on_front": _domination(quality.estimate[None], cost.estimate[None])[1] == 0,
                 "p_front": self.on_front.to_numpy(),
                 "dominated_by": by,
             }
@@ -87,20 +85,12 @@ class ParetoFront(Result):
         table = self.table
         front = table[table["on_front"]]
         beaten = table["dominated_by"].notna()
-        sentences = [
-            "on the front, from cheap to good: "
-            + ", ".join(
-                f"{visible_line(m)} ({_sure(p)} sure)" for m, p in zip(front["model"], front["p_front"], strict=True)
-            )
-        ]
-        if beaten.any():
-            verb = "is" if beaten.sum() == 1 else "are"
-            sentences.append(
-                f"{named(list(map(visible_line, table['model'][beaten])))} {verb} worse than one no dearer"
-            )
-        else:
-            sentences.append("no model is surely worse than one that costs no more")
-        return sentences
+        sure = (f"{visible_line(m)} ({_sure(p)} sure)" for m, p in zip(front["model"], front["p_front"], strict=True))
+        first = f"on the front, from cheap to good: {', '.join(sure)}"
+        if not beaten.any():
+            return [first, "no model is surely worse than one that costs no more"]
+        verb = "is" if beaten.sum() == 1 else "are"
+        return [first, f"{named(list(map(visible_line, table['model'][beaten])))} {verb} worse than one no dearer"]
 
     def _sliding(self) -> tuple[str, dict[str, pd.DataFrame]]:
         """Return who is best by what a point of quality may cost: from where the cheapest is to where the best is."""
@@ -145,11 +135,9 @@ class ParetoFront(Result):
             self.quality, estimate=self.quality.estimate - self.cost.estimate / value,
             draws=self.quality.draws - self.cost.draws / value, limits=None, closed_form=None, anchored=None,
         )  # fmt: skip
-        ends = net.interval(self.level)
-        table = pd.DataFrame(
-            {"model": net.names, "net": net.estimate, "lower": ends["lower"].to_numpy(),
-             "upper": ends["upper"].to_numpy(), "p_best": net.rank_share(1).to_numpy()}
-        )  # fmt: skip
+        ends = {end: values.to_numpy() for end, values in net.interval(self.level).items()}
+        share = net.rank_share(1).to_numpy()
+        table = pd.DataFrame({"model": net.names, "net": net.estimate, **ends, "p_best": share})
         return with_kinds(table, share="p_best").sort_values("net", ascending=False, kind="stable", ignore_index=True)
 
     def band(self, costs: Any = None) -> pd.DataFrame:
@@ -164,10 +152,8 @@ class ParetoFront(Result):
             return np.where(cost[..., None, :] <= at[:, None], quality[..., None, :], -np.inf).max(-1)
 
         estimate = best(self.quality.estimate, self.cost.estimate)
-        draws = np.stack(
-            [best(q, c) for q, c in zip(self.quality.draws, np.broadcast_to(self.cost.draws, self.quality.draws.shape),
-                                        strict=True)]
-        )  # fmt: skip
+        costs_drawn = np.broadcast_to(self.cost.draws, self.quality.draws.shape)
+        draws = np.stack([best(q, c) for q, c in zip(self.quality.draws, costs_drawn, strict=True)])
         with np.errstate(invalid="ignore"):
             ends = Draws(pd.RangeIndex(len(at)), estimate, draws, freedom=self.quality.freedom).interval(self.level)
         return pd.DataFrame({"cost": at, "quality": estimate, **ends})
@@ -263,19 +249,6 @@ def _costs(draws: Draws, cost: Any) -> Draws:
         raise DataError(f"the cost of {name!r} must be a number from 0 on, got {series[name]!r}")
     costs = values.reindex(draws.names).to_numpy(float)
     return Draws(draws.names, costs, np.broadcast_to(costs, draws.draws.shape))
-
-
-def _dominated(quality: Float, cost: Float) -> Bool:
-    """Return (..., M) models that another one dominates."""
-    order = np.lexsort((-quality, cost))
-    q, c = quality[order], cost[order]
-    best = np.concatenate([[-np.inf], np.maximum.accumulate(q)[:-1]])  # of what costs no more
-    first = np.searchsorted(c, c, side="left")  # of those with this cost
-    cheaper = np.where(first > 0, np.maximum.accumulate(q)[np.maximum(first - 1, 0)], -np.inf)
-    top = np.maximum.reduceat(q, np.unique(first))[np.unique(first, return_inverse=True)[1]]
-    out = np.empty(len(q), bool)
-    out[order] = (cheaper >= q) | (top > q) | (best > q)
-    return out
 
 
 def _domination(quality: Float, cost: Float) -> tuple[Float, Float]:

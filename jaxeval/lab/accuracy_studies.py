@@ -62,17 +62,9 @@ def performance(estimate: Float, lower: Float, upper: Float, truth: Float, axis:
 
 
 def coverage_study(
-    theta: ArrayLike,
-    q0: ArrayLike,
-    q1: ArrayLike,
-    n: ArrayLike = 1000,
-    m: ArrayLike = 200,
-    *,
-    pilot: int = 10,
-    replications: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> pd.DataFrame:
+    theta: ArrayLike, q0: ArrayLike, q1: ArrayLike, n: ArrayLike = 1000, m: ArrayLike = 200, *, pilot: int = 10,
+    replications: int = 10_000, level: float = 0.95, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Give bias, coverage and length of the naive and the Rogan-Gladen interval (arXiv:2511.21140, Figures 5 and 9-16).
 
     Arguments broadcast to the settings. Every setting is replicated with m / 2 labels of each class. It is replicated
@@ -135,17 +127,9 @@ def _table(kind: str, settings: dict[str, Float], columns: dict[str, dict[str, F
 
 
 def shift_study(
-    calibration_theta: ArrayLike,
-    test_theta: ArrayLike = 0.5,
-    q0: ArrayLike = 0.7,
-    q1: ArrayLike = 0.9,
-    n: ArrayLike = 1000,
-    m: ArrayLike = 200,
-    *,
-    replications: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> pd.DataFrame:
+    calibration_theta: ArrayLike, test_theta: ArrayLike = 0.5, q0: ArrayLike = 0.7, q1: ArrayLike = 0.9,
+    n: ArrayLike = 1000, m: ArrayLike = 200, *, replications: int = 10_000, level: float = 0.95, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Return bias where the calibration has another share of right answers than the test (arXiv:2511.21140, Figure 7).
 
     A calibration item is right with probability ``calibration_theta``, a test item with probability ``test_theta``.
@@ -172,17 +156,9 @@ def shift_study(
 
 
 def comparison_study(
-    j_a: ArrayLike,
-    delta_j: ArrayLike,
-    theta_a: ArrayLike = 0.7,
-    theta_b: ArrayLike = 0.75,
-    n: int = 1000,
-    m: int = 400,
-    *,
-    replications: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> pd.DataFrame:
+    j_a: ArrayLike, delta_j: ArrayLike, theta_a: ArrayLike = 0.7, theta_b: ArrayLike = 0.75, n: int = 1000,
+    m: int = 400, *, replications: int = 10_000, level: float = 0.95, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Bias and coverage of theta_B - theta_A where the judge errs differently on A and B (arXiv:2605.06939, Figure 1).
 
     The judge has q0 = q1 = (1 + J) / 2, where J is ``j_a`` on A and ``j_a + delta_j`` on B. Both models answer ``n``
@@ -290,14 +266,9 @@ def _cell_shares(theta: Float, q: Float) -> Float:
 
 
 def split_study(
-    answers: JudgedAnswers,
-    calibration_share: float = 1 / 3,
-    n_splits: int = 1000,
-    *,
-    replacement: bool = False,
-    level: float = 0.95,
-    seed: int = 0,
-) -> pd.DataFrame:
+    answers: JudgedAnswers, calibration_share: float = 1 / 3, n_splits: int = 1000, *, replacement: bool = False,
+    level: float = 0.95, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Bias, coverage and length of every closed-form interval over random splits of labelled ``answers``, in one batch.
 
     Args:

@@ -265,14 +265,9 @@ _HELD = 2**22  # outcomes held at a time
 
 
 def method_tables(
-    verdicts: AnchoredVerdicts,
-    direct: pd.DataFrame | None = None,
-    *,
-    strong: Sequence[Hashable] = (),
-    confidence: float | None = None,
-    prior: float = 0.5,
-    seed: int = 0,
-) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    verdicts: AnchoredVerdicts, direct: pd.DataFrame | None = None, *, strong: Sequence[Hashable] = (),
+    confidence: float | None = None, prior: float = 0.5, seed: int = 0,
+) -> tuple[dict[str, pd.DataFrame], list[str]]:  # fmt: skip
     """Return tables by name, and a sentence on each table that the verdicts do not allow.
 
     Args:
@@ -368,14 +363,9 @@ def prompt_subsamples(verdicts: AnchoredVerdicts, *, prior: float = 0.5, seed: i
 
 
 def subsample_study(
-    outcomes: ArrayLike,
-    sizes: ArrayLike = (16, 24, 32, 40, 64, 80, 120),
-    *,
-    kappa: float = 1.0,
-    prior: float = 0.5,
-    n_repeats: int = 1000,
-    seed: int = 0,
-) -> pd.DataFrame:
+    outcomes: ArrayLike, sizes: ArrayLike = (16, 24, 32, 40, 64, 80, 120), *, kappa: float = 1.0, prior: float = 0.5,
+    n_repeats: int = 1000, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Give empirical and theoretical standard errors of the win probability of n prompts out of the M in ``outcomes``.
 
     All sizes are one batch, with as many repeats as fit the memory: a repeat is a random order of the prompts, a size

@@ -63,25 +63,10 @@ def of_several(each: Mapping[str, Answer]) -> Answer:
 
 
 def held_out_answer(
-    battles: JudgedBattles,
-    running: RunOptions,
-    *,
-    level: float | None,
-    splits: int,
-    methods: tuple[str, ...],
-    cluster: str | None,
-    strata: str | None,
-    by: str | None,
-    length_a: str | None,
-    length_b: str | None,
-    budget: bool,
-    smoothing: bool,
-    ridge: float,
-    n_resamples: int,
-    seed: int,
-    base: float,
-    random: Sequence[str] | None = None,
-) -> Answer:
+    battles: JudgedBattles, running: RunOptions, *, level: float | None, splits: int, methods: tuple[str, ...],
+    cluster: str | None, strata: str | None, by: str | None, length_a: str | None, length_b: str | None, budget: bool,
+    smoothing: bool, ridge: float, n_resamples: int, seed: int, base: float, random: Sequence[str] | None = None,
+) -> Answer:  # fmt: skip
     """Every model of one judge held out in turn."""
     held_out = soft_elo(
         battles, ridge, n_resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,

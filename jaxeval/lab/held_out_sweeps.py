@@ -277,15 +277,9 @@ _SMOOTHING = (0.55, 0.65, 0.75, 0.85, 0.95)
 
 @spelled_out()
 def budget_sweep(
-    battles: JudgedBattles,
-    budgets: Sequence[float] = BUDGETS,
-    n_repeats: int = 20,
-    ridge: float = 0.01,
-    seed: int = 0,
-    *,
-    cluster: str | None = None,
-    **running: Unpack[RunOptions],
-) -> pd.DataFrame:
+    battles: JudgedBattles, budgets: Sequence[float] = BUDGETS, n_repeats: int = 20, ridge: float = 0.01,
+    seed: int = 0, *, cluster: str | None = None, **running: Unpack[RunOptions],
+) -> pd.DataFrame:  # fmt: skip
     """Return the temperature and held-out MAE against the annotation budget b = N / M (Figure 6).
 
     Each repeat draws round(b M) of the battles, or whole clusters of them, without replacement. The judge's rating
@@ -370,15 +364,9 @@ def _first_to_reach(size: int, order: Rows, n_of: Rows) -> Bool:
 
 @spelled_out()
 def slice_ratings(
-    battles: JudgedBattles,
-    by: str,
-    ridge: float = 0.01,
-    *,
-    min_battles: int = 5,
-    min_models: int = 3,
-    full: bool = False,
-    **running: Unpack[RunOptions],
-) -> pd.DataFrame:
+    battles: JudgedBattles, by: str, ridge: float = 0.01, *, min_battles: int = 5, min_models: int = 3,
+    full: bool = False, **running: Unpack[RunOptions],
+) -> pd.DataFrame:  # fmt: skip
     """Give held-out accuracy in slices of a column, such as languages, against the *global* human rating (Appendix E).
 
     A slice in which only some models met has a zero of its own. The rating of each model is moved to the global scale

@@ -47,16 +47,10 @@ class Diagnostics(Shown):
 
 
 def diagnose(
-    battles: JudgedBattles,
-    held_out: HeldOutRatings,
-    *,
-    length_a: str | None = None,
-    length_b: str | None = None,
-    families: Mapping[Hashable, str] | None = None,
-    judge_family: str | None = None,
-    ridge: float = 0.01,
+    battles: JudgedBattles, held_out: HeldOutRatings, *, length_a: str | None = None, length_b: str | None = None,
+    families: Mapping[Hashable, str] | None = None, judge_family: str | None = None, ridge: float = 0.01,
     cluster: str | None = None,
-) -> Diagnostics:
+) -> Diagnostics:  # fmt: skip
     """Return all diagnostics that the data allows for one judge, and a sentence for each that it does not.
 
     Args:

@@ -244,11 +244,7 @@ def _shared_items(
         several[: len(members), s] = place[members]
         ranked[s, members] = False
     return SharedItems(
-        unit=as_leaf(unit, np.int32),
-        n=as_leaf(n, np.float64),
-        points=as_leaf(points, np.float64),
-        single=as_leaf(place[single], np.int32),
-        several=as_leaf(several, np.int32),
-        size=as_leaf([len(members) for members in sets], np.int32),
-        ranked=as_leaf(ranked, np.bool_),
-    )
+        unit=as_leaf(unit, np.int32), n=as_leaf(n, np.float64), points=as_leaf(points, np.float64),
+        single=as_leaf(place[single], np.int32), several=as_leaf(several, np.int32),
+        size=as_leaf([len(members) for members in sets], np.int32), ranked=as_leaf(ranked, np.bool_),
+    )  # fmt: skip

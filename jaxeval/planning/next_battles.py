@@ -239,13 +239,8 @@ def next_battles(
     assert k is not None
     chosen = choose(known, aimed, k, share, np.random.default_rng(seed))
     settings: dict[str, Any] = {
-        "goal": aim.name,
-        "k": k,
-        "random": share,
-        "level": level,
-        "seed": seed,
-        "versions": versions(),
-    }
+        "goal": aim.name, "k": k, "random": share, "level": level, "seed": seed, "versions": versions(),
+    }  # fmt: skip
     settings |= competitor_settings(known.competitor)
     states = _states(known, aimed, chosen)
     errors = {name: aimed.errors(state)[0] for name, state in states.items()}

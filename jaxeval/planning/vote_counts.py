@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ import pandas as pd
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_number, checked_numbers
 from jaxeval.execution.precision import one_blas_thread
-from jaxeval.planning.information import Aim, BoardInformation, Goal, GoalName
+from jaxeval.planning.information import Aim, BoardInformation, GoalName
 from jaxeval.planning.next_battles import (
     battles_at_random_for,
     battles_for,
@@ -85,13 +85,31 @@ def plan_votes(
         raise ValueError(f"power must be between 0 and 1, got {power!r}")
     aim = Aim(goal, top, pair, newcomer)
     known, aimed = information(fit, aim)
-    board = _Questions(known, aimed, share, level, power)
-    questions = [
-        *((f"width {x:g}", partial(board.of_width, x)) for x in _positive("width", width)),
-        *((f"difference {x:g}", partial(board.of_difference, x)) for x in _positive("difference", difference)),
-        *((counted(x, "vote"), partial(board.of_votes, x)) for x in _whole(votes)),
-    ] or [(counted(x, "vote"), partial(board.of_votes, x)) for x in _VOTES]
-    table = pd.DataFrame([{"asked": text, **answer()} for text, answer in questions])
+
+    def after(votes: int) -> BoardInformation:
+        return known.with_battles(symmetric(choose(known, aimed, votes, share).expected)) if votes else known
+
+    def row(asked: str, votes: int | None, good: Callable[[BoardInformation], bool]) -> dict[str, Any]:
+        then, at_random = None if votes is None else after(votes), battles_at_random_for(known, aimed, good)
+        return {
+            "asked": asked, "votes": votes, "votes_at_random": at_random,
+            "width": np.nan if then is None else aimed.width(then, level),
+            "difference": np.nan if then is None else aimed.told_apart(then, level, power),
+        }  # fmt: skip
+
+    def needed(asked: str, good: Callable[[BoardInformation], bool]) -> dict[str, Any]:
+        return row(asked, battles_for(known, aimed, share, good), good)
+
+    def of_votes(votes: int) -> dict[str, Any]:
+        width = aimed.width(after(votes), level)
+        return row(counted(votes, "vote"), votes, lambda x: aimed.width(x, level) <= width)
+
+    widths, differences, whole = _positive("width", width), _positive("difference", difference), _whole(votes)
+    rows = [needed(f"width {x:g}", lambda then, x=x: aimed.width(then, level) <= x) for x in widths]
+    rows += [needed(f"difference {x:g}", lambda then, x=x: aimed.told_apart(then, level, power) <= x)
+             for x in differences]  # fmt: skip
+    rows += [of_votes(x) for x in whole or ([] if rows else _VOTES)]
+    table = pd.DataFrame(rows)
     table = table.astype({"votes": "Int64", "votes_at_random": "Int64"})
     settings = {"goal": aim.name, "random": share, "level": level, "power": power}
     answer = [
@@ -101,41 +119,6 @@ def plan_votes(
     made = settings | competitor_settings(known.competitor)
     table.attrs = {"answer": "\n".join(answer), "settings": made, "warnings": []}
     return Table.of(table, f"Votes for {aimed.words}", elo="width")
-
-
-class _Questions:
-    """Answers on a board."""
-
-    def __init__(self, known: BoardInformation, goal: Goal, random: float, level: float, power: float) -> None:
-        self.known, self.goal, self.random, self.level, self.power = known, goal, random, level, power
-
-    def of_width(self, width: float) -> dict[str, float | None]:
-        return self._needed(lambda after: self.goal.width(after, self.level) <= width)
-
-    def of_difference(self, difference: float) -> dict[str, float | None]:
-        return self._needed(lambda after: self.goal.told_apart(after, self.level, self.power) <= difference)
-
-    def of_votes(self, votes: int) -> dict[str, float | None]:
-        width = self.goal.width(self._after(votes), self.level)
-        at_random = battles_at_random_for(self.known, self.goal, lambda x: self.goal.width(x, self.level) <= width)
-        return self._told(votes, at_random)
-
-    def _needed(self, good: Callable[[BoardInformation], bool]) -> dict[str, float | None]:
-        votes = battles_for(self.known, self.goal, self.random, good)
-        return self._told(votes, battles_at_random_for(self.known, self.goal, good))
-
-    def _after(self, votes: int) -> BoardInformation:
-        expected = choose(self.known, self.goal, votes, self.random).expected
-        return self.known.with_battles(symmetric(expected)) if votes else self.known
-
-    def _told(self, votes: int | None, at_random: int | None) -> dict[str, float | None]:
-        after = None if votes is None else self._after(votes)
-        return {
-            "votes": votes,
-            "votes_at_random": at_random,
-            "width": np.nan if after is None else self.goal.width(after, self.level),
-            "difference": np.nan if after is None else self.goal.told_apart(after, self.level, self.power),
-        }
 
 
 def _positive(name: str, values: float | Sequence[float]) -> Float:

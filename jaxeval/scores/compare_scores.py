@@ -438,32 +438,16 @@ def _compare(
         lower, upper, p_beyond = interval_of_answers(differences, shared, level)
     unlike = int((np.abs(parts) > 1e-12 * np.abs(parts).max()).sum())
     status = _status(estimates, graded, alone, flips, int(one.sum()), np.isfinite(lower))
+    p_student = float(np.maximum(student_p(difference, error, dof, alternative), least_p(unlike, alternative)))
     return ScoreComparison(
-        a=a,
-        b=b,
-        difference=difference,
-        lower=lower,
-        upper=upper,
-        standard_error=error,
-        p_mcnemar=float(mcnemar(only_a, only_b, alternative)) if alone else np.nan,
-        p_sign_flip=flips.p,
-        p_student=float(np.maximum(student_p(difference, error, dof, alternative), least_p(unlike, alternative))),
-        p_anytime=anytime(alternative, 0.0),
-        n_flips=flips.n_flips,
-        **of_margin(margin, p_beyond, anytime),
-        only_a=only_a,
-        only_b=only_b,
-        n_items=int(shared.sum()),
-        n_left_out=int(one.sum()),
-        status=tuple(status),
-        settings={
-            "unit": estimates.unit,
-            "margin": margin,
-            "alternative": alternative,
-            "level": float(level),
-            "seed": seed,
-        },
-    )
+        a=a, b=b, difference=difference, lower=lower, upper=upper, standard_error=error,
+        p_mcnemar=float(mcnemar(only_a, only_b, alternative)) if alone else np.nan, p_sign_flip=flips.p,
+        p_student=p_student, p_anytime=anytime(alternative, 0.0), n_flips=flips.n_flips,
+        **of_margin(margin, p_beyond, anytime), only_a=only_a, only_b=only_b, n_items=int(shared.sum()),
+        n_left_out=int(one.sum()), status=tuple(status),
+        settings={"unit": estimates.unit, "margin": margin, "alternative": alternative, "level": float(level),
+                  "seed": seed},
+    )  # fmt: skip
 
 
 def _status(

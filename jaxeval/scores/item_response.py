@@ -325,13 +325,10 @@ def _problem(s: Float, answers: Float) -> tuple[Responses, Parameters]:
     enough = max(n_items, there.sum(0).min()) >= _SKEW  # an item may stand for many answers
     node, weight = np.polynomial.hermite_e.hermegauss(_FEW_NODES if enough else _MANY_NODES)
     responses = Responses(
-        score=as_leaf(pad(value.T, shape), np.float64),
-        present=as_leaf(pad(there.T, shape), np.float64),
-        is_model=as_leaf(np.arange(shape[0]) < n_models, np.bool_),
-        node=as_leaf(node, np.float64),
-        node_weight=as_leaf(weight / weight.sum(), np.float64),
-        prior=as_leaf(0.0, np.float64),
-    )
+        score=as_leaf(pad(value.T, shape), np.float64), present=as_leaf(pad(there.T, shape), np.float64),
+        is_model=as_leaf(np.arange(shape[0]) < n_models, np.bool_), node=as_leaf(node, np.float64),
+        node_weight=as_leaf(weight / weight.sum(), np.float64), prior=as_leaf(0.0, np.float64),
+    )  # fmt: skip
     ability, ease = (logit((value.sum(axis) + 0.5) / (there.sum(axis) + 1)) for axis in (0, 1))
     spread = ability.std()
     standard = (ability - ability.mean()) / (spread if spread > 0 else 1.0)

@@ -99,13 +99,9 @@ def _errors(accuracy: JudgeAccuracy, judge: str, estimator: str, status: pd.Seri
 
 
 def judged_differences(
-    accuracy: JudgeAccuracy,
-    pairs: Sequence[Sequence[int]],
-    judge: str | None,
-    estimator: str | None,
-    margin: float | None,
-    alternative: Alternative,
-) -> list[dict[str, Any]]:
+    accuracy: JudgeAccuracy, pairs: Sequence[Sequence[int]], judge: str | None, estimator: str | None,
+    margin: float | None, alternative: Alternative,
+) -> list[dict[str, Any]]:  # fmt: skip
     """The fields of a `ScoreComparison` for each pair of models; tests are those of the intervals, in closed form."""
     judge, estimator = _checked(accuracy, judge, estimator)
     of_all = accuracy.of("all") if len(accuracy.slices) > 1 else accuracy
