@@ -367,13 +367,10 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
                 advance(number)
                 answers[part.name] = part.answer(audited)
     return Audit(
-        parts=answers,
-        questions={part.name: part.question for part in chosen},
-        settings={**settings, "votes": audited.digest, "versions": versions()},
-        notes=(str(audited.battles.report),),
-        warnings=warnings,
-        competitor=noun,
-    )
+        parts=answers, questions={part.name: part.question for part in chosen},
+        settings={**settings, "votes": audited.digest, "versions": versions()}, notes=(str(audited.battles.report),),
+        warnings=warnings, competitor=noun,
+    )  # fmt: skip
 
 
 def _asked(names: Sequence[str] | None) -> list[Question]:

@@ -219,12 +219,9 @@ def _rows(battles: Battles, board: Board, cluster: str | None) -> _Rows:
         units = scipy.sparse.csr_array((np.ones(r), (code, np.arange(r))), (len(names), r))
     return _Rows(
         models=scipy.sparse.csr_array((*entries, np.arange(0, 2 * r + 1, 2)), (r, m)),
-        residual=weight * (battles.target - expected),
-        information=count * weight * expected * (1 - expected),
-        times=count,
-        units=units,
-        inverse=board.inverse_information(),
-    )
+        residual=weight * (battles.target - expected), information=count * weight * expected * (1 - expected),
+        times=count, units=units, inverse=board.inverse_information(),
+    )  # fmt: skip
 
 
 def _chi_square(score: Float, variance: Float) -> tuple[float, int, float]:

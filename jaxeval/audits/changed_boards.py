@@ -172,14 +172,9 @@ class VoteMoves:
         weight, target, capacity = weight[kept], cells.target[kept], cells.count[kept].astype(float)
         flipped = way is Way.FLIPPED
         return cls(
-            way,
-            first=first,
-            second=second,
-            weight=np.zeros(len(weight)) if flipped else -weight,
-            points=weight * (1 - 2 * target) if flipped else -weight * target,
-            target=target,
-            capacity=capacity,
-        )
+            way, first=first, second=second, weight=np.zeros(len(weight)) if flipped else -weight,
+            points=weight * (1 - 2 * target) if flipped else -weight * target, target=target, capacity=capacity,
+        )  # fmt: skip
 
     @property
     def width(self) -> int:

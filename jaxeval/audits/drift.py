@@ -210,14 +210,9 @@ def audited_drift(audited: Audited) -> Drift:
     options = audited.options
     check_plain(audited)
     return drift(
-        audited.battles,
-        str(options.time),
-        every=usual_period(vote_seconds(audited.battles, str(options.time))),
-        cluster=options.cluster,
-        alpha=1 - options.level,
-        level=options.level,
-        seed=options.seed,
-    )
+        audited.battles, str(options.time), every=usual_period(vote_seconds(audited.battles, str(options.time))),
+        cluster=options.cluster, alpha=1 - options.level, level=options.level, seed=options.seed,
+    )  # fmt: skip
 
 
 def _check_room(cut: Periods, battles: Battles, every: Every) -> None:

@@ -311,25 +311,14 @@ def goodness_of_fit(
     hangs = dependence(battles, plain, options.features, lengths, time, cluster)
     table = pd.concat([pd.DataFrame(tests, columns=["test", "statistic", "dof", "p_value"]), hangs], ignore_index=True)
     return GoodnessOfFit(
-        table=table,
-        statistic=statistic,
-        dof=dof,
-        p_value=p_value,
-        deviance=chance.deviance,
-        deviance_p_value=deviance_p,
-        pairs=_pair_table(battles.models, votes, chance, noun),
+        table=table, statistic=statistic, dof=dof, p_value=p_value, deviance=chance.deviance,
+        deviance_p_value=deviance_p, pairs=_pair_table(battles.models, votes, chance, noun),
         triads=_triad_table(battles.models, votes, triads, chance),
-        cyclic_share=np.nan if "cyclic_share" in reasons else share,
-        cyclic_floor=floor,
-        cyclic_error=error,
-        explained=without,
-        ranks=rank_errors(battles.models, plain, plain_votes, plain_drawn),
-        method=_method(signs, cluster),
-        reasons=reasons,
-        warnings=_warnings(fitted.board, drawn, chance, noun),
-        settings=settings,
-        competitor=noun,
-    )
+        cyclic_share=np.nan if "cyclic_share" in reasons else share, cyclic_floor=floor, cyclic_error=error,
+        explained=without, ranks=rank_errors(battles.models, plain, plain_votes, plain_drawn),
+        method=_method(signs, cluster), reasons=reasons, warnings=_warnings(fitted.board, drawn, chance, noun),
+        settings=settings, competitor=noun,
+    )  # fmt: skip
 
 
 def _check_reach(drawn: VoteGroups, cluster: str | None, n_resamples: int, level: float) -> None:

@@ -273,17 +273,11 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
     finite = np.asarray(np.isfinite(joint.draws[:, ranked]).all(1))
     errors = joint.standard_errors.to_numpy()
     return RankEvidence(
-        table=_best_first(table),
-        neighbours=_neighbours(board, level),
-        winner=winner(joint, level),
+        table=_best_first(table), neighbours=_neighbours(board, level), winner=winner(joint, level),
         families=_families(joint, options.families, ranked, finite, noun),
-        variants=_variants(errors[rests_on["newest"].to_numpy() & ranked]),
-        joint=joint,
-        level=level,
-        settings=board.settings,
-        warnings=tuple(board.warnings),
-        competitor=noun,
-    )
+        variants=_variants(errors[rests_on["newest"].to_numpy() & ranked]), joint=joint, level=level,
+        settings=board.settings, warnings=tuple(board.warnings), competitor=noun,
+    )  # fmt: skip
 
 
 def _best_first(table: pd.DataFrame) -> pd.DataFrame:

@@ -299,21 +299,12 @@ def who_votes(
     strongest, without = _refits(votes, strongest, suspects, None if prompts is None else again.of_row)
     n_left_out = battles.n_battles - int(sizes.sum())
     warnings = [f"{counted(n_left_out, 'vote has', 'votes have')} no voter, and take no part"] if n_left_out else []
+    settings = {"voter": voter, "time": time, "prompt": prompt, "every": every, "min_votes": min_votes,
+                "alpha": alpha, "correction": correction}  # fmt: skip
     return WhoVotes(
-        table=table.drop(columns="number"),
-        strongest=strongest,
-        blocks=blocks,
-        bursts=bursts,
-        without=without,
-        taste=taste,
-        n_voters=len(votes.names),
-        n_votes=int(sizes.sum()),
-        n_left_out=n_left_out,
-        n_suspect_votes=int(sizes[suspects].sum()),
-        repeats=again,
-        settings={"voter": voter, "time": time, "prompt": prompt, "every": every, "min_votes": min_votes,
-                  "alpha": alpha, "correction": correction},
-        warnings=warnings,
+        table=table.drop(columns="number"), strongest=strongest, blocks=blocks, bursts=bursts, without=without,
+        taste=taste, n_voters=len(votes.names), n_votes=int(sizes.sum()), n_left_out=n_left_out,
+        n_suspect_votes=int(sizes[suspects].sum()), repeats=again, settings=settings, warnings=warnings,
         competitor=battles.competitor,
     )  # fmt: skip
 

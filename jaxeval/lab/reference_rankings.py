@@ -101,16 +101,11 @@ def rankings(
     several = _pools(sets, cells, size, nothing) if sets and shared is None else None
     tiers = pad(board.tier == np.arange(1, settings.n_tiers + 1)[:, None], (settings.n_tiers, size))
     problem = ReferenceProblem(
-        units=drawn.units,
-        stream=as_leaf(stream_number(""), np.uint64),
-        votes_stream=as_leaf(stream_number("votes under a budget"), np.uint64),
-        votes=drawn_votes,
-        single=single,
-        several=several,
-        members=as_leaf(_members(board, sets), np.int32),
-        tiers=as_leaf(tiers, np.bool_),
+        units=drawn.units, stream=as_leaf(stream_number(""), np.uint64),
+        votes_stream=as_leaf(stream_number("votes under a budget"), np.uint64), votes=drawn_votes, single=single,
+        several=several, members=as_leaf(_members(board, sets), np.int32), tiers=as_leaf(tiers, np.bool_),
         shared=shared,
-    )
+    )  # fmt: skip
     form = StudyForm(drawn.packing, len(padded) + len(sets))
     # No model has more votes: larger budgets would only take time.
     most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)

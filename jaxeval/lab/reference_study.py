@@ -193,22 +193,14 @@ def reference_study(
                 "--item, --cluster)"
             )
         settings = ReferenceStudySettings(
-            deltas=_checked_deltas(deltas),
-            budgets=_checked_budgets(budgets),
-            n_tiers=checked_integer("n_tiers", n_tiers, 1),
-            n_repeats=checked_integer("n_repeats", n_repeats, 1),
-            n_resamples=checked_resamples(n_resamples),
-            seed=checked_integer("seed", seed),
-            level=checked_level(level),
-            cluster=cluster,
-            strata=strata,
-            item=item,
-            ridge=checked_positive("ridge", ridge, ": it keeps undefeated models finite"),
-            device=device_name(),
-            n_devices=jax.local_device_count() * n_sharing(),
-            few_pairs=checked_integer("few_pairs", few_pairs),
+            deltas=_checked_deltas(deltas), budgets=_checked_budgets(budgets),
+            n_tiers=checked_integer("n_tiers", n_tiers, 1), n_repeats=checked_integer("n_repeats", n_repeats, 1),
+            n_resamples=checked_resamples(n_resamples), seed=checked_integer("seed", seed),
+            level=checked_level(level), cluster=cluster, strata=strata, item=item,
+            ridge=checked_positive("ridge", ridge, ": it keeps undefeated models finite"), device=device_name(),
+            n_devices=jax.local_device_count() * n_sharing(), few_pairs=checked_integer("few_pairs", few_pairs),
             versions=versions(),
-        )
+        )  # fmt: skip
         chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
         own_sets = named_sets(sets, battles.models) if sets is not None else None
         return _study(battles, settings, chosen, own_sets, **options)

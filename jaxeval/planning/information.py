@@ -131,18 +131,11 @@ def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> BoardInformati
         battles, scores = battles + laplacian(table * worth), scores + laplacian(table * worth)
     gauge = np.append(fit.scale.weights, np.zeros(len(added)))
     return BoardInformation(
-        models=fit.ratings.index.append(pd.Index(added)) if added else fit.ratings.index,
-        strengths=strengths,
-        assumed=assumed,
-        battles=battles,
-        scores=scores,
-        prior=prior,
-        worth=worth,
-        gauge=gauge if gauge.any() else np.full(size, 1 / size),
-        unit=fit.scale.unit,
-        dispersion=_dispersion(fit, int(n_counted)),
-        competitor=fit.competitor,
-    )
+        models=fit.ratings.index.append(pd.Index(added)) if added else fit.ratings.index, strengths=strengths,
+        assumed=assumed, battles=battles, scores=scores, prior=prior, worth=worth,
+        gauge=gauge if gauge.any() else np.full(size, 1 / size), unit=fit.scale.unit,
+        dispersion=_dispersion(fit, int(n_counted)), competitor=fit.competitor,
+    )  # fmt: skip
 
 
 def information_without_votes(ratings: pd.Series | int) -> BoardInformation:

@@ -306,13 +306,10 @@ def _board(
     warnings += _few_units(estimates)
     draws = _draws(estimates, n_resamples, seed, "" if name is None else str(name), part, run)
     scored = Draws(
-        estimates.models.rename("model"),
-        estimates.score,
-        draws,
-        precision=float(2 * step_of_means(scores.scores)),
+        estimates.models.rename("model"), estimates.score, draws, precision=float(2 * step_of_means(scores.scores)),
         limits=(0.0, 1.0) if estimates.bounded else None,
         settings={**options, "n_resamples": n_resamples, "seed": seed},
-    )
+    )  # fmt: skip
     if estimates.answers is None and estimates.influence is not None and not scored.differences().within_reach:
         warnings.append(
             f"no tiers and no rank sets: {scored.differences().n_comparisons:,} differences, of all pairs of models in "
