@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -167,19 +167,15 @@ class Audit(Result):
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables of all parts, by the names of their files."""
-        return {
-            "_".join(filter(None, (part, name))): table
-            for part, result in self.answers.items()
-            for name, table in result.tables.items()
-        }
+        return self._by_file(lambda part: part.tables)
 
     def figures(self) -> dict[str, Figure]:
         """Return all figures of all parts, by the names of their files."""
-        return {
-            "_".join(filter(None, (part, name))): figure
-            for part, result in self.answers.items()
-            for name, figure in result.figures().items()
-        }
+        return self._by_file(lambda part: part.figures())
+
+    def _by_file(self, of: Callable[[Answered], Mapping[str, Any]]) -> dict[str, Any]:
+        each = [(part, name, x) for part, result in self.answers.items() for name, x in of(result).items()]
+        return {f"{part}_{name}" if name else part: x for part, name, x in each}
 
     def to_json(self) -> str:
         """Return all of it: settings, versions, the digest of the votes, findings, tables, and why parts are absent.

@@ -59,9 +59,6 @@ def explained(
     its own. ``removed`` is the share of the first row's excess of X2 over its degrees of freedom that is gone in a row.
     Slices keep all of it if pairs are as odd in each slice, and have none of it if mixing slices caused it.
     Overlapping slices, in which votes would count twice, have no row: the text says why there are no slices.
-
-    Raises:
-        DataError: as in `bootstrap`.
     """
     rows = [
         (f"one number per {battles.competitor.one}", float(plain.pearson.sum()), int(plain.met.sum()) - n_free(board))
@@ -185,9 +182,6 @@ def dependence(
 
     ``effect``, in logits, is that of being side A, or of one unit of the feature, as a fit beside the strengths would
     have it to first order. Time may move every model differently: its row has no effect, and tests that no model moves.
-
-    Raises:
-        DataError: a column is not there, or is not numeric or a date.
     """
     rows = _rows(battles, board, cluster)
     more = [x for x in ([lengths] if lengths else []) if x not in features]

@@ -187,11 +187,7 @@ class NotAnsweredError(ValueError):
 
 
 def check_plain(audited: Audited) -> None:
-    """Refuse other models, in parts that look at ratings with ties as half a win and without covariates.
-
-    Raises:
-        NotAnsweredError: the audit is asked for another model.
-    """
+    """Refuse other models, in parts that look at ratings with ties as half a win and without covariates."""
     options = audited.options
     if options.features or options.ties != "half":
         raise NotAnsweredError(

@@ -5,7 +5,7 @@ Errors over models and splits are controlled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -57,21 +57,21 @@ class TimedVotes:
     def split(self, unit: int, period: int) -> TimedVotes:
         """Return the same votes, with a unit of its own for ``unit`` from ``period`` on."""
         later = self.period >= period
-        sides = [
+        first, second = (
             np.where(later & (side == unit), self.n_units, side).astype(np.int32) for side in (self.first, self.second)
-        ]
-        return TimedVotes(
-            period=self.period, first=sides[0], second=sides[1], target=self.target, weight=self.weight,
-            count=self.count, cluster=self.cluster, n_periods=self.n_periods, n_units=self.n_units + 1,
-        )  # fmt: skip
+        )
+        return replace(self, first=first, second=second, n_units=self.n_units + 1)
 
     def per_unit(self) -> Float:
         """Return (T, U) votes."""
-        place = self.period * self.n_units
+        return self.by_unit(self.count, self.count)
+
+    def by_unit(self, of_first: Float, of_second: Float) -> Float:
+        """Return (T, U) sums of what the entries (E,) add to their first units, and to their second ones."""
+        place, size = self.period * self.n_units, self.n_periods * self.n_units
         both = np.concatenate([place + self.first, place + self.second])
-        size = self.n_periods * self.n_units
-        votes = np.bincount(both, np.tile(self.count, 2), size)
-        return np.asarray(votes, np.float64).reshape(self.n_periods, self.n_units)
+        sums = np.bincount(both, np.concatenate([of_first, of_second]), size)
+        return np.asarray(sums, np.float64).reshape(self.n_periods, self.n_units)
 
 
 class StepTest(NamedTuple):
@@ -104,7 +104,7 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
     rated = board.active[votes.first] & board.active[votes.second]
     residual = np.where(rated, votes.weight * (votes.target - p), 0.0)
     information = np.where(rated, votes.weight * p * (1 - p), 0.0)
-    score = _by_unit(votes, votes.count * residual)
+    score = votes.by_unit(votes.count * residual, -votes.count * residual)
     informed = _squares(votes, votes.count * information).cumsum(0)
     total = informed[-1]
     inverse = _pseudo_inverse(total, board.active)
@@ -143,14 +143,6 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
     effective = np.where(enough, effective, np.nan)
     error = spread / effective
     return StepTest(z, z * error, error, of_unit.max(0), of_unit, board)
-
-
-def _by_unit(votes: TimedVotes, values: Float) -> Float:
-    """Return (T, U) sums of ``values`` (E,) for the first units, less those for the second ones."""
-    place, size = votes.period * votes.n_units, votes.n_periods * votes.n_units
-    both = np.concatenate([place + votes.first, place + votes.second])
-    sums = np.bincount(both, np.concatenate([values, -values]), size)
-    return np.asarray(sums, np.float64).reshape(votes.n_periods, votes.n_units)
 
 
 def _squares(votes: TimedVotes, values: Float) -> Float:
@@ -240,11 +232,7 @@ class Periods(NamedTuple):
 
 
 def vote_seconds(battles: Battles, column: str) -> Int:
-    """Give (R,) seconds since 1970 UTC of every row, from times, texts in ISO 8601, or numbers, which are such seconds.
-
-    Raises:
-        DataError: there is no such column, or a value is no time.
-    """
+    """Return (R,) seconds since 1970 UTC of every row, from times, texts in ISO 8601, or numbers of such seconds."""
     values = battles.column(column)
     if isinstance(values.dtype, pd.CategoricalDtype):
         codes, kinds = values.cat.codes.to_numpy(), _as_times(values.cat.categories.to_series(), column)
@@ -263,11 +251,7 @@ def vote_seconds(battles: Battles, column: str) -> Int:
 
 
 def vote_times(battles: Battles, column: str) -> Float:
-    """Return (R,) the time of every row: numbers as they are, whatever they count, and `vote_seconds` of other values.
-
-    Raises:
-        DataError: there is no such column, a value is no time, or a number is missing or infinite.
-    """
+    """Return (R,) the time of every row: numbers as they are, whatever they count, else `vote_seconds`."""
     values = battles.column(column)
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
         return vote_seconds(battles, column).astype(np.float64)
@@ -305,11 +289,7 @@ def usual_period(seconds: Int) -> Every:
 
 
 def cut_periods(seconds: Int, every: Every) -> Periods:
-    """Give periods of the calendar, in UTC, weeks from Monday; or ``every`` = K: K shares with about equally many rows.
-
-    Raises:
-        ValueError: ``every`` is no period.
-    """
+    """Return periods of the calendar (UTC, weeks from Monday), or ``every`` = K shares of about equally many rows."""
     if isinstance(every, str):
         check_choice("every", every, _CODES, ", or a number of periods")
         # Many votes fall into few distinct hours: only these are converted.

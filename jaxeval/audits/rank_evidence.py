@@ -403,11 +403,7 @@ def _met(cells: Cells, n_models: int) -> Float:
 
 
 def first_votes(battles: Battles, time: str) -> pd.Series:
-    """Return the time of each model's first vote, by a column of times or of numbers.
-
-    Raises:
-        DataError: the column is not there, or holds something else.
-    """
+    """Return the time of each model's first vote, by a column of times or of numbers."""
     column = pd.Series(vote_times(battles, time))
     if not pd.api.types.is_numeric_dtype(battles.column(time).dtype):
         column = pd.to_datetime(column, unit="s")

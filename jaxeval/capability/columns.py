@@ -72,20 +72,12 @@ _QUANTITY = re.compile(r"([\d.]+(?:e[+-]?\d+)?) *(%|[a-z]+?)s?")
 
 
 def shares(frame: pd.DataFrame, name: str) -> Float:
-    """Return shares, where they may be written as 40% or as pass and fail.
-
-    Raises:
-        DataError: a value is neither, or is missing.
-    """
+    """Return shares, where they may be written as 40% or as pass and fail."""
     return numbers(_in_units(frame[name], {"%": 0.01}, _WORDS), name)
 
 
 def minutes_of(frame: pd.DataFrame, name: str) -> Float:
-    """Return lengths in minutes, where they may have a unit: 90 s, 5 min, 1.5h, 2 days.
-
-    Raises:
-        DataError: a value is no length, or is missing.
-    """
+    """Return lengths in minutes, where they may have a unit: 90 s, 5 min, 1.5h, 2 days."""
     return numbers(_in_units(frame[name], _MINUTES, {}), name)
 
 
@@ -110,11 +102,7 @@ def _in_units(column: pd.Series, units: Mapping[str, float], words: Mapping[str,
 
 
 def texts(frame: pd.DataFrame, column: str) -> pd.Series:
-    """Return the names in a column, as text.
-
-    Raises:
-        DataError: some are missing.
-    """
+    """Return the names in a column, as text."""
     reject_missing(frame[column].isna().to_numpy(), column)
     return frame[column].astype(str).reset_index(drop=True)
 

@@ -87,11 +87,7 @@ def line_by_date(
 
 
 def dated(values: Mapping[Any, Any]) -> pd.Series:
-    """Return dates by name, missing where there is none. A number is a year.
-
-    Raises:
-        DataError: one is no date.
-    """
+    """Return dates by name, missing where there is none. A number is a year."""
     column = pd.Series(dict(values), dtype=object).map(_year)
     dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed").dt.tz_localize(None)
     bad = dates.isna() & column.notna()

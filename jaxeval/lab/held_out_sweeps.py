@@ -186,19 +186,13 @@ def conformal_study(
 
 
 def _summary(splits: pd.DataFrame, keys: list[str], level: Level, n_calibration: int) -> pd.DataFrame:
-    grouped = splits.groupby(keys, sort=False)
-    summary = pd.DataFrame(
-        {
-            "coverage": grouped["coverage"].mean(),
-            "expected_coverage": expected_coverage(n_calibration, level),
-            "nominal": float(exact_level(level)),
-            "median_width": grouped["median_width"].mean(),
-            "narrowest": grouped["median_width"].min(),
-            "widest": grouped["median_width"].max(),
-            "quantile": grouped["quantile"].mean(),
-            "median_standard_error": grouped["median_standard_error"].mean(),
-        }
-    )
+    summary = splits.groupby(keys, sort=False).agg(
+        coverage=("coverage", "mean"), median_width=("median_width", "mean"), narrowest=("median_width", "min"),
+        widest=("median_width", "max"), quantile=("quantile", "mean"),
+        median_standard_error=("median_standard_error", "mean"),
+    )  # fmt: skip
+    summary.insert(1, "expected_coverage", expected_coverage(n_calibration, level))
+    summary.insert(2, "nominal", float(exact_level(level)))
     # Intervals of infinite length hold everything: no evidence either.
     endless = ~np.isfinite(summary["quantile"])
     return summary.assign(coverage=summary["coverage"].mask(endless))
@@ -246,15 +240,11 @@ def _fewest(table: pd.DataFrame) -> int:
 
 def _with_intervals(block: pd.DataFrame, quantile: Float) -> pd.DataFrame:
     columns = [*grouping(block), "model", "human_elo", "judge_elo", "standard_error"]
-    half = _width(quantile, block["standard_error"].to_numpy(float)) / 2
+    # An infinite quantile leaves an infinite interval also where there is no spread.
+    finite, error = np.isfinite(quantile), block["standard_error"].to_numpy(float)
+    half = np.where(finite, 2 * np.where(finite, quantile, 0.0) * error, np.inf) / 2
     rating = block["judge_elo"].to_numpy(float)
     return block[columns].assign(quantile=quantile, lower=rating - half, upper=rating + half, width=2 * half)
-
-
-def _width(quantile: Float, standard_error: Float) -> Float:
-    # An infinite quantile leaves an infinite interval also where there is no spread.
-    finite = np.isfinite(quantile)
-    return np.where(finite, 2 * np.where(finite, quantile, 0.0) * standard_error, np.inf)
 
 
 def _too_small(n: int, level: Level, block: pd.DataFrame | None = None) -> str:
@@ -418,24 +408,15 @@ def slice_ratings(
             small[name] = None
             continue
         judge_elo, human_elo = ELO_PER_LOGIT * theta[used], ELO_PER_LOGIT * human[used]
-        ratings.append(
-            pd.DataFrame(
-                {"slice": name, "method": method, "model": battles.models[used], "residual": judge_elo - human_elo}
-            )
-        )
+        of_part, residual = {"slice": name, "method": method}, judge_elo - human_elo
+        ratings.append(pd.DataFrame({**of_part, "model": battles.models[used], "residual": residual}))
         varied = np.ptp(judge_elo) > 0 and np.ptp(human_elo) > 0
-        summary.append(
-            {
-                "slice": name,
-                "method": method,
-                "n_battles": int(n_of.sum() / 2),
-                "n_models": len(used),
-                "mae": np.abs(judge_elo - human_elo).mean(),
-                "spearman": scipy.stats.spearmanr(judge_elo, human_elo).statistic if varied else np.nan,
-                "kendall": scipy.stats.kendalltau(judge_elo, human_elo).statistic if varied else np.nan,
-                "beta": np.nan if method == "hard" else float(np.mean(beta[used])),
-            }
-        )
+        summary.append({
+            **of_part, "n_battles": int(n_of.sum() / 2), "n_models": len(used), "mae": np.abs(residual).mean(),
+            "spearman": scipy.stats.spearmanr(judge_elo, human_elo).statistic if varied else np.nan,
+            "kendall": scipy.stats.kendalltau(judge_elo, human_elo).statistic if varied else np.nan,
+            "beta": np.nan if method == "hard" else float(np.mean(beta[used])),
+        })  # fmt: skip
     if small:
         warnings.append(
             f"left out: slices in which fewer than {counted(min_models, 'model')} can be rated: {named(list(small))}"

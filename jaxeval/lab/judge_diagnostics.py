@@ -101,11 +101,9 @@ def diagnose(
     add("position_bias", lambda: position_bias(battles, cluster=cluster), one_order)
     add("single_order_ratings", lambda: single_order_ratings(battles, ridge), one_order)
 
-    def preference() -> pd.DataFrame:
-        return longer_answer_preference(battles, length_a or "", length_b or "", cluster=cluster)
-
-    add("longer_answer_preference", preference, lengths)
-    add("length_correlation", lambda: length_correlation(battles, held_out, length_a or "", length_b or ""), lengths)
+    a, b = length_a or "", length_b or ""
+    add("longer_answer_preference", lambda: longer_answer_preference(battles, a, b, cluster=cluster), lengths)
+    add("length_correlation", lambda: length_correlation(battles, held_out, a, b), lengths)
     add("family_excess", lambda: family_excess(held_out, families or {}, judge_family or ""), family)
     warnings = list(dict.fromkeys(w for table in tables.values() for w in table.attrs["warnings"]))
     return Diagnostics(_headline(tables, battles, cluster), tables, warnings, left_out)
@@ -124,19 +122,15 @@ def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluste
         for name, row in tables["agreement"].iterrows():
             rows[f"kappa, {name} battles"] = row["kappa"], row["lower"], row["upper"], int(row["n_battles"])
     if "reliability" in tables:
-        settings = tables["reliability"].attrs["settings"]
-        n = settings["n_battles"]
-        rows["calibration error (ECE)"] = settings["ece"], np.nan, np.nan, n
-        rows["ECE of a judge without error"] = settings["ece_floor"], np.nan, np.nan, n
-        rows["ECE without that noise"] = settings["ece_debiased"], settings["ece_lower"], settings["ece_upper"], n
+        measures = tables["reliability"].attrs["settings"]
+        n = measures["n_battles"]
+        rows["calibration error (ECE)"] = measures["ece"], np.nan, np.nan, n
+        rows["ECE of a judge without error"] = measures["ece_floor"], np.nan, np.nan, n
+        rows["ECE without that noise"] = measures["ece_debiased"], measures["ece_lower"], measures["ece_upper"], n
     if "agreement_by_score_gap" in tables:
-        settings = tables["agreement_by_score_gap"].attrs["settings"]
-        rows["r(|score difference|, agreement)"] = (
-            settings["r"],
-            settings["r_lower"],
-            settings["r_upper"],
-            settings["n_battles"],
-        )
+        of_gap = tables["agreement_by_score_gap"].attrs["settings"]
+        r, lower, upper, n = (of_gap[name] for name in ("r", "r_lower", "r_upper", "n_battles"))
+        rows["r(|score difference|, agreement)"] = r, lower, upper, n
     for table, kind, label in (
         ("verdict_disagreement", "opposite", "verdict against score"),
         ("verdict_disagreement", "label", "verdict is not the label of the scores"),

@@ -139,12 +139,7 @@ def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> BoardInformati
 
 
 def information_without_votes(ratings: pd.Series | int) -> BoardInformation:
-    """What is known of a board without votes: expected ratings (Elo) by model, or a number of models of equal rating.
-
-    Raises:
-        TypeError: they are neither.
-        ValueError: there are fewer than two, one is not finite, or a model is there twice.
-    """
+    """Return what is known without votes: expected ratings (Elo) by model, or a number of models of equal rating."""
     if isinstance(ratings, int | np.integer) and not isinstance(ratings, bool):
         if not 2 <= ratings <= MOST_INVERTED:
             raise ValueError(f"a plan is for 2 to {MOST_INVERTED:,} models, got {ratings:,}")
@@ -278,12 +273,7 @@ class Aim(NamedTuple):
 
     @property
     def name(self) -> GoalName:
-        """The goal. If none is named, it is the one that the other options are about.
-
-        Raises:
-            ValueError: there is no such goal, or the options are about another one.
-            TypeError: the newcomer is no name, but a list, say.
-        """
+        """The goal. If none is named, it is the one that the other options are about."""
         meant: GoalName = "board" if self.top is None else "top"
         if self.newcomer is not None:
             meant = "newcomer"
@@ -345,11 +335,7 @@ def root_mean_square(errors: Float) -> float:
 
 
 def goal_of(known: BoardInformation, aim: Aim) -> Goal:
-    """Return the goal on a board.
-
-    Raises:
-        ValueError: a model is not on the board, or there are fewer than ``top`` with a rating.
-    """
+    """Return the goal on a board."""
     name, m = aim.name, len(known.models)
     above = np.triu(np.ones((m, m), bool), 1)
     if name == "pair":
@@ -376,17 +362,12 @@ def goal_of(known: BoardInformation, aim: Aim) -> Goal:
         if not 2 <= top <= n_rated:
             raise ValueError(f"top must lie between 2 and {n_rated:,}, the {rated}, got {top:,}")
         models, pairs = np.sort(rank[:top]), above
-        words, differences = f"the ratings of the top {top}", _within(models, above)
+        inside = np.isin(np.arange(m), models)
+        words, differences = f"the ratings of the top {top}", above & inside[:, None] & inside
     else:
         models, pairs = np.arange(m), above
         words, differences = f"the ratings of {known.competitor.counted(m)}", above
     return Goal(words, models, (np.eye(m) - known.gauge)[models], differences, pairs)
-
-
-def _within(models: Int, above: Bool) -> Bool:
-    inside = np.zeros(len(above), bool)
-    inside[models] = True
-    return above & inside[:, None] & inside
 
 
 def _two(pair: tuple[Hashable, Hashable]) -> tuple[Hashable, Hashable]:

@@ -100,23 +100,18 @@ class NextBattles(Result):
             f"Intervals are {now} (mean), and {width['planned']:,.1f} after these battles; as many battles between "
             f"pairs at random would leave {width['at random']:,.1f}.",
         ]
-        if self._saves_little:
+        if width["planned"] > _LITTLE * width["at random"]:
             sentences.append(
                 "The plan saves so little that pairs at random (random=1, on the command line --random 1) may do as "
                 "well, as plans rest on ratings that have errors."
             )
-        fit = "Fit the new votes together with the old ones, all with equal weights"
+        sentences.append("Fit the new votes together with the old ones, all with equal weights.")
         if "inverse propensities" in width:
-            fit += (
-                ". A fit by inverse propensities checks whether the choice of pairs moved the ratings: its intervals "
-                f"would be {width['inverse propensities']:,.1f} wide"
+            sentences[-1] += (
+                " A fit by inverse propensities checks whether the choice of pairs moved the ratings: its intervals "
+                f"would be {width['inverse propensities']:,.1f} wide."
             )
-        return [*sentences, f"{fit}."]
-
-    @property
-    def _saves_little(self) -> bool:
-        width = self.expected["width"]
-        return bool(width["planned"] > _LITTLE * width["at random"])
+        return sentences
 
     def each(self) -> pd.DataFrame:
         """Return a row per battle, ``model_a, model_b, propensity, weight``, in random order with random sides."""
@@ -259,11 +254,7 @@ def next_battles(
 
 
 def checked_share(random: Any) -> float:
-    """Return ``random`` as a share.
-
-    Raises:
-        ValueError: it is less than 0 or more than 1.
-    """
+    """Return ``random`` as a share."""
     share = checked_number("random", random)
     if not 0 <= share <= 1:
         raise ValueError(f"random must be a share from 0 to 1, got {random!r}")

@@ -366,11 +366,7 @@ def compare_with_baseline(
 
 
 def place_of(scores: ItemScores | JudgeAccuracy, model: Any) -> int:
-    """The position of a model.
-
-    Raises:
-        DataError: there is no model of that name.
-    """
+    """The position of a model."""
     if model not in scores.models:
         raise DataError(
             f"no model is called {model!r}, of {counted(len(scores.models), 'model')}"
@@ -380,11 +376,7 @@ def place_of(scores: ItemScores | JudgeAccuracy, model: Any) -> int:
 
 
 def places_of(scores: ItemScores | JudgeAccuracy, a: Any, b: Any) -> list[int]:
-    """The positions of two models.
-
-    Raises:
-        DataError: there is no model of a name, or both are one.
-    """
+    """The positions of two models."""
     places = [place_of(scores, model) for model in (a, b)]
     if places[0] == places[1]:
         raise DataError(f"{plain(a)!r} is compared with itself: name two models")
@@ -392,11 +384,7 @@ def places_of(scores: ItemScores | JudgeAccuracy, a: Any, b: Any) -> list[int]:
 
 
 def paired(scores: ItemScores, places: Sequence[int]) -> tuple[ItemScores, Bool]:
-    """The score of one model less that of another on each item, and the (I,) items that both have.
-
-    Raises:
-        DataError: they share fewer than two items.
-    """
+    """The score of one model less that of another on each item, and the (I,) items that both have."""
     pair = scores.scores[:, 0][:, list(places)]
     shared = np.asarray(~np.isnan(pair).any(1))
     if shared.sum() < 2:

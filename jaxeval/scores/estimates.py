@@ -159,11 +159,7 @@ class ScoreEstimates:
 
 
 def as_item_scores(scores: ItemScores | Any) -> ItemScores:
-    """`ItemScores` of one evaluator, or of a table with the standard columns.
-
-    Raises:
-        DataError: the table cannot be read; there are several evaluators; rows repeat a model and an item.
-    """
+    """`ItemScores` of one evaluator, or of a table with the standard columns."""
     if not isinstance(scores, ItemScores):
         named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
         scores = ItemScores.from_pandas(scores, **named_so)

@@ -32,11 +32,7 @@ ITEM = "item"
 
 
 def with_facets(scores: ItemScores | Any, random: str | Sequence[str]) -> ItemScores:
-    """Scores that hold the random facets, from a table or from scores that were read with them.
-
-    Raises:
-        DataError: a column is not there; the table cannot be read; there are several evaluators.
-    """
+    """Scores that hold the random facets, from a table or from scores that were read with them."""
     names = facet_names(random)
     if not isinstance(scores, ItemScores):
         frame = as_frame(scores)
@@ -106,11 +102,7 @@ class FacetCells:
 
 
 def cells_of(scores: ItemScores) -> FacetCells:
-    """FacetCells of scores that hold facets.
-
-    Raises:
-        DataError: a facet is confounded with models.
-    """
+    """FacetCells of scores that hold facets."""
     facets = scores.facets
     assert facets is not None
     n_models = len(scores.models)
@@ -201,11 +193,7 @@ def errors_of(cells: FacetCells, columns: Sequence[tuple[int, ...]], there: Bool
 
 
 def board_errors(cells: FacetCells) -> tuple[FacetErrors, FacetErrors]:
-    """Errors of all models, and of the differences of all pairs a < b in the order of `np.triu_indices`.
-
-    Raises:
-        DataError: two models share no cell, or a single item.
-    """
+    """Errors of all models, and of the differences of all pairs a < b in the order of `np.triu_indices`."""
     n_models = cells.score.shape[1]
     pairs = [(int(a), int(b)) for a, b in zip(*np.triu_indices(n_models, 1), strict=True)]
     return _by_cells(cells, [(m,) for m in range(n_models)]), _by_cells(cells, pairs)
