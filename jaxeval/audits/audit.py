@@ -202,7 +202,6 @@ class Audit(Result):
         return {**question, "tables": {key or name: table.to_dict("records") for key, table in tables}}
 
     def _sections(self) -> list[Part]:
-        """Return the verdict, each question with its findings and its first table, and what the audit rests on."""
         sections = [Part("Can this leaderboard be believed?", below=self.verdict)]
         for name, question in self.questions.items():
             if name in self.absent:

@@ -219,7 +219,6 @@ def _rows(battles: Battles, board: Board, cluster: str | None) -> _Rows:
 
 
 def _chi_square(score: Float, variance: Float) -> tuple[float, int, float]:
-    """Return statistic, degrees of freedom and p."""
     values, vectors = np.linalg.eigh(variance)
     kept = values > _RANK * max(values.max(initial=0.0), np.finfo(float).tiny)
     statistic = float(((vectors.T @ score)[kept] ** 2 / values[kept]).sum())

@@ -110,8 +110,6 @@ class Drift(Answered):
 
 
 class _Change(NamedTuple):
-    """A step, as it was found."""
-
     unit: int
     later: int  # the unit that takes its place
     period: int

@@ -257,8 +257,6 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
 
 
 class _Border(NamedTuple):
-    """A border on the board."""
-
     name: str
     above: Int  # the models that are to be passed
     below: Int  # those that may pass them
@@ -334,7 +332,6 @@ def _voter_moves(audited: Audited) -> VoterMoves:
 
 
 def _whole(values: Float) -> Any:
-    """Return whole numbers, missing where NaN."""
     return pd.array(values, dtype="Float64").astype("Int64")
 
 

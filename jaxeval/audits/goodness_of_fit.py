@@ -345,7 +345,6 @@ def _method(signs: bool, cluster: str | None) -> str:
 
 
 def _reasons(votes: PairVotes, chance: Chance) -> dict[str, str]:
-    """Return why a number is missing, by its name."""
     least = np.minimum(votes.expected, votes.n - votes.expected)[votes.met]
     dense, median = float((least >= _DENSE_POINTS).mean()), float(np.median(votes.votes[votes.met]))
     reasons = {}

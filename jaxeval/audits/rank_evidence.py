@@ -209,7 +209,6 @@ class RankEvidence(Answered):
 
 
 def _two_digits(number: float) -> str:
-    """Return a number, rounded to two digits."""
     return f"{float(f'{number:.2g}'):,.10g}"
 
 

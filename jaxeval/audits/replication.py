@@ -197,7 +197,6 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
 
 
 def _few_votes(models: pd.Index, noun: Noun) -> list[str]:
-    """Return a warning about models that agreement leaves out."""
     if len(models) == 0:
         return []
     has, names = noun.counted(len(models), "has", "have"), named(list(map(visible_line, models)))
@@ -206,7 +205,6 @@ def _few_votes(models: pd.Index, noun: Noun) -> list[str]:
 
 
 def _check(fit: BradleyTerryFit) -> None:
-    """Raise an error for boards whose votes are not simulated."""
     board, noun = fit._board, fit.competitor
     soft = ~np.isin(board.cells.target, (0.0, 0.5, 1.0))
     if soft.any():
@@ -425,7 +423,6 @@ class TrueBoard:
 
 
 def _errors(covariance: Float) -> Float:
-    """Return (M, M) standard errors of differences."""
     variance = np.diag(covariance)
     return np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
 

@@ -185,8 +185,6 @@ class WhoVotes(Answered):
 
 
 class _Votes(NamedTuple):
-    """The votes of a board by voter."""
-
     battles: Battles
     cells: Cells
     cell: NDArray[np.intp]  # (R,)
@@ -197,13 +195,11 @@ class _Votes(NamedTuple):
 
     @property
     def sizes(self) -> Int:
-        """(V,) votes."""
         known = self.voter >= 0
         count = None if self.battles.count is None else self.battles.count[known]
         return count_by(self.voter[known], count, len(self.names))
 
     def grouped(self, group: NDArray[np.intp], n_groups: int) -> GroupedVotes:
-        """Return decided votes by any group of the rows."""
         return GroupedVotes.of(self.cells, self.decided, group, self.cell, self.battles.count, n_groups)
 
     def of_rows(self, rows: Bool) -> Int:
@@ -323,7 +319,6 @@ def audited_votes(audited: Audited) -> WhoVotes:
 
 
 def _votes(battles: Battles, voter: str) -> _Votes:
-    """Return the votes with their voters, fitted."""
     if not np.isin(battles.target, (0.0, 0.5, 1.0)).all():
         soft = int((~np.isin(battles.target, (0.0, 0.5, 1.0))).sum())
         raise DataError(

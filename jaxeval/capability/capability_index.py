@@ -45,8 +45,6 @@ _PERMUTATIONS = 999
 
 
 class _Cells(NamedTuple):
-    """Scores of models on benchmarks."""
-
     models: pd.Index
     benchmarks: pd.Index
     model: Int
@@ -457,7 +455,6 @@ def _ridge_of_one(cells: _Cells, ridge: float) -> float:
 def _fitted(
     cells: _Cells, weights: Float, settings: Mapping[str, Any], start: kernel.IndexScale | None
 ) -> kernel.FittedIndex:
-    """Return the fit to all cells under ``weights``."""
     shape = len(cells.models), len(cells.benchmarks)
     weight, share = np.zeros(shape), np.full(shape, 0.5)
     weight[cells.model, cells.benchmark] = weights * cells.questions
@@ -474,7 +471,6 @@ def _fitted(
 
 
 def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.IndexScale, running: Any) -> Draws:
-    """Return draws of all parameters."""
     statistic = partial(
         kernel.indices,
         start=jax.tree.map(np.asarray, start),

@@ -434,7 +434,6 @@ def _checked_options(
 
 
 def _with_unknown(draws: Draws, known: Bool) -> Draws:
-    """Return draws without numbers where they are not ``known``."""
     return replace(draws, estimate=np.where(known, draws.estimate, np.nan), draws=np.where(known, draws.draws, np.nan))
 
 

@@ -234,7 +234,6 @@ def width_decomposition(soft_elo: HeldOutRatings, level: Level | None = None) ->
 
 
 def _fewest(table: pd.DataFrame) -> int:
-    """Return models of the method that has the fewest."""
     return int(table.groupby(grouping(table), sort=False).size().min())
 
 

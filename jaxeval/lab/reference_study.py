@@ -244,7 +244,6 @@ def _study(
 
 
 def _checked_deltas(deltas: Sequence[float]) -> tuple[float, ...]:
-    """Return the finite ones, ascending."""
     margins = np.unique(checked_numbers("deltas", deltas))
     if not (margins > 0).all():
         raise ValueError(f"deltas must be > 0 percentage points, got {named(margins.tolist())}")
@@ -252,7 +251,6 @@ def _checked_deltas(deltas: Sequence[float]) -> tuple[float, ...]:
 
 
 def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
-    """Return ascending."""
     votes = np.unique(np.asarray(budgets))
     if len(votes) and not (np.issubdtype(votes.dtype, np.integer) and (votes > 0).all() and (votes < 2**31).all()):
         got = named(votes.tolist())

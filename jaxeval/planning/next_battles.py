@@ -382,7 +382,6 @@ def fewest(good: Callable[[int], bool], guess: int) -> int | None:
 
 
 def _states(known: BoardInformation, goal: Goal, chosen: Chosen) -> dict[str, BoardInformation]:
-    """Return what is known now, and will be."""
     k, n_pairs = chosen.expected.sum(), goal.pairs.sum()
     expected = symmetric(chosen.expected)
     uniform = symmetric(k / n_pairs * goal.pairs)

@@ -441,7 +441,6 @@ def _compare(
 def _status(
     estimates: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n_left_out: int, known: bool
 ) -> list[str]:
-    """What a comparison does not have, and why; what is left out; what is approximate."""
     texts = []
     if n_left_out:
         texts.append(f"{counted(n_left_out, 'item')} that one of the two lacks: left out")

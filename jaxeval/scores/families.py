@@ -72,7 +72,6 @@ class PairwiseDifferences:
         return {name: counts_from_one(np.where(self.known, x, 0)) for name, x in columns.items()}
 
     def _apart_at_once(self, level: float) -> Bool:
-        """Return (M, M) pairs that are told apart, all at once."""
         first, second = np.triu_indices(len(self.estimate), 1)
         apart = np.zeros(self.p_values.shape, bool)
         apart[first, second] = holm(self.p_values[first, second]) <= 1 - checked_level(level)

@@ -246,7 +246,6 @@ _WITHOUT = {**dict.fromkeys(_COLUMNS, np.nan), "task": None, "verdict": "", "fla
 
 
 def _tasks(scores: ItemScores) -> list[tuple[Any, ItemScores]]:
-    """Return the scores of each benchmark, by its name."""
     groups = scores.benchmark
     if groups is None or len(groups.names) < 2:
         return [(None, scores)]
@@ -307,7 +306,6 @@ def _of_needed(needed: float, n: int) -> float:
 
 
 def _judged(table: PlainTable, most: float) -> PlainTable:
-    """Return the table with verdicts."""
     p_pass, p_fail = table["p_pass"], table["p_fail"]
     all_pass = bool((p_pass <= most).all())
     by_holm: dict[str, Float] = {"p_pass_holm": holm(p_pass), "p_fail_holm": holm(p_fail)}
