@@ -112,25 +112,18 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
     effective = np.stack([np.diag(until) for until in informed[:-1]])
     effective = effective - np.einsum("tij,tij->ti", removed, informed[:-1])
     if votes.cluster is None:
+        shape: tuple[int, ...] = (t, u)
         root = _roots(_squares(votes, votes.count * residual**2)).astype(np.float32)
-
-        def drawn(n: int) -> NDArray[np.float32]:
-            return np.asarray(root @ rng.standard_normal((t, u, n), np.float32))
-
-        width = t * u
     else:
         factor = cluster_factors(votes.cluster_sizes())[votes.cluster]
-        table = _by_cluster(votes, votes.count * residual * factor).astype(np.float32)
-
-        def drawn(n: int) -> NDArray[np.float32]:
-            return np.asarray(table @ rng.standard_normal((table.shape[1], n), np.float32)).reshape(t, u, n)
-
-        width = max(t * u, table.shape[1])
+        root = _by_cluster(votes, votes.count * residual * factor).astype(np.float32)
+        shape = root.shape[1:]
     sums = np.empty((t - 1, u, n_draws), np.float32)  # of draws, whose own error is far larger
     removing = removed.astype(np.float32)
-    step = max(_LANES // width, 1)
+    step = max(_LANES // max(t * u, shape[0]), 1)
     for start in range(0, n_draws, step):
-        draws = drawn(min(step, n_draws - start)).cumsum(0)
+        n = min(step, n_draws - start)
+        draws = np.asarray(root @ rng.standard_normal((*shape, n), np.float32)).reshape(t, u, n).cumsum(0)
         sums[..., start : start + step] = draws[:-1] - removing @ draws[-1]
     spread = sums.std(-1, dtype=np.float64)
     before = votes.per_unit().cumsum(0)
@@ -193,18 +186,13 @@ def timed_votes(
     row, keys = pd.factorize(key)
     first_row = np.empty(len(keys), np.intp)
     first_row[row] = np.arange(len(row))
-    pair = cells.pair[cell[first_row]]
+    cell = cell[first_row]
+    pair, times = cells.pair[cell], np.bincount(row, None if count is None else count.astype(float), len(keys))
     return TimedVotes(
-        period=period[first_row],
-        first=cells.first[pair],
-        second=cells.second[pair],
-        target=cells.target[cell[first_row]],
-        weight=cells.weight[cell[first_row]],
-        count=np.bincount(row, None if count is None else count.astype(float), len(keys)).astype(float),
+        period=period[first_row], first=cells.first[pair], second=cells.second[pair], target=cells.target[cell],
+        weight=cells.weight[cell], count=times.astype(float), n_periods=n_periods, n_units=n_models,
         cluster=None if cluster is None else cluster[first_row],
-        n_periods=n_periods,
-        n_units=n_models,
-    )
+    )  # fmt: skip
 
 
 Every = Literal["hour", "day", "week", "month", "quarter", "year"] | int

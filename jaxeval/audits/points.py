@@ -61,15 +61,9 @@ class GroupedVotes(NamedTuple):
         group_of_key, cell = np.divmod(keys, len(usable))
         pair = cells.pair[cell]
         first, second = cells.first[pair], cells.second[pair]
-        return cls(
-            group=group_of_key,
-            first=first,
-            second=second,
-            won=cells.target[cell],
-            logit=board.theta[first] - board.theta[second],
-            times=count_by(row, None if times is None else times[counted], len(keys)).astype(float),
-            n_groups=n_groups,
-        )
+        times_of_key = count_by(row, None if times is None else times[counted], len(keys)).astype(float)
+        logit = board.theta[first] - board.theta[second]
+        return cls(group_of_key, first, second, cells.target[cell], logit, times_of_key, n_groups)
 
     def take(self, which: Bool) -> GroupedVotes:
         """Return the votes of the groups ``which`` (G,), numbered anew."""

@@ -256,8 +256,7 @@ def compared_curves(tasks: Tasks, settings: Mapping[str, Any]) -> pd.DataFrame:
             with double_precision():
                 values = weight, tasks.share, x, settings["ridge"], 0.0
                 weighed, share, lengths, ridge, none = (as_leaf(v, np.float64) for v in values)
-                parts = kernel.line(weighed, share, lengths, ridge, none, curve)
-                intercept, slope, centre = parts
+                intercept, slope, centre = kernel.line(weighed, share, lengths, ridge, none, curve)
                 p = np.asarray(kernel.success(curve, intercept + slope * (x[:, None] - centre)))
             p = np.clip(p, 1e-4, 1 - 1e-4)
             each = tasks.weight * (xlogy(tasks.share, p) + xlog1py(1 - tasks.share, -p))
@@ -267,13 +266,8 @@ def compared_curves(tasks: Tasks, settings: Mapping[str, Any]) -> pd.DataFrame:
         scores[curve] = np.bincount(family, of_task) / len(tasks.agents)
     total = {curve: x.sum() for curve, x in scores.items()}
     best = max(total, key=lambda name: total[name])
-    rows = [
-        {
-            "curve": curve,
-            "log_score": total[curve],
-            "worse_by": total[best] - total[curve],
-            "standard_error": float(np.std(scores[best] - scores[curve], ddof=1) * np.sqrt(len(scores[best]))),
-        }
-        for curve in sorted(total, key=lambda name: -total[name])
-    ]
-    return pd.DataFrame(rows)
+    rows = []
+    for curve in sorted(total, key=lambda name: -total[name]):
+        error = float(np.std(scores[best] - scores[curve], ddof=1) * np.sqrt(len(scores[best])))
+        rows.append((curve, total[curve], total[best] - total[curve], error))
+    return pd.DataFrame(rows, columns=["curve", "log_score", "worse_by", "standard_error"])

@@ -151,15 +151,12 @@ class TimeHorizons(Result):
             ``ratio``, ``lower`` and ``upper``, from the difference of the same resamples.
         """
         level = self.settings["levels"][0] if level is None else level
-        one, two = (self.joint.of(agent=name, level=level) for name in (agent, other))
         name = pd.Index([f"{agent} / {other}"])
-        difference = _renamed(one, name) - _renamed(two, name)
+        one, two = (self.joint.of(agent=x, level=level) for x in (agent, other))
+        one, two = (Draws(name, x.estimate, x.draws, freedom=x.freedom) for x in (one, two))
+        difference = one - two
         ends = difference.interval(self.level).iloc[0]
-        return {
-            "ratio": float(2 ** difference.estimate[0]),
-            "lower": float(2 ** ends["lower"]),
-            "upper": float(2 ** ends["upper"]),
-        }
+        return {"ratio": float(2 ** difference.estimate[0]), **{end: float(2**x) for end, x in ends.items()}}
 
     def influence(self, level: float | None = None) -> pd.DataFrame:
         """Return by what factor each horizon changes if a task is left out: a row for each task, a column an agent.
@@ -184,10 +181,10 @@ class TimeHorizons(Result):
         """Return horizons (minutes) under other choices: a row for each curve, ridge and weight; a column an agent."""
         levels = [self.settings["levels"][0] if level is None else level]
         known = np.isfinite(self.joint.of(level=levels[0]).estimate)
-        defaults = [("as asked", self._tasks, self.settings)]
+        choices = ("as asked", self._tasks, self.settings), *other_choices(self._tasks, self.settings, get_args(Curve))
         rows = {
             name: np.where(known, 2 ** estimates_of(tasks, settings, levels)[:, 0], np.nan)
-            for name, tasks, settings in [*defaults, *other_choices(self._tasks, self.settings, get_args(Curve))]
+            for name, tasks, settings in choices
         }
         return pd.DataFrame.from_dict(rows, orient="index", columns=self._tasks.agents).rename_axis("choice")
 
@@ -435,10 +432,6 @@ def _checked_options(
 
 def _with_unknown(draws: Draws, known: Bool) -> Draws:
     return replace(draws, estimate=np.where(known, draws.estimate, np.nan), draws=np.where(known, draws.draws, np.nan))
-
-
-def _renamed(draws: Draws, names: pd.Index) -> Draws:
-    return Draws(names, draws.estimate, draws.draws, freedom=draws.freedom)
 
 
 def spelled_minutes(value: float) -> str:

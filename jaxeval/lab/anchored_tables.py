@@ -192,13 +192,9 @@ def prior_sensitivity(
     rows = []
     for value, block in both.groupby(level=by, sort=False):
         apart = (block["one"] - block["other"]).abs()
-        tau = _kendall(block["one"].to_numpy(), block["other"].to_numpy())
+        tau = float(scipy.stats.kendalltau(block["one"], block["other"]).statistic) if len(block) > 1 else np.nan
         rows.append((value, tau, apart.mean(), apart.max(), float((apart <= _NEAR).mean()), len(block)))
     return pd.DataFrame(rows, columns=[by, "kendall", "mean_difference", "largest_difference", "within_20", "n_models"])
-
-
-def _kendall(a: Float, b: Float) -> float:
-    return float(scipy.stats.kendalltau(a, b).statistic) if len(a) > 1 else np.nan
 
 
 def guarded_scores(
@@ -310,12 +306,9 @@ def method_tables(
     if direct is not None:
         add("direct_agreement", lambda: direct_score_agreement(direct))
         roles = ["model", "judge", *(["anchor"] if "anchor" in direct else [])]
-
-        def spread() -> pd.DataFrame:
-            anchored = anchored_scores(verdicts, roles, prior=prior)
-            return dispersion(direct_win_probability(direct), anchored).reset_index()
-
-        add("dispersion", spread)
+        add("dispersion", lambda: dispersion(
+            direct_win_probability(direct), anchored_scores(verdicts, roles, prior=prior)
+        ).reset_index())  # fmt: skip
         if several["run"] or confidence is not None:
             add("guarded", lambda: guarded_scores(direct, confidence=confidence, prior=prior))
     return tables, left_out
@@ -412,16 +405,8 @@ def subsample_study(
     corrected = theoretical * np.sqrt(left)
     empirical = (a / (a + b)).std(0, ddof=1).mean(1) if n_repeats > 1 else np.full(len(n), np.nan)
     empirical = np.where(n == m, 0 * empirical, empirical)  # the same prompts in other orders
-    table = pd.DataFrame(
-        {
-            "n": n,
-            "empirical": empirical,
-            "theoretical": theoretical,
-            "corrected": corrected,
-            "adjusted": kappa * corrected,
-        }
-    )
-    for name in ("theoretical", "corrected", "adjusted"):
-        error = table[name].to_numpy()
+    errors = {"theoretical": theoretical, "corrected": corrected, "adjusted": kappa * corrected}
+    table = pd.DataFrame({"n": n, "empirical": empirical, **errors})
+    for name, error in errors.items():
         table[f"empirical_over_{name}"] = np.divide(empirical, error, out=np.full(len(n), np.nan), where=error > 0)
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,7 +251,7 @@ def estimate_scores(
         DataError: what is to be drawn anew is not there, or too little of it; a model has no score in a benchmark.
         ValueError: ``benchmark_weights`` are invalid.
     """
-    s, there, group, of_group, _, share = _shares(scores, items, benchmark_weights)
+    s, there, group, of_group, share = _shares(scores, items, benchmark_weights)
     value = np.where(there, s, 0.0)
     mean = _sums(share * value, group) / of_group[:, None]  # (G, M)
     estimate = of_group @ mean
@@ -360,7 +360,7 @@ def item_shares(scores: ItemScores, items: Bool) -> tuple[Float, Float, Float]:
 
     The last are influences of items: shares of the differences from the means of benchmarks.
     """
-    s, _, group, of_group, _, share = _shares(scores, items, "equal")
+    s, _, group, of_group, share = _shares(scores, items, "equal")
     value, item_share = s[:, 0], share[:, 0]
     return value, item_share, item_share * (value - (np.bincount(group, item_share * value) / of_group)[group])
 
@@ -372,18 +372,13 @@ def _sums(values: Float, group: NDArray[np.intp]) -> Float:
     return np.stack(sums, 1) if sums else np.zeros((n_groups, 0))
 
 
-class _Shares(NamedTuple):
-    score: Float  # (N, M)
-    there: NDArray[np.bool_]  # (N, M)
-    group: NDArray[np.intp]  # (N,) benchmarks, from 0
-    of_group: Float  # (G,) weights of benchmarks
-    total: Float  # (G, M) weight of the items that a model has
-    share: Float  # (N, M) of every score in the estimate; 0 where there is none
-
-
 def _shares(
     scores: ItemScores, items: Bool, benchmark_weights: Literal["equal", "items"] | Mapping[Any, float]
-) -> _Shares:
+) -> tuple[Float, Bool, NDArray[np.intp], Float, Float]:
+    """Return (N, M) scores, which are there, (N,) benchmarks from 0, their weights (G,), and shares in the estimate.
+
+    Shares (N, M) are 0 where there is no score.
+    """
     s = scores.scores[items, 0]
     there = ~np.isnan(s)
     weight = np.ones(len(s)) if scores.weight is None else scores.weight[items]
@@ -397,7 +392,7 @@ def _shares(
         g, m = np.argwhere(total == 0)[0]
         name = "the chosen items" if scores.benchmark is None else f"benchmark {plain(_benchmarks(scores, items)[g])!r}"
         raise DataError(f"model {plain(scores.models[m])!r} has no score in {name}: leave it out")
-    return _Shares(s, there, group, of_group, total, w * (of_group[:, None] / total)[group])
+    return s, there, group, of_group, w * (of_group[:, None] / total)[group]
 
 
 def _by_unit(
@@ -430,10 +425,8 @@ def _weights_of_benchmarks(
     if scores.benchmark is None:
         raise ValueError("benchmark_weights need a column of benchmarks, and none was named (benchmark=)")
     names = _benchmarks(scores, items)
-    unknown, lacking = (
-        [x for x in benchmark_weights if x not in names],
-        [x for x in names if x not in benchmark_weights],
-    )
+    unknown = [x for x in benchmark_weights if x not in names]
+    lacking = [x for x in names if x not in benchmark_weights]
     if unknown:
         raise ValueError(f"no benchmark is called {unknown[0]!r}{did_you_mean(unknown[0], names)}")
     if lacking:

@@ -10,7 +10,6 @@ differ, or models have different items, variances at the data are too small, wha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -148,30 +147,20 @@ def _skewness_of_differences(estimates: ScoreEstimates, dof: Float) -> Float:
     return skewness_of(third, estimates.difference_errors() ** 2, dof)
 
 
-class _Counts(NamedTuple):
-    """(M, M) counts of right and wrong answers of a model (rows) beside another."""
-
-    only: Int  # items that both have, and the model alone has right
-    alone: Int  # items that the other lacks
-    right_alone: Int  # of these, right
-
-
-def _counts(answers: Float) -> _Counts:
-    there, right = (~np.isnan(answers)).astype(float), np.nan_to_num(answers)
-    right_of_both = right.T @ there
-    counts = (
-        right_of_both - right.T @ right, there.sum(0)[:, None] - there.T @ there, right.sum(0)[:, None] - right_of_both
-    )  # fmt: skip
-    return _Counts(*(np.rint(each).astype(np.int64) for each in counts))
-
-
 def _p_of_shares(answers: Float, estimate: Float) -> Float:
     """Return (M, M) exact p-values of equal shares of right answers, from (I, M) answers with NaN where there is none.
 
     A pair whose test is of the other sign than the difference of the scores, as where one model has the easier items,
     has the p-value 1.
     """
-    only, alone, right = _counts(answers)
+    there, right_here = (~np.isnan(answers)).astype(float), np.nan_to_num(answers)
+    right_of_both = right_here.T @ there
+    counts = (
+        right_of_both - right_here.T @ right_here,  # (M, M) items that both have, and the model alone has right
+        there.sum(0)[:, None] - there.T @ there,  # items that the other lacks,
+        right_here.sum(0)[:, None] - right_of_both,  # and of these, right ones
+    )
+    only, alone, right = (np.rint(each).astype(np.int64) for each in counts)
     p = mcnemar(only, only.T)
     away = (only - only.T) / 2
     for a, b in np.argwhere(np.triu((alone > 0) & (alone.T > 0))):
