@@ -14,7 +14,7 @@ from jaxeval.data.columns import as_frame, plain
 from jaxeval.data.item_scores import Facets, ItemScores
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
-from jaxeval.scores.families import PairwiseDifferences
+from jaxeval.scores.paired_tests import PairwiseDifferences
 from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.statistics.variance_components import (

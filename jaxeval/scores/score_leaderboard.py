@@ -31,7 +31,7 @@ from jaxeval.scores.estimates import (
     kept_items,
 )
 from jaxeval.scores.facets import BoardFacets, widened, with_facets
-from jaxeval.scores.families import by_pairs, pairwise
+from jaxeval.scores.paired_tests import by_pairs, pairwise
 from jaxeval.show.boards import score_answers
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_COMPARISONS
@@ -150,9 +150,9 @@ def score_leaderboard(
         between 0 and 1.
 
         Right and wrong answers are compared by exact tests of pairs with Holm's steps, and so are other scores of fewer
-        than 300 units or few differences, by Student's t and Hall's (see `jaxeval.scores.families`). With more, rank
-        sets and tiers come from the largest difference of the draws (max-t). A score without observed variance has no
-        rank set and no tier where it has no interval.
+        than 300 units or few differences, by Student's t and Hall's (see `jaxeval.scores.paired_tests`). With more,
+        rank sets and tiers come from the largest difference of the draws (max-t). A score without observed variance has
+        no rank set and no tier where it has no interval.
 
     Raises:
         DataError: a table that cannot be read; repeated rows without a column of trials; scores of several evaluators;

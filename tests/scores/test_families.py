@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
-from jaxeval.scores.families import PairwiseDifferences, units_that_differ
+from jaxeval.scores.paired_tests import PairwiseDifferences, units_that_differ
 from jaxeval.statistics.paired import p_of_equal_shares
 
 LEVEL = 0.95

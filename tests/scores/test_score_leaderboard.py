@@ -8,7 +8,7 @@ from scored import answers, wide
 import jaxeval
 from jaxeval import DataError, ItemScores, score_draws, score_leaderboard
 from jaxeval.scores.estimates import estimate_scores
-from jaxeval.scores.families import pairwise
+from jaxeval.scores.paired_tests import pairwise
 from jaxeval.scores.score_leaderboard import score_boards
 from jaxeval.statistics.quantiles import exact_share
 
