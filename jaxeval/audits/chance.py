@@ -125,14 +125,12 @@ def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGro
             np.sqrt(np.maximum(variance[above] + variance[below] - 2 * covariance[above, below], 0)) * elo
         )
 
-    return pd.DataFrame(
-        {
-            "above": models[above],
-            "below": models[below],
-            "gap": (board.theta[above] - board.theta[below]) * elo,
-            **{name: error(middle) for name, middle in middles.items()},
-        }
-    )
+    return pd.DataFrame({
+        "above": models[above],
+        "below": models[below],
+        "gap": (board.theta[above] - board.theta[below]) * elo,
+        **{name: error(middle) for name, middle in middles.items()},
+    })  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

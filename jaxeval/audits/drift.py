@@ -256,16 +256,14 @@ def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: floa
     n = len(test.largest) + 1
     error = np.where(np.isnan(test.step_error), np.inf, test.step_error).min(0)
     error = np.where(tested, error, np.nan)
-    table = pd.DataFrame(
-        {
-            "model": models,
-            "z": largest,
-            "period": cut.names[best + 1],
-            "p_value": np.where(tested, (1 + (test.of_unit >= np.abs(largest)[:, None]).sum(1)) / n, np.nan),
-            "p_adjusted": np.where(tested, (1 + (test.largest[:, None] >= np.abs(largest)).sum(0)) / n, np.nan),
-            "detectable": critical * error * ELO_PER_LOGIT,
-        }
-    )
+    table = pd.DataFrame({
+        "model": models,
+        "z": largest,
+        "period": cut.names[best + 1],
+        "p_value": np.where(tested, (1 + (test.of_unit >= np.abs(largest)[:, None]).sum(1)) / n, np.nan),
+        "p_adjusted": np.where(tested, (1 + (test.largest[:, None] >= np.abs(largest)).sum(0)) / n, np.nan),
+        "detectable": critical * error * ELO_PER_LOGIT,
+    })  # fmt: skip
     table["period"] = table["period"].where(tested)
     return table.sort_values("z", key=np.abs, ascending=False, na_position="last", kind="stable", ignore_index=True)
 

@@ -352,24 +352,22 @@ def _voter_table(
     liking = preference(grouped.take(tested), taste.logit, len(models))
     pull, pulled = _pulls(votes, number)
     p_points = np.minimum(best["p"].to_numpy() * n_models, 1.0)
-    return pd.DataFrame(
-        {
-            "number": number,
-            "voter": votes.names[number],
-            "n_votes": votes.sizes[number],
-            "n_decided": grouped.sizes[number].astype(np.int64),
-            "pull": pull,
-            "pulled": models[pulled],
-            "model": models[best["model"].to_numpy(np.intp)],
-            "n_on_model": best["n"].to_numpy(np.int64),
-            "points": best["points"].to_numpy(),
-            "expected_points": best["expected"].to_numpy(),
-            "p_points": p_points,
-            "p_points_adjusted": _CORRECTIONS[correction](p_points),
-            **liking,
-            "p_honest_adjusted": _CORRECTIONS[correction](liking["p_honest"]),
-        }
-    )
+    return pd.DataFrame({
+        "number": number,
+        "voter": votes.names[number],
+        "n_votes": votes.sizes[number],
+        "n_decided": grouped.sizes[number].astype(np.int64),
+        "pull": pull,
+        "pulled": models[pulled],
+        "model": models[best["model"].to_numpy(np.intp)],
+        "n_on_model": best["n"].to_numpy(np.int64),
+        "points": best["points"].to_numpy(),
+        "expected_points": best["expected"].to_numpy(),
+        "p_points": p_points,
+        "p_points_adjusted": _CORRECTIONS[correction](p_points),
+        **liking,
+        "p_honest_adjusted": _CORRECTIONS[correction](liking["p_honest"]),
+    })  # fmt: skip
 
 
 def _verdicts(table: pd.DataFrame, grouped: GroupedVotes, alpha: float) -> list[str]:
@@ -413,17 +411,15 @@ def _bursts(votes: _Votes, seconds: Int, every: Every, min_votes: int) -> pd.Dat
     n_periods = len(cut.starts)
     points = points_of(votes.grouped(cut.number, n_periods), np.ones(n_periods, bool), len(votes.battles.models))
     p = np.where(points.n >= min_votes, points.p_values(points.taste().logit), np.nan)
-    table = pd.DataFrame(
-        {
-            "period": cut.names[points.group],
-            "model": votes.battles.models[points.model],
-            "n": points.n.astype(np.int64),
-            "points": points.points,
-            "expected": points.expected,
-            "p_value": p,
-            "p_adjusted": holm(p),
-        }
-    )
+    table = pd.DataFrame({
+        "period": cut.names[points.group],
+        "model": votes.battles.models[points.model],
+        "n": points.n.astype(np.int64),
+        "points": points.points,
+        "expected": points.expected,
+        "p_value": p,
+        "p_adjusted": holm(p),
+    })  # fmt: skip
     return table.dropna(subset="p_value").sort_values("p_value", kind="stable", ignore_index=True)
 
 

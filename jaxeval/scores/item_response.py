@@ -95,18 +95,16 @@ class ItemResponse(Result):
             error = np.full(len(error), np.nan)
             ranks[["rank_best", "rank_worst", "tier"]] = pd.NA
         half = normal_quantile(self.level) * error
-        table = pd.DataFrame(
-            {
-                "model": self.joint.names.to_numpy(),
-                "ability": self.joint.estimate,
-                "lower": self.joint.estimate - half,
-                "upper": self.joint.estimate + half,
-                "standard_error": error,
-                "n_items": self.n_items,
-                **{name: ranks[name].array for name in ranks},
-                "flags": self.status,
-            }
-        ).sort_values(["ability", "model"], ascending=[False, True], ignore_index=True)
+        table = pd.DataFrame({
+            "model": self.joint.names.to_numpy(),
+            "ability": self.joint.estimate,
+            "lower": self.joint.estimate - half,
+            "upper": self.joint.estimate + half,
+            "standard_error": error,
+            "n_items": self.n_items,
+            **{name: ranks[name].array for name in ranks},
+            "flags": self.status,
+        }).sort_values(["ability", "model"], ascending=[False, True], ignore_index=True)  # fmt: skip
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         first = ("rank", "model", "ability", "lower", "upper", "tier")
         return Table.of(table, f"Abilities of {counted(len(table), 'model')}", first)

@@ -38,20 +38,18 @@ def judged_leaderboard(
         joint = replace(joint, freedom=_freedom(part, judge, estimator, np.isfinite(joint.estimate)))
         of_judge = part.table[(part.table["judge"] == judge) & (part.table["estimator"] == estimator)]
         rows = of_judge.set_index("model").loc[joint.names]
-        table = pd.DataFrame(
-            {
-                "model": joint.names,
-                "score": rows["estimate"].to_numpy(),
-                "lower": rows["lower"].to_numpy(),
-                "upper": rows["upper"].to_numpy(),
-                "standard_error": _errors(part, judge, estimator, rows["status"]),
-                "n_items": rows["n_test"].to_numpy(),
-                "rank": joint.rank().array,
-                **{end: x.array for end, x in joint.rank_sets(level, simultaneous_ranks).items()},
-                "tier": joint.tiers(level).array,
-                "flags": rows["status"].where(rows["status"] != "ok", "").to_numpy(),
-            }
-        )
+        table = pd.DataFrame({
+            "model": joint.names,
+            "score": rows["estimate"].to_numpy(),
+            "lower": rows["lower"].to_numpy(),
+            "upper": rows["upper"].to_numpy(),
+            "standard_error": _errors(part, judge, estimator, rows["status"]),
+            "n_items": rows["n_test"].to_numpy(),
+            "rank": joint.rank().array,
+            **{end: x.array for end, x in joint.rank_sets(level, simultaneous_ranks).items()},
+            "tier": joint.tiers(level).array,
+            "flags": rows["status"].where(rows["status"] != "ok", "").to_numpy(),
+        })  # fmt: skip
         order = np.lexsort([table["model"].astype(str), table["rank"].to_numpy(float, na_value=np.inf)])
         table = table.iloc[order]
         if len(accuracy.slices) > 1:
