@@ -12,16 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
+from jaxeval.audits import simulated_boards
 from jaxeval.audits.parts import Answered, Audited, AuditOptions, NotAnsweredError, Severity
-from jaxeval.audits.simulated_boards import (
-    expected_covariance,
-    half_counts,
-    outcomes,
-    refitted_boards,
-    sandwiches,
-    separated_chances,
-    simulated_counts,
-)
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.execution.precision import one_blas_thread
@@ -228,19 +220,19 @@ def _simulated(
     fit: BradleyTerryFit, level: float, seed: int, n_boards: int, advance: Advance
 ) -> tuple[Bool, Float, Claims]:
     """Return (M,) models with a rating on 99 % of L boards, the boards' strengths (L, M), and their claims (L, ...)."""
-    possible = outcomes(fit)
+    possible = simulated_boards.outcomes(fit)
     truth = np.where(np.isfinite(fit.ratings), fit.theta, np.nan)
-    compared = np.isfinite(truth) & (separated_chances(possible, len(truth)) <= MOST_NOT_FINITE)
+    compared = np.isfinite(truth) & (simulated_boards.separated_chances(possible, len(truth)) <= MOST_NOT_FINITE)
     if compared.sum() < 2:
         raise NotAnsweredError(
             f"fewer than two {fit.competitor.many} have enough votes to have a finite rating on 99% of simulated "
             "boards: there is nothing to replicate"
         )
-    true = TrueBoard.of(truth, expected_covariance(fit, possible), fit.scale, compared, level, seed)
+    true = TrueBoard.of(truth, simulated_boards.expected_covariance(fit, possible), fit.scale, compared, level, seed)
     theta, claims = [], []
-    counts = (simulated_counts(possible, seed, number) for number in range(n_boards))
-    for boards in refitted_boards(fit, possible.cells, counts, n_boards):
-        for board, covariance in zip(boards, sandwiches(boards), strict=True):
+    counts = (simulated_boards.simulated_counts(possible, seed, number) for number in range(n_boards))
+    for boards in simulated_boards.refitted_boards(fit, possible.cells, counts, n_boards):
+        for board, covariance in zip(boards, simulated_boards.sandwiches(boards), strict=True):
             theta.append(np.where(board.active, board.theta, np.nan))
             claims.append(true.claims(theta[-1], covariance))
         advance(len(boards))
@@ -289,9 +281,11 @@ def _mean(values: Float, axis: int) -> Float:
 def _halves(fit: BradleyTerryFit, seed: int, n_splits: int, advance: Advance) -> tuple[Float, Float]:
     """Return (S, M) strengths of both halves of S splits of the votes; NaN without a rating."""
     cells = fit._likelihood.board.cells
-    counts = (half for number in range(n_splits) for half in half_counts(cells, fit._drawn, seed, number))
+    counts = (
+        half for number in range(n_splits) for half in simulated_boards.half_counts(cells, fit._drawn, seed, number)
+    )
     theta: list[Float] = []
-    for boards in refitted_boards(fit, cells, counts, 2 * n_splits):
+    for boards in simulated_boards.refitted_boards(fit, cells, counts, 2 * n_splits):
         theta += [np.where(board.active, board.theta, np.nan) for board in boards]
         advance(len(boards))
     return np.stack(theta[::2]), np.stack(theta[1::2])

@@ -9,14 +9,7 @@ import pandas as pd
 
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.runs import RunOptions
-from jaxeval.lab.held_out_sweeps import (
-    budget_sweep,
-    conformal_study,
-    label_smoothing_sweep,
-    leave_one_out_intervals,
-    slice_ratings,
-    width_decomposition,
-)
+from jaxeval.lab import held_out_sweeps
 from jaxeval.lab.judge_diagnostics import diagnose
 from jaxeval.show.boards import board_part
 from jaxeval.show.cells import with_kinds
@@ -84,10 +77,10 @@ def held_out_answer(
     drawn += f" within {strata}" if strata else ""
     used = f"ridge {ridge:g}; {drawn}, seed {seed}"
     try:
-        study = conformal_study(held_out, level, splits, seed=seed)
+        study = held_out_sweeps.conformal_study(held_out, level, splits, seed=seed)
         tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
-        tables["intervals"] = leave_one_out_intervals(held_out, level)
-        widths = width_decomposition(held_out, level)
+        tables["intervals"] = held_out_sweeps.leave_one_out_intervals(held_out, level)
+        widths = held_out_sweeps.width_decomposition(held_out, level)
         tables["widths"] = widths.reset_index()
         warnings += [*study.warnings, *tables["intervals"].attrs["warnings"], *widths.attrs["warnings"]]
         calibrating, tested = study.settings.n_calibration, study.settings.n_test
@@ -101,14 +94,16 @@ def held_out_answer(
         return {**running, "checkpoint": None if folder is None else Path(folder) / name}
 
     if by:
-        tables["slices"] = slice_ratings(battles, by, ridge, **within("slices"))
+        tables["slices"] = held_out_sweeps.slice_ratings(battles, by, ridge, **within("slices"))
         warnings += tables["slices"].attrs["warnings"]
     if budget:
-        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster, **within("budget"))
+        tables["budget"] = held_out_sweeps.budget_sweep(
+            battles, ridge=ridge, seed=seed, cluster=cluster, **within("budget")
+        )
         warnings += tables["budget"].attrs["warnings"]
 
     if smoothing:
-        tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
+        tables["smoothing"] = held_out_sweeps.label_smoothing_sweep(battles, ridge=ridge)
 
     notes = [str(battles.report), f"{used}; {held_out.settings.versions}"]
     notes += [f"left out: {'; '.join(diagnostics.left_out)}"] if diagnostics.left_out else []

@@ -13,19 +13,7 @@ from jaxeval.arrays import Float
 from jaxeval.data.judged_battles import JudgedBattles, sign_labels
 from jaxeval.errors import DataError
 from jaxeval.show.shown import Shown
-from jaxeval.softelo.judge_agreement import (
-    LEVEL,
-    agreement,
-    agreement_by_score_gap,
-    grouping,
-    human_ratings,
-    reliability,
-    residual_ramp,
-    score_gap_by_strength,
-    slope_and_correlation,
-    usable_rows,
-    verdict_disagreement,
-)
+from jaxeval.softelo import judge_agreement
 from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.soft_elo import HeldOutRatings, soft_elo
 from jaxeval.softelo.temperature import fit_temperature
@@ -75,7 +63,7 @@ def diagnose(
             battles.column(column)
     if cluster is not None:
         battles.codes(cluster)
-    human_elo = human_ratings(held_out)
+    human_elo = judge_agreement.human_ratings(held_out)
     tables: dict[str, pd.DataFrame] = {}
     left_out: list[str] = []
 
@@ -91,13 +79,13 @@ def diagnose(
     one_order = "" if battles.orders is not None else "the data has one score per battle, not both presentation orders"
     lengths = "" if length_a and length_b else "no length columns were named"
     family = "" if families and judge_family else "no families were given"
-    add("reliability", lambda: reliability(battles, cluster=cluster))
-    add("agreement_by_score_gap", lambda: agreement_by_score_gap(battles, cluster=cluster))
-    add("agreement", lambda: agreement(battles, cluster=cluster))
-    add("verdict_disagreement", lambda: verdict_disagreement(battles, cluster=cluster),
+    add("reliability", lambda: judge_agreement.reliability(battles, cluster=cluster))
+    add("agreement_by_score_gap", lambda: judge_agreement.agreement_by_score_gap(battles, cluster=cluster))
+    add("agreement", lambda: judge_agreement.agreement(battles, cluster=cluster))
+    add("verdict_disagreement", lambda: judge_agreement.verdict_disagreement(battles, cluster=cluster),
         "" if battles.verdict is not None else "no verdict column was named")  # fmt: skip
-    add("score_gap_by_strength", lambda: score_gap_by_strength(battles, human_elo))
-    add("residual_ramp", lambda: residual_ramp(held_out))
+    add("score_gap_by_strength", lambda: judge_agreement.score_gap_by_strength(battles, human_elo))
+    add("residual_ramp", lambda: judge_agreement.residual_ramp(held_out))
     add("position_bias", lambda: position_bias(battles, cluster=cluster), one_order)
     add("single_order_ratings", lambda: single_order_ratings(battles, ridge), one_order)
 
@@ -116,7 +104,7 @@ def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluste
     rows["mean |score difference|"] = float(gap.mean()), np.nan, np.nan, len(gap)
     unit = None if cluster is None else units(battles, cluster)
     fit = fit_temperature(battles.score_difference, battles.human, cluster=unit)
-    half = float(ndtri((1 + LEVEL) / 2)) * fit.standard_error
+    half = float(ndtri((1 + judge_agreement.LEVEL) / 2)) * fit.standard_error
     rows["temperature (beta)"] = fit.beta, fit.beta - half, fit.beta + half, fit.n_battles
     if "agreement" in tables:
         for name, row in tables["agreement"].iterrows():
@@ -170,7 +158,7 @@ def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.D
     }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
     advantage = float(np.nanmean(shown_first))
-    table.attrs = {"warnings": [], "settings": {"advantage": advantage, "level": LEVEL}}
+    table.attrs = {"warnings": [], "settings": {"advantage": advantage, "level": judge_agreement.LEVEL}}
     return table
 
 
@@ -231,7 +219,7 @@ def longer_answer_preference(
     rows = (np.abs(gap) <= near_tie) & np.isin(choice, (0.0, 1.0)) & np.isfinite(longer) & (longer != 0)
     unit = units(battles, cluster)[rows]
     table = pd.DataFrame([wilson_share(((choice == 1) == (longer > 0))[rows], unit)])
-    table.attrs = {"warnings": [], "settings": {"near_tie": near_tie, "level": LEVEL}}
+    table.attrs = {"warnings": [], "settings": {"near_tie": near_tie, "level": judge_agreement.LEVEL}}
     return table
 
 
@@ -247,20 +235,20 @@ def length_correlation(battles: JudgedBattles, held_out: HeldOutRatings, length_
     n = np.bincount(codes[known], minlength=len(battles.models))
     with np.errstate(invalid="ignore"):
         mean = np.bincount(codes[known], lengths[known], len(battles.models)) / n
-    by_model, table = pd.Series(mean, battles.models), usable_rows(held_out)
+    by_model, table = pd.Series(mean, battles.models), judge_agreement.usable_rows(held_out)
     rows = []
-    for key, block in table.groupby(grouping(table), sort=False):
+    for key, block in table.groupby(judge_agreement.grouping(table), sort=False):
         length = by_model.reindex(block["model"]).to_numpy(float)
         used = np.isfinite(length)
         elo, residual = block["human_elo"].to_numpy(float)[used], block["residual"].to_numpy(float)[used]
-        names = dict(zip(grouping(table), key, strict=True))
+        names = dict(zip(judge_agreement.grouping(table), key, strict=True))
         r = _partial_correlation(residual, length[used], elo)
-        half = ndtri((1 + LEVEL) / 2) / np.sqrt(used.sum() - 4) if used.sum() > 4 else np.nan
+        half = ndtri((1 + judge_agreement.LEVEL) / 2) / np.sqrt(used.sum() - 4) if used.sum() > 4 else np.nan
         z = np.arctanh(np.clip(r, -1, 1))
         bounds = {"lower": float(np.tanh(z - half)), "upper": float(np.tanh(z + half))}
         rows.append({**names, "r": r, **bounds, "n_models": int(used.sum())})
     result = pd.DataFrame(rows)
-    result.attrs = {"warnings": [], "settings": {"level": LEVEL}}
+    result.attrs = {"warnings": [], "settings": {"level": judge_agreement.LEVEL}}
     return result
 
 
@@ -280,8 +268,8 @@ def family_excess(
     Returns:
         One row per judge and method: ``excess`` (Elo), ``standard_error`` (Welch), ``n_own``, ``n_other``.
     """
-    table = usable_rows(held_out)
-    keys = grouping(table)
+    table = judge_agreement.usable_rows(held_out)
+    keys = judge_agreement.grouping(table)
     table = table.assign(family=[families.get(m) for m in table["model"]])
     n_left_out = int(table.loc[table["family"].isna(), "model"].nunique())
     table = table[table["family"].notna()]
@@ -323,7 +311,7 @@ def _partial_correlation(x: Float, y: Float, held: Float) -> float:
         return np.nan
     design = np.stack([np.ones_like(held), held], 1)
     rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
-    return slope_and_correlation(*rest)[1]
+    return judge_agreement.slope_and_correlation(*rest)[1]
 
 
 def _orders(battles: JudgedBattles) -> tuple[Float, Float]:
