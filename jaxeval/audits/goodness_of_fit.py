@@ -124,10 +124,8 @@ class GoodnessOfFit(Answered):
         much = Severity.SERIOUS if self.statistic > 2 * self.dof else Severity.CAUTION
         yield much if self._misfit else Severity.REASSURING, self._verdict
         if np.isfinite(self.deviance_p_value) and (self.deviance_p_value <= self._alpha) != self._misfit:
-            yield (
-                Severity.NOTE,
-                f"the deviance says otherwise: it is {self.deviance:,.0f} ({_p(self.deviance_p_value)})",
-            )
+            text = f"the deviance says otherwise: it is {self.deviance:,.0f} ({_p(self.deviance_p_value)})"
+            yield Severity.NOTE, text
         yield from self._of_pairs()
         yield from self._of_circles()
         yield from self._of_tests()
@@ -173,16 +171,13 @@ class GoodnessOfFit(Answered):
     def _of_tests(self) -> Iterator[tuple[Severity, str]]:
         tests = self.table.iloc[2:]  # after X2 and the deviance
         for row in tests[tests["p_value"] * len(tests) <= self._alpha].itertuples():
-            chance = f"{_p(row.p_value)}"
+            chance = _p(row.p_value)
+            number = f"{row.effect:+.3f} logits (standard error {row.standard_error:.3f}, {chance})"
+            text = f"results depend on {visible_line(row.test)}: {number}"
             if np.isnan(row.effect):
-                number = f"chi-square {row.statistic:,.0f} on {_degrees(row.dof)}"
-                yield (
-                    Severity.CAUTION,
-                    f"strengths of {self.competitor.many} drift with {visible_line(row.test)}: {number} ({chance})",
-                )
-            else:
-                number = f"{row.effect:+.3f} logits (standard error {row.standard_error:.3f}, {chance})"
-                yield Severity.CAUTION, f"results depend on {visible_line(row.test)}: {number}"
+                text = f"strengths of {self.competitor.many} drift with {visible_line(row.test)}: chi-square "
+                text += f"{row.statistic:,.0f} on {_degrees(row.dof)} ({chance})"
+            yield Severity.CAUTION, text
 
     def _of_ranks(self) -> tuple[Severity, str]:
         z, table = normal_quantile(self.settings["level"]), self.ranks

@@ -124,11 +124,8 @@ class RankEvidence(Answered):
         may = self.table[(self.table["rank_best"] == 1).fillna(False)]
         names, n_few = list(may.loc[may["comparable"], "model"].map(visible_line)), int((~may["comparable"]).sum())
         noun = self.competitor
-        few = (
-            f"; {counted(n_few, f'more {noun.one} has', f'more {noun.many} have')} too few votes to say"
-            if n_few
-            else ""
-        )
+        more = counted(n_few, f"more {noun.one} has", f"more {noun.many} have")
+        few = f"; {more} too few votes to say" if n_few else ""
         if not names:
             yield Severity.SERIOUS, f"{noun.counted(n_few, 'has', 'have')} too few votes to say who is first."
             return

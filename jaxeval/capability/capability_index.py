@@ -479,12 +479,8 @@ def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.IndexSc
         likelihood=settings["loss"] == "likelihood",
         tolerance=_REFIT,
     )
-    data = {
-        "model": cells.model,
-        "benchmark": cells.benchmark,
-        "share": np.clip(cells.share, settings["clip"], 1 - settings["clip"]),
-        "questions": cells.questions,
-    }
+    share = np.clip(cells.share, settings["clip"], 1 - settings["clip"])
+    data = {"model": cells.model, "benchmark": cells.benchmark, "share": share, "questions": cells.questions}
     if settings["resample"] == "cells":
         units: dict[str, Any] = {"strata": np.asarray(cells.models)[cells.model], "scheme": "bayesian"}
     else:

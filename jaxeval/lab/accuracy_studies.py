@@ -315,11 +315,8 @@ def split_study(
         estimate, lower, upper = (np.clip(x, 0, 1) for x in (value, lower, upper))
         table = performance(estimate, lower, upper, truth, axis=0)
         m, j = table["bias"].shape
-        labels = {
-            "model": np.repeat(answers.models.to_numpy(), j),
-            "judge": np.tile(answers.judges.to_numpy(), m),
-            "estimator": name,
-        }
+        model, judge = np.repeat(answers.models.to_numpy(), j), np.tile(answers.judges.to_numpy(), m)
+        labels = {"model": model, "judge": judge, "estimator": name}
         tables.append(pd.DataFrame({**labels, **{key: x.reshape(-1) for key, x in table.items()}}))
     study = pd.concat(tables, ignore_index=True)
     study.attrs["n_unlabelled"] = int((answers.judged & ~judged).any(axis=2).sum())

@@ -35,14 +35,11 @@ def of_several(each: Mapping[str, Answer]) -> Answer:
     if len(each) == 1:
         return each[best]
     names = dict.fromkeys(name for study in each.values() for name in study.tables)
-    tables = {
-        name: pd.concat(
-            [study.tables[name].assign(judge=judge) for judge, study in each.items() if name in study.tables],
-            ignore_index=True,
-        )
-        for name in names
-    }
-    tables = {name: table[["judge", *table.columns.drop("judge")]] for name, table in tables.items()}
+    tables = {}
+    for name in names:
+        held = [study.tables[name].assign(judge=judge) for judge, study in each.items() if name in study.tables]
+        table = pd.concat(held, ignore_index=True)
+        tables[name] = table[["judge", *table.columns.drop("judge")]]
     judges = [best, *(judge for judge in each if judge != best)]
     first, *others = each[best].parts
     about = [text for text in each[best].sentences or () if text.startswith("standard errors are ")]

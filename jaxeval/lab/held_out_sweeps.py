@@ -174,15 +174,8 @@ def conformal_study(
     ).reset_index()  # fmt: skip
     splits.insert(len(keys) + 1, "n_calibration", n_cal)
     splits.insert(len(keys) + 2, "n_test", n - n_cal)
-    return ConformalStudy(
-        splits=splits,
-        intervals=intervals,
-        summary=_summary(splits, keys, level, n_cal),
-        settings=ConformalSettings(
-            level=float(exact_level(level)), n_repeats=n_repeats, n_calibration=n_cal, n_test=n - n_cal, seed=seed
-        ),
-        warnings=warnings,
-    )
+    settings = ConformalSettings(float(exact_level(level)), n_repeats, n_cal, n - n_cal, seed)
+    return ConformalStudy(splits, intervals, _summary(splits, keys, level, n_cal), settings, warnings)
 
 
 def _summary(splits: pd.DataFrame, keys: list[str], level: Level, n_calibration: int) -> pd.DataFrame:

@@ -329,21 +329,12 @@ def _result(
         *close_advice(by_delta, settings),
         *set_advice(by_set, board, settings),
     ]
+    tiers = pd.Series(board.tier, board.models, name="tier", dtype="Int64").where(board.tier > 0)
     return ReferenceStudy(
-        by_reference=by_reference,
-        by_delta=by_delta,
-        by_test_tier=by_test_tier,
-        by_tier=by_tier,
-        by_tier_and_test_tier=by_both,
-        by_budget=by_budget,
-        by_set=by_set,
-        advice=advice,
-        warnings=[*warnings, *weak_points(by_reference, settings)],
-        settings=settings,
-        tier=pd.Series(board.tier, board.models, name="tier", dtype="Int64").where(board.tier > 0),
-        tau_draws=np.asarray(single.tau[1:]),
-        budget_tau_draws=budget_tau[1:],
-    )
+        by_reference, by_delta, by_test_tier, by_tier, by_both, by_budget, by_set, advice,
+        warnings=[*warnings, *weak_points(by_reference, settings)], settings=settings, tier=tiers,
+        tau_draws=np.asarray(single.tau[1:]), budget_tau_draws=budget_tau[1:],
+    )  # fmt: skip
 
 
 def model_numbers(names: Sequence[Hashable], models: pd.Index) -> NDArray[np.intp]:

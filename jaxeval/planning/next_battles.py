@@ -427,13 +427,10 @@ def _warnings(known: BoardInformation, goal: Goal, chosen: Chosen) -> list[str]:
         theirs = int(np.triu(symmetric(chosen.planned + chosen.drawn) * (unrated | unrated[:, None])).sum())
         have, them = ("has", "it") if unrated.sum() == 1 else ("have", "them")
         battles = counted(theirs, "battle of this plan connects", "battles of this plan connect")
+        then = f"goal='board' connects all {known.competitor.many}, and newcomer= one of them"
+        then = "Plan again once these are judged, as strengths are assumed till then" if theirs else then
         sentences.append(
-            f"{named(known.models[unrated])} {have} no rating so far: {battles} {them} with the others. "
-            + (
-                "Plan again once these are judged, as strengths are assumed till then"
-                if theirs
-                else f"goal='board' connects all {known.competitor.many}, and newcomer= one of them"
-            )
+            f"{named(known.models[unrated])} {have} no rating so far: {battles} {them} with the others. {then}"
         )
     if not (chosen.expected[goal.pairs] > 0).all():
         sentences.append(

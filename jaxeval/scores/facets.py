@@ -209,12 +209,9 @@ def _by_cells(cells: FacetCells, columns: Sequence[tuple[int, ...]]) -> FacetErr
         there = cells.shared(column)
         if len(np.unique(cells.factors[ITEM][there])) < 2:
             who = " and ".join(repr(plain(cells.models[m])) for m in column)
-            raise DataError(
-                f"{who} share no two items under the same {' and '.join(cells.facets) or 'conditions'}: an error needs "
-                "two or more"
-                if len(column) > 1
-                else f"{who} has fewer than two items: an error needs two or more"
-            )
+            same = f"share no two items under the same {' and '.join(cells.facets) or 'conditions'}"
+            lacking = same if len(column) > 1 else "has fewer than two items"
+            raise DataError(f"{who} {lacking}: an error needs two or more")
         masks.setdefault(there.tobytes(), there)
         alike.setdefault(there.tobytes(), []).append(k)
     parts = [(places, errors_of(cells, [columns[k] for k in places], masks[key])) for key, places in alike.items()]

@@ -98,10 +98,8 @@ class ScoreGate(Result):
         a, b, rows = visible_line(str(self.a)), visible_line(str(self.b)), self.rows.records()
         margin, several = f"{self.settings['margin']:g}", len(rows) > 1
         look = ", at every look" if self.settings["peek"] else ""
-        not_worse, worse = (
-            f"{a} is not worse than {b} by {margin} or more",
-            f"{a} is worse than {b} by more than {margin}",
-        )
+        not_worse = f"{a} is not worse than {b} by {margin} or more"
+        worse = f"{a} is worse than {b} by more than {margin}"
         if self.verdict == "PASS":
             where, p = f" on any of {len(rows):,} tasks" if several else "", max(row["p_pass"] for row in rows)
             return [f"PASS: {not_worse}{where} ({'largest ' if several else ''}p {p:.2g}{look})"]
@@ -256,20 +254,14 @@ def _lacks(scores: ItemScores, places: list[int]) -> str:
     there = ~np.isnan(scores.scores[:, 0][:, places])
     if (shared := int(there.all(1).sum())) >= 2:
         return ""
-    alone = [
-        str(scores.models[place])
-        for place, present in zip(places, np.any(there, axis=0).tolist(), strict=True)
-        if present
-    ]
+    alone = [str(scores.models[place]) for place, has in zip(places, there.any(0).tolist(), strict=True) if has]
     return f"only {visible_line(alone[0])} has it" if len(alone) == 1 else f"{counted(shared, 'item')} that both have"
 
 
 def _row(comparison: ScoreComparison, margin: float, level: float, peek: bool) -> dict[str, Any]:
-    p_pass, p_fail = (
-        (comparison.p_anytime_non_inferior, comparison.p_anytime_inferior)
-        if peek
-        else (comparison.p_non_inferior, comparison.p_inferior)
-    )
+    p_pass, p_fail = comparison.p_non_inferior, comparison.p_inferior
+    if peek:
+        p_pass, p_fail = comparison.p_anytime_non_inferior, comparison.p_anytime_inferior
     flags = ""
     if p_pass != p_pass:
         status = "; ".join(text for text in comparison.status if "McNemar" not in text)

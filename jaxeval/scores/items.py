@@ -221,12 +221,8 @@ def item_subset(
         warnings.append(
             "for models that had no part in the choice, the chosen items are no better than random ones: draw at random"
         )
-    return ItemSubset(
-        items=Table.of(items, f"{counted(k, 'item')} of {n_items:,}"),
-        errors=errors,
-        warnings=tuple(warnings),
-        settings={"k": k, "n_items": n_items, "n_folds": min(n_folds, n_models), "seed": seed},
-    )
+    settings = {"k": k, "n_items": n_items, "n_folds": min(n_folds, n_models), "seed": seed}
+    return ItemSubset(Table.of(items, f"{counted(k, 'item')} of {n_items:,}"), errors, tuple(warnings), settings)
 
 
 def _medoids(values: Float, k: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], Float, NDArray[np.intp]]:
