@@ -119,7 +119,7 @@ def report(file: File, columns: JudgedBattlesColumns, options: Study, drawn: Sof
     FILE holds scores or verdicts of a judge, or what judges printed, in a column such as output.
     """
     from jaxeval.data.judge_outputs import read_judges
-    from jaxeval.lab.held_out import error_of, held_out_answer, of_several
+    from jaxeval.lab.judge_diagnostics import error_of, held_out_answer, of_several
 
     study = {**options.arguments(), **drawn.arguments("level", "n_resamples", "seed")}
     del study["lengths"]

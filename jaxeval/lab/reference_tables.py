@@ -71,15 +71,13 @@ def _bounds(values: Float, level: float) -> tuple[Float, Float]:
     return np.fmin(lower, moved_lower), np.fmax(upper, moved_upper)
 
 
-def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | None = None) -> Float:
-    """Give (..., T) means of ``values`` (..., L) over the references of every tier; those without a value are left out.
+def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | bool = True) -> Float:
+    """Return (..., T) means of ``values`` (..., L) over the references of a tier that have one, and ``enough`` pairs.
 
-    Args:
-        enough: (..., L) references whose values rest on enough pairs to be averaged, which broadcasts to ``values``; by
-            default all.
+    ``enough`` (..., L) broadcasts to the values.
     """
     in_tier = tier[:, None] == np.arange(1, n_tiers + 1)
-    known = ~np.isnan(values) if enough is None else ~np.isnan(values) & enough
+    known = ~np.isnan(values) & enough
     n = known.astype(float) @ in_tier
     with np.errstate(invalid="ignore"):
         return np.where(n > 0, np.where(known, values, 0.0) @ in_tier / n, np.nan)

@@ -18,7 +18,7 @@ from jaxeval.anchored.pooling import anchored_answer, pooled_scores
 from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.evaluators import study_evaluators, study_references
 from jaxeval.cli.main import main
-from jaxeval.lab.held_out import held_out_answer
+from jaxeval.lab.judge_diagnostics import held_out_answer
 from jaxeval.show.boards import board_part, leaderboard_answer
 from jaxeval.show.cells import cell_text
 from jaxeval.show.screens import columns_of, further_columns, print_answer
