@@ -254,7 +254,9 @@ def _lacks(scores: ItemScores, places: list[int]) -> str:
     there = ~np.isnan(scores.scores[:, 0][:, places])
     if (shared := int(there.all(1).sum())) >= 2:
         return ""
-    alone = [str(scores.models[place]) for place, has in zip(places, there.any(0).tolist(), strict=True) if has]
+    alone = [
+        str(scores.models[place]) for place, has in zip(places, np.any(there, axis=0).tolist(), strict=True) if has
+    ]
     return f"only {visible_line(alone[0])} has it" if len(alone) == 1 else f"{counted(shared, 'item')} that both have"
 
 
