@@ -156,11 +156,8 @@ def anytime_factor(standard_error: Float, tuned_for: float, alpha: float) -> Flo
         alpha: the chance of missing the truth at any time.
     """
     with np.errstate(divide="ignore"):
-        u = _best_ratio(alpha) * (tuned_for / standard_error) ** 2
+        # The factor is least at the u with log((1 + u) / alpha^2) = u.
+        best = -1 - float(scipy.special.lambertw(-(alpha**2) / np.e, -1).real)
+        u = best * (tuned_for / standard_error) ** 2
         # An infinite standard error gives u = 0 and an infinite factor: there is no interval yet. So does one of 0.
         return np.asarray(np.sqrt((1 + 1 / u) * np.log((1 + u) / alpha**2)))
-
-
-def _best_ratio(alpha: float) -> float:
-    """Return the u at which the factor is least: log((1 + u) / alpha^2) = u."""
-    return -1 - float(scipy.special.lambertw(-(alpha**2) / np.e, -1).real)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.audits.parts import Answered, Audited, Severity, check_plain
@@ -337,7 +336,10 @@ def _ratings(battles: Battles, cut: Periods, whole: Board, z_level: float) -> pd
         both = board.active & whole.active[place]
         weight = np.where(both, n, 0.0) / max(n[both].sum(), 1.0)
         theta = board.theta + weight @ (whole.theta[place] - board.theta)
-        error = np.sqrt(np.maximum(_variance(inverse[:m, :m], weight), 0.0))
+        inverse = inverse[:m, :m]
+        shift = inverse @ weight
+        variance = np.diag(inverse) - 2 * shift + weight @ shift  # of strengths less their mean by the weights
+        error = np.sqrt(np.maximum(variance, 0.0))
         rating = np.where(both, _BASE + ELO_PER_LOGIT * theta, np.nan)
         half = ELO_PER_LOGIT * z_level * error
         parts.append(
@@ -345,9 +347,3 @@ def _ratings(battles: Battles, cut: Periods, whole: Board, z_level: float) -> pd
                           "lower": rating - half, "upper": rating + half})
         )  # fmt: skip
     return Table(pd.concat(parts, ignore_index=True))
-
-
-def _variance(inverse: Float, weight: Float) -> NDArray[np.float64]:
-    """Return (M,) variances of strengths less their mean by ``weight`` (M,)."""
-    shift = inverse @ weight
-    return np.asarray(np.diag(inverse) - 2 * shift + weight @ shift)

@@ -232,7 +232,11 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
             changes.append(_changes(moves, move, times, neighbours, board.models))
             run.advance(1)
         if options.voter is not None:
-            counts["voters"] = fewest_moves(boards, _voter_moves(audited), pairs, "fewest-voters")[0]
+            battles, cell = audited.battles, audited.battles.compress(slice(None))[1]
+            codes, _ = battles.codes(str(options.voter), "drop")
+            count = None if battles.count is None else battles.count[codes >= 0]
+            voters = VoterMoves.of(board, cluster_rows(codes[codes >= 0], cell[codes >= 0], count))
+            counts["voters"] = fewest_moves(boards, voters, pairs, "fewest-voters")[0]
         run.advance(1)
         without, removed = without_each_model(boards, order)
         run.advance(1)
@@ -320,15 +324,6 @@ def _changes(moves: VoteMoves, move: Int, times: Float, pairs: Int, names: pd.In
         "result": moves.target[move],
         "votes": times[pair, k].astype(np.int64),
     })  # fmt: skip
-
-
-def _voter_moves(audited: Audited) -> VoterMoves:
-    battles = audited.battles
-    cell = battles.compress(slice(None))[1]
-    codes, _ = battles.codes(str(audited.options.voter), "drop")
-    named = codes >= 0
-    count = None if battles.count is None else battles.count[named]
-    return VoterMoves.of(audited.fit._board, cluster_rows(codes[named], cell[named], count))
 
 
 def _whole(values: Float) -> Any:

@@ -113,7 +113,9 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
     effective = effective - np.einsum("tij,tij->ti", removed, informed[:-1])
     if votes.cluster is None:
         shape: tuple[int, ...] = (t, u)
-        root = _roots(_squares(votes, votes.count * residual**2)).astype(np.float32)
+        squares = _squares(votes, votes.count * residual**2)
+        largest = np.maximum(np.diagonal(squares, axis1=1, axis2=2).max(1), 1e-300)
+        root = np.linalg.cholesky(squares + _ROUNDING * largest[:, None, None] * np.eye(u)).astype(np.float32)
     else:
         factor = cluster_factors(votes.cluster_sizes())[votes.cluster]
         root = _by_cluster(votes, votes.count * residual * factor).astype(np.float32)
@@ -156,12 +158,6 @@ def _by_cluster(votes: TimedVotes, values: Float) -> scipy.sparse.csr_array:
     rows = np.tile(np.asarray(votes.cluster), 2)
     shape = (votes.n_periods * votes.n_units, int(rows.max()) + 1)
     return scipy.sparse.csr_array((np.concatenate([values, -values]), (columns, rows)), shape)
-
-
-def _roots(squares: Float) -> Float:
-    """Give (T, U, U) matrices whose products with their transposes are the (T, U, U) ``squares``, but for rounding."""
-    largest = np.maximum(np.diagonal(squares, axis1=1, axis2=2).max(1), 1e-300)
-    return np.asarray(np.linalg.cholesky(squares + _ROUNDING * largest[:, None, None] * np.eye(squares.shape[1])))
 
 
 def _pseudo_inverse(information: Float, active: Bool) -> Float:

@@ -15,7 +15,6 @@ from jaxeval.audits.parts import Answered, Audited, AuditOptions, NotAnsweredErr
 from jaxeval.audits.periods import vote_times
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
-from jaxeval.data.cells import Cells
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.options.resampling import RunningOptions
@@ -266,20 +265,16 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
     table = pd.concat(
         [board.contrasts.ranks(level), pd.Series(joint.estimate, joint.names, name="rating"), ends, rests_on], axis=1
     )
+    table = table.sort_values(["rank", "rating"], ascending=[True, False], kind="stable", na_position="last")
+    table.insert(1, "model", table.index)
     finite = np.asarray(np.isfinite(joint.draws[:, ranked]).all(1))
     errors = joint.standard_errors.to_numpy()
     return RankEvidence(
-        table=_best_first(table), neighbours=_neighbours(board, level), winner=winner(joint, level),
+        table=Table(table.reset_index(drop=True)), neighbours=_neighbours(board, level), winner=winner(joint, level),
         families=_families(joint, options.families, ranked, finite, noun),
         variants=_variants(errors[rests_on["newest"].to_numpy() & ranked]), joint=joint, level=level,
         settings=board.settings, warnings=tuple(board.warnings), competitor=noun,
     )  # fmt: skip
-
-
-def _best_first(table: pd.DataFrame) -> pd.DataFrame:
-    table = table.sort_values(["rank", "rating"], ascending=[True, False], kind="stable", na_position="last")
-    table.insert(1, "model", table.index)
-    return Table(table.reset_index(drop=True))
 
 
 def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:
@@ -368,7 +363,8 @@ def opponents(fit: BradleyTerryFit) -> pd.DataFrame:
     ``main_share``, whom it met most and what share of its votes that is.
     """
     cells, models = fit._board.cells, fit.ratings.index
-    met = _met(cells, len(models))
+    met = np.zeros((len(models),) * 2)  # battles of every two models, whatever their weight
+    met[cells.first, cells.second] = met[cells.second, cells.first] = cells.battles
     votes = met.sum(1)
     with np.errstate(invalid="ignore"):  # a model without votes
         share = met / votes[:, None]
@@ -387,13 +383,6 @@ def opponents(fit: BradleyTerryFit) -> pd.DataFrame:
         },
         models,
     )
-
-
-def _met(cells: Cells, n_models: int) -> Float:
-    """Return (M, M) battles of every two models, whatever their weight."""
-    met = np.zeros((n_models, n_models))
-    met[cells.first, cells.second] = met[cells.second, cells.first] = cells.battles
-    return met
 
 
 def first_votes(battles: Battles, time: str) -> pd.Series:

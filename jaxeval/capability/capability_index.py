@@ -334,7 +334,13 @@ def capability_index(
     estimate = np.asarray(end.scale.capability)
     first, second = _scale_line(estimate, cells.models, anchors)
     if not 0 < second < np.inf:
-        raise DataError(_without_scale(anchors))
+        if anchors is None:
+            raise DataError("all models are equally good by these scores, so their standard deviation makes no scale")
+        low, high = map(visible_line, sorted(anchors, key=lambda name: anchors[name]))
+        raise DataError(
+            f"{high} is not better than {low} by these scores, but has the higher index in anchors= (--fix): choose "
+            "others"
+        )
     lines = [_scale_line(c, cells.models, anchors) for c in draws.draws[:, :k]]
     drawn = np.stack([one + two * c for (one, two), c in zip(lines, draws.draws[:, :k], strict=True)])
     index = first + second * estimate
@@ -362,8 +368,11 @@ def capability_index(
         )
     if few := int((n_each < FEW_BENCHMARKS).sum()):
         warnings.append(f"{counted(few, 'model has', 'models have')} fewer than {FEW_BENCHMARKS} benchmarks")
+    gauge = f"mean {_MEAN:g} and standard deviation {_SD:g} of all models"
+    if anchors is not None:
+        gauge = " and ".join(f"{name} at {value:g}" for name, value in anchors.items())
     joint = Draws(
-        cells.models, index, drawn, gauge=_gauge(anchors), anchored=anchored, status=flags, settings=settings,
+        cells.models, index, drawn, gauge=gauge, anchored=anchored, status=flags, settings=settings,
         warnings=tuple(warnings), freedom=draws.freedom,
     )  # fmt: skip
     c, d, a = map(np.asarray, end.scale)
@@ -388,21 +397,6 @@ def _check_anchors(anchors: Mapping[str, float], models: pd.Index) -> None:
         checked_finite(f"the anchor of {name}", value)
     if len(anchors) != 2 or len(set(anchors.values())) != 2:
         raise ValueError(f"anchors must be two models with two different indices, got {dict(anchors)}")
-
-
-def _without_scale(anchors: Mapping[str, float] | None) -> str:
-    if anchors is None:
-        return "all models are equally good by these scores, so their standard deviation makes no scale"
-    low, high = map(visible_line, sorted(anchors, key=lambda name: anchors[name]))
-    return (
-        f"{high} is not better than {low} by these scores, but has the higher index in anchors= (--fix): choose others"
-    )
-
-
-def _gauge(anchors: Mapping[str, float] | None) -> str:
-    if anchors is None:
-        return f"mean {_MEAN:g} and standard deviation {_SD:g} of all models"
-    return " and ".join(f"{name} at {value:g}" for name, value in anchors.items())
 
 
 def _cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> _Cells:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -342,7 +341,7 @@ def battles_for(
     k = 100
     for _ in range(8):
         each = symmetric(choose(known, goal, k, random).expected) / k
-        number = fewest(partial(_good_after, good, known, each), k)
+        number = fewest(lambda n, each=each: good(known.with_battles(n * each)), k)
         if number is None:
             return None
         before, k = k, number
@@ -356,11 +355,7 @@ def battles_for(
 def battles_at_random_for(known: BoardInformation, goal: Goal, good: Callable[[BoardInformation], bool]) -> int | None:
     """As `battles_for`, of battles between pairs at random."""
     each = symmetric(goal.pairs) / goal.pairs.sum()
-    return 0 if good(known) else fewest(partial(_good_after, good, known, each), 100)
-
-
-def _good_after(good: Callable[[BoardInformation], bool], known: BoardInformation, each: Float, n: int) -> bool:
-    return good(known.with_battles(n * each))
+    return 0 if good(known) else fewest(lambda n: good(known.with_battles(n * each)), 100)
 
 
 def fewest(good: Callable[[int], bool], guess: int) -> int | None:
