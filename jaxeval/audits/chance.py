@@ -27,21 +27,23 @@ from jaxeval.data.features import Feature, FeatureLike, design, position_advanta
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.kernels.batch.changed_boards import Measures
 from jaxeval.kernels.solve import Status
 from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, fit_slices
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.slices import Slices, make_slices, whole_board
+from jaxeval.ratings.slices import make_slices, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import stream_number
 from jaxeval.wording import counted
 
 _TIE_MODELS: dict[str, Ties] = {"Davidson's model of ties": "davidson", "Rao and Kupper's model of ties": "rao_kupper"}
-_COLUMNS = ("test", "statistic", "dof", "p_value", "effect", "standard_error")
 _POSITION = "position"
 _RANK = 1e-9
+_NUMBERS_AT_ONCE = 2**23
+_MOST_LEVERAGE = 0.95
 
 
 def n_free(fitted: Likelihood) -> int:
@@ -60,9 +62,8 @@ def explained(
     Slices keep all of it if pairs are as odd in each slice, and have none of it if mixing slices caused it.
     Overlapping slices, in which votes would count twice, have no row: the text says why there are no slices.
     """
-    rows = [
-        (f"one number per {battles.competitor.one}", float(plain.pearson.sum()), int(plain.met.sum()) - n_free(board))
-    ]
+    name = f"one number per {battles.competitor.one}"
+    rows = [(name, float(plain.pearson.sum()), int(plain.met.sum()) - n_free(board))]
     others = {}
     if options.features:
         others["control for " + ", ".join(design(battles, options.features, options.normalize).names)] = options
@@ -73,29 +74,22 @@ def explained(
         (fitted,) = fit_slices([(battles.models, whole_board(battles, covariates, other)[0])], covariates, other)
         votes = pair_votes(fitted, responses(fitted).expected)
         rows.append((name, float(votes.pearson.sum()), int(votes.met.sum()) - n_free(fitted)))
-    no_slices = ""
-    if by is None:
-        no_slices = "no column of slices was named"
-    else:
-        sliced = BootstrapOptions(by=by).checked(battles)
-        slices = make_slices(battles, design(battles, (), True), sliced)
+    no_slices = "no column of slices was named" if by is None else ""
+    if by is not None:
+        slices = make_slices(battles, design(battles, (), True), BootstrapOptions(by=by).checked(battles))
         if slices.overlapping:
             no_slices = f"the slices by {', '.join(slices.overlapping)} overlap: {slices.told}"
         else:
-            rows.append(_of_slices(slices))
+            boards = fit_boards(slices.boards, FitOptions())
+            each = [pair_votes(board, responses(board).expected) for board in boards]
+            dof = sum(int(votes.met.sum()) - n_free(board) for votes, board in zip(each, boards, strict=True))
+            name = f"a rating for each of {counted(len(boards), 'slice')} by {', '.join(slices.by)}"
+            rows.append((name, float(sum(votes.pearson.sum() for votes in each)), dof))
     table = pd.DataFrame(rows, columns=["board", "statistic", "dof"])
     table["excess"] = table["statistic"] - table["dof"]
     first = table["excess"].iloc[0]
     table["removed"] = 1 - table["excess"] / first if first > 2 * np.sqrt(2 * table["dof"].iloc[0]) else np.nan
     return table, no_slices
-
-
-def _of_slices(slices: Slices) -> tuple[str, float, int]:
-    boards = fit_boards(slices.boards, FitOptions())
-    each = [pair_votes(board, responses(board).expected) for board in boards]
-    dof = sum(int(votes.met.sum()) - n_free(board) for votes, board in zip(each, boards, strict=True))
-    statistic = float(sum(votes.pearson.sum() for votes in each))
-    return f"a rating for each of {counted(len(boards), 'slice')} by {', '.join(slices.by)}", statistic, dof
 
 
 def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGroups) -> pd.DataFrame:
@@ -195,7 +189,7 @@ def dependence(
         when = scipy.sparse.csr_array(rows.models * _times(battles, time)[:, None])
         score, _, variance = rows.test(when)
         table.append((time, *_chi_square(score, variance), np.nan, np.nan))
-    return pd.DataFrame(table, columns=list(_COLUMNS))
+    return pd.DataFrame(table, columns=["test", "statistic", "dof", "p_value", "effect", "standard_error"])
 
 
 def _rows(battles: Battles, board: Board, cluster: str | None) -> _Rows:
@@ -232,10 +226,6 @@ def _times(battles: Battles, name: str) -> Float:
     if not spread > 0:
         raise DataError(f"column {name!r} has one value only: nothing can depend on it")
     return np.asarray(value / spread)
-
-
-_NUMBERS_AT_ONCE = 2**23
-_MOST_LEVERAGE = 0.95
 
 
 class Chance(NamedTuple):
@@ -280,19 +270,17 @@ def simulated_chance(
     of_votes = measured(simulated, votes)
     p, t = len(votes.n), triads.shape[1]
     sign = np.sign(votes.points - votes.expected)
+    of_pairs = sign * np.sqrt(np.asarray(of_votes.deviance)[:p])
+    of_triads = (np.asarray(of_votes.cycle) / np.sqrt(np.asarray(of_votes.cycle_variance)))[:t]
     return Chance(
-        pearson=pearson,
-        pair=sign * np.sqrt(np.asarray(of_votes.deviance)[:p]),
-        largest_pair=pair,
-        triad=(np.asarray(of_votes.cycle) / np.sqrt(np.asarray(of_votes.cycle_variance)))[:t],
-        largest_triad=triad,
-        deviance=float(np.asarray(of_votes.deviance).sum()),
-        deviances=deviances,
-        cyclic=float(of_votes.cyclic),
-        total=float(of_votes.total),
-        cyclics=cyclics,
+        pearson, of_pairs, pair, of_triads, triad, **_sums(of_votes), deviances=deviances, cyclics=cyclics,
         n_failed=int(failed.sum()),
-    )
+    )  # fmt: skip
+
+
+def _sums(of_votes: Measures) -> dict[str, float]:
+    deviance = float(np.asarray(of_votes.deviance).sum())
+    return {"deviance": deviance, "cyclic": float(of_votes.cyclic), "total": float(of_votes.total)}
 
 
 def signed_chance(
@@ -305,12 +293,7 @@ def signed_chance(
         chance = multipliers.misfit(votes, triads, n_resamples, seed, run.advance)
     if isinstance(fitted, Board) and fitted.cells.hard:
         of_votes = measured(simulated_boards(fitted, votes, triads, 0, seed), votes)
-        chance = chance._replace(
-            deviance=float(np.asarray(of_votes.deviance).sum()),
-            cyclic=float(of_votes.cyclic),
-            total=float(of_votes.total),
-            cyclics=chance.pearson,
-        )
+        chance = chance._replace(**_sums(of_votes), cyclics=chance.pearson)
     return chance
 
 

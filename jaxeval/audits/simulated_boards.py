@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -209,18 +209,17 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
     position = np.full((size, size), n_pairs - 1)
     position[votes.first, votes.second] = position[votes.second, votes.first] = np.arange(q)
     n_triads = padded_columns(triads.shape[1])
+    gradient = _laplacian_inverse(votes, weight, board.active)
+    around = np.pad(triads, [(0, 0), (0, n_triads - triads.shape[1])], constant_values=n_pairs - 1)
+
+    def by_pair(values: Float | Int, kind: Any) -> Any:
+        return as_leaf(pad(values, (n_pairs,)), kind)
+
     design = MisfitDesign(
-        first=as_leaf(pad(votes.first, (n_pairs,)), np.int32),
-        second=as_leaf(pad(votes.second, (n_pairs,)), np.int32),
-        position=as_leaf(position, np.int32),
-        n=as_leaf(pad(votes.votes, (n_pairs,)), np.float64),
-        tie_odds=as_leaf(odds, np.float64),
-        weight=as_leaf(pad(weight, (n_pairs,)), np.float64),
-        gradient=as_leaf(pad(_laplacian_inverse(votes, weight, board.active), (size, size)), np.float64),
-        triads=as_leaf(
-            np.pad(triads, [(0, 0), (0, n_triads - triads.shape[1])], constant_values=n_pairs - 1), np.int32
-        ),
-    )
+        by_pair(votes.first, np.int32), by_pair(votes.second, np.int32), position=as_leaf(position, np.int32),
+        n=by_pair(votes.votes, np.float64), tie_odds=as_leaf(odds, np.float64), weight=by_pair(weight, np.float64),
+        gradient=as_leaf(pad(gradient, (size, size)), np.float64), triads=as_leaf(around, np.int32),
+    )  # fmt: skip
     n = votes.votes.astype(np.int64)
     chance = np.clip(np.where(tied < 1, (share - tied / 2) / np.where(tied < 1, 1 - tied, 1.0), 0.5), 0.0, 1.0)
     wins, ties = np.zeros((2, n_resamples, n_pairs), np.int32)
@@ -251,11 +250,11 @@ def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
         return measures
 
 
+@one_blas_thread()
 def refitted(simulated: SimulatedBoards, run: LaneRun) -> Misfit:
     """Return misfit of the simulated boards, (B,) each."""
-    with one_blas_thread():
-        misfit: Misfit = run.solve(simulated, "simulated boards")[0]
-        return misfit
+    misfit: Misfit = run.solve(simulated, "simulated boards")[0]
+    return misfit
 
 
 def _laplacian_inverse(votes: PairVotes, weight: Float, active: Bool) -> Float:
