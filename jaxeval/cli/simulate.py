@@ -56,7 +56,7 @@ def _verdicts(size: Size) -> pd.DataFrame:
     # The models are the same, and the battles are drawn anew.
     others = votes.simulate_votes(n, strengths=strengths, tie_rate=size.ties, details=True, seed=size.seed ^ 2**62)
     battles = pd.concat([voted, others.assign(prompt=others["prompt"] + voted["prompt"].max() + 1)], ignore_index=True)
-    winner = verdicts.Judge().verdicts(battles, strengths, np.random.default_rng([size.seed, 12]), size.ties)
+    winner = verdicts.judge_verdicts(battles, strengths, np.random.default_rng([size.seed, 12]), tie_rate=size.ties)
     return battles[["prompt", "model_a", "model_b", "language"]].assign(winner=winner)
 
 

@@ -109,18 +109,16 @@ def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: b
     )  # fmt: skip
     estimates = estimate_scores(k_scores, items)
     lower, upper = estimates.interval(level)
-    table = pd.DataFrame(
-        {
-            "model": estimates.models.to_numpy(),
-            "score": np.clip(estimates.score, 0.0, 1.0),  # a mean of ones may be off in the last digit
-            "lower": lower,
-            "upper": upper,
-            "standard_error": estimates.standard_errors,
-            "n_items": estimates.n_items,
-            "fewest_trials": np.where(n > 0, n, np.iinfo(n.dtype).max).min(0),
-            "flags": np.where(np.isnan(estimates.standard_errors), "no observed variance", ""),
-        }
-    ).sort_values(["score", "model"], ascending=[False, True], ignore_index=True)
+    table = pd.DataFrame({
+        "model": estimates.models.to_numpy(),
+        "score": np.clip(estimates.score, 0.0, 1.0),  # a mean of ones may be off in the last digit
+        "lower": lower,
+        "upper": upper,
+        "standard_error": estimates.standard_errors,
+        "n_items": estimates.n_items,
+        "fewest_trials": np.where(n > 0, n, np.iinfo(n.dtype).max).min(0),
+        "flags": np.where(np.isnan(estimates.standard_errors), "no observed variance", ""),
+    }).sort_values(["score", "model"], ascending=[False, True], ignore_index=True)  # fmt: skip
     name = f"pass^{k}" if every else f"pass@{k}"
     table.attrs = {"warnings": warnings, "settings": {"measure": name, "level": float(level), "missing": missing}}
     return Table.of(table, f"{name} of {counted(len(table), 'model')}", _SHOWN_FIRST)

@@ -88,28 +88,21 @@ def simulate_judged_battles(
     first = (np.floor(seen / 2) + apart).clip(np.maximum(-54, seen - 54), np.minimum(54, seen + 54))
     names = strengths.index
     language = rng.choice(len(LANGUAGES), n_battles, p=list(LANGUAGES.values()))
-    frame = pd.DataFrame(
-        {
-            "model_a": pd.Categorical.from_codes(a, names),
-            "model_b": pd.Categorical.from_codes(b, names),
-            "human": human,
-            "first_a": first / 6,
-            "second_a": (seen - first) / 6,
-            "b": np.zeros(n_battles),
-            "log_length_a": length[0],
-            "log_length_b": length[1],
-            "language": pd.Categorical.from_codes(language, list(LANGUAGES)),
-        }
-    )
+    frame = pd.DataFrame({
+        "model_a": pd.Categorical.from_codes(a, names),
+        "model_b": pd.Categorical.from_codes(b, names),
+        "human": human,
+        "first_a": first / 6,
+        "second_a": (seen - first) / 6,
+        "b": np.zeros(n_battles),
+        "log_length_a": length[0],
+        "log_length_b": length[1],
+        "language": pd.Categorical.from_codes(language, list(LANGUAGES)),
+    })  # fmt: skip
     return JudgedBattles.from_pandas(
-        frame,
-        scores_a="first_a",
-        scores_b="b",
-        scores_a_swapped="second_a",
-        scores_b_swapped="b",
-        label_coding="a_wins_1",
-        judge_name=judge_name,
-    )
+        frame, scores_a="first_a", scores_b="b", scores_a_swapped="second_a", scores_b_swapped="b",
+        label_coding="a_wins_1", judge_name=judge_name,
+    )  # fmt: skip
 
 
 def simulate_judged_answers(
@@ -159,13 +152,11 @@ def simulate_judged_answers(
     right = latent < scipy.special.ndtri(share)
     yes = np.where(right[:, :, None], np.broadcast_to(sensitivity, shape), 1 - np.broadcast_to(specificity, shape))
     verdict = rng.random((n_items, *shape)) < yes
-    answers = pd.DataFrame(
-        {
-            "item": np.repeat(np.arange(n_items), len(share)),
-            "model": np.tile([f"model-{k + 1}" for k in range(len(share))], n_items),
-            "human": right.reshape(-1).astype(int),
-        }
-    )
+    answers = pd.DataFrame({
+        "item": np.repeat(np.arange(n_items), len(share)),
+        "model": np.tile([f"model-{k + 1}" for k in range(len(share))], n_items),
+        "human": right.reshape(-1).astype(int),
+    })  # fmt: skip
     for k in range(shape[1]):
         answers[f"judge-{k + 1}"] = verdict[:, :, k].reshape(-1).astype(int)
     return answers
@@ -284,12 +275,8 @@ def _replies(sixths: NDArray[np.int_], rng: np.random.Generator) -> list[str]:
     """Return replies (N,) with integer scores whose differences, first side minus second, sum to ``sixths`` (N,)."""
     scores = _criterion_scores(sixths, rng)
     names = np.array(["B", "C", "A"])[1 + np.sign(sixths)]
-    return [
-        "```json\n"
-        + json.dumps(
-            {**{f"scores_{side}": dict(zip(_CRITERIA, of_side, strict=True))
-                for side, of_side in zip("AB", both, strict=True)}, "preference": name}
-        )
-        + "\n```"
-        for both, name in zip(scores.tolist(), names.tolist(), strict=True)
-    ]  # fmt: skip
+    replies = []
+    for both, name in zip(scores.tolist(), names.tolist(), strict=True):
+        sides = {f"scores_{x}": dict(zip(_CRITERIA, y, strict=True)) for x, y in zip("AB", both, strict=True)}
+        replies.append(f"```json\n{json.dumps({**sides, 'preference': name})}\n```")
+    return replies

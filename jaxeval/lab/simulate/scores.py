@@ -50,15 +50,13 @@ def simulate_runs(
     success = (rng.random((n_agents, n_tasks, n_runs)) < p[..., None]).astype(int)
     a, t, _ = np.indices(success.shape).reshape(3, -1)
     digits = len(str(n_tasks))
-    return pd.DataFrame(
-        {
-            "agent": np.array([f"agent-{k + 1}" for k in range(n_agents)])[a],
-            "task": np.array([f"task-{k + 1:0{digits}d}" for k in range(n_tasks)])[t],
-            "family": np.array([f"family-{k + 1:0{digits}d}" for k in range(n_families)])[family][t],
-            "minutes": np.round(2**x, 3)[t],
-            "success": success.reshape(-1),
-        }
-    )
+    return pd.DataFrame({
+        "agent": np.array([f"agent-{k + 1}" for k in range(n_agents)])[a],
+        "task": np.array([f"task-{k + 1:0{digits}d}" for k in range(n_tasks)])[t],
+        "family": np.array([f"family-{k + 1:0{digits}d}" for k in range(n_families)])[family][t],
+        "minutes": np.round(2**x, 3)[t],
+        "success": success.reshape(-1),
+    })  # fmt: skip
 
 
 def simulate_benchmark_scores(
@@ -91,13 +89,11 @@ def simulate_benchmark_scores(
         row[rng.permutation(n_benchmarks)[: min(4, n_benchmarks)]] = True
     m, b = np.nonzero(seen)
     digits = len(str(n_models)), len(str(n_benchmarks))
-    return pd.DataFrame(
-        {
-            "model": [f"model-{k + 1:0{digits[0]}d}" for k in m],
-            "benchmark": [f"benchmark-{k + 1:0{digits[1]}d}" for k in b],
-            "score": share[m, b].round(4),
-        }
-    )
+    return pd.DataFrame({
+        "model": [f"model-{k + 1:0{digits[0]}d}" for k in m],
+        "benchmark": [f"benchmark-{k + 1:0{digits[1]}d}" for k in b],
+        "score": share[m, b].round(4),
+    })  # fmt: skip
 
 
 def simulate_scores(
@@ -142,10 +138,8 @@ def simulate_scores(
         ['model', 'item', 'benchmark', 'trial', 'score']
     """
     ability = given_or_drawn(abilities, n_models, n_items, seed, name="n_items")
-    trials, per_passage = (
-        checked_integer("n_trials", n_trials, 1),
-        checked_integer("items_per_passage", items_per_passage, 1),
-    )
+    trials = checked_integer("n_trials", n_trials, 1)
+    per_passage = checked_integer("items_per_passage", items_per_passage, 1)
     if checked_integer("n_benchmarks", n_benchmarks, 1) > n_items:
         raise ValueError(
             f"n_benchmarks={n_benchmarks:,} is more than n_items={n_items:,}, but every benchmark needs an item"

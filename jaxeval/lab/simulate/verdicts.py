@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -15,39 +15,25 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.simulated_votes import VoteOptions, given_or_drawn, simulate_votes
 
 
-@dataclass(frozen=True)
-class Judge:
-    """A judge that repeats the human outcome with probability ``agreement``, and otherwise decides alone.
+def judge_verdicts(
+    votes: pd.DataFrame, strengths: pd.Series, rng: np.random.Generator, *, agreement: float = 0.6, taste: float = 0.3,
+    side_bias: float = 0.0, tie_rate: float = 0.25,
+) -> NDArray[np.str_]:  # fmt: skip
+    """Return what a judge says about each battle of ``votes``: "model_a", "model_b", "tie", or the human outcome.
 
-    When it decides alone, it has strengths of its own, which differ from people's by ``taste`` logits (standard
-    deviation), and adds ``side_bias`` logits for side A.
+    It repeats the human outcome with probability ``agreement``. Otherwise it decides alone, with strengths of its own,
+    which differ from people's by ``taste`` logits (standard deviation), and adds ``side_bias`` logits for side A.
     """
-
-    agreement: float = 0.6
-    taste: float = 0.3
-    side_bias: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            ValueError: ``agreement`` is not in [0, 1], or ``taste`` is negative or infinite.
-        """
-        if not 0 <= self.agreement <= 1:
-            raise ValueError(f"agreement must lie in [0, 1], got {self.agreement}")
-        if not 0 <= self.taste < np.inf:
-            raise ValueError(f"taste must be >= 0 and finite, got {self.taste}")
-
-    def verdicts(
-        self, votes: pd.DataFrame, strengths: pd.Series, rng: np.random.Generator, tie_rate: float = 0.25
-    ) -> NDArray[np.str_]:
-        """What the judge says about each battle of ``votes``: "model_a", "model_b", "tie", or the human outcome."""
-        taste = strengths.to_numpy(float) + rng.normal(0, self.taste, len(strengths))
-        a, b = (votes[side].cat.codes.to_numpy() for side in ("model_a", "model_b"))
-        p, u = 1 / (1 + np.exp(taste[b] - taste[a] - self.side_bias)), rng.random(len(votes))
-        tie = tie_rate * 4 * p * (1 - p)
-        alone = np.select([u < p - tie / 2, u < p + tie / 2], ["model_a", "tie"], "model_b")
-        return np.where(rng.random(len(votes)) < self.agreement, votes["winner"].astype(str), alone)
+    if not 0 <= agreement <= 1:
+        raise ValueError(f"agreement must lie in [0, 1], got {agreement}")
+    if not 0 <= taste < np.inf:
+        raise ValueError(f"taste must be >= 0 and finite, got {taste}")
+    of_judge = strengths.to_numpy(float) + rng.normal(0, taste, len(strengths))
+    a, b = (votes[side].cat.codes.to_numpy() for side in ("model_a", "model_b"))
+    p, u = 1 / (1 + np.exp(of_judge[b] - of_judge[a] - side_bias)), rng.random(len(votes))
+    tie = tie_rate * 4 * p * (1 - p)
+    alone = np.select([u < p - tie / 2, u < p + tie / 2], ["model_a", "tie"], "model_b")
+    return np.where(rng.random(len(votes)) < agreement, votes["winner"].astype(str), alone)
 
 
 def _votes(n: int, n_models: int, options: VoteOptions) -> tuple[pd.DataFrame, pd.Series]:
@@ -90,13 +76,11 @@ def simulate_verdicts(
         >>> human.n_battles, judged.n_battles, unlabelled.n_battles
         (100, 100, 1000)
     """
-    judge = Judge(agreement, taste)
     n = checked_integer("n_human", n_human, 1) + checked_integer("n_unlabelled", n_unlabelled, 1)
     votes, strengths = _votes(n, n_models, options)
     rng = np.random.default_rng([options.get("seed", 0), 3])
-    judged = Battles.from_pandas(
-        votes.assign(winner=judge.verdicts(votes, strengths, rng, options.get("tie_rate", 0.25)))
-    )
+    judge = {"agreement": agreement, "taste": taste, "tie_rate": options.get("tie_rate", 0.25)}
+    judged = Battles.from_pandas(votes.assign(winner=judge_verdicts(votes, strengths, rng, **judge)))
     labelled = np.arange(n) < n_human
     return Battles.from_pandas(votes[labelled]), judged.filter(labelled), judged.filter(~labelled)
 
@@ -143,13 +127,13 @@ def simulate_judges(
             f"every judge needs an agreement and a side bias, got {len(agreement):,} for agreement and {len(biases):,} "
             "for side_biases"
         )
-    judges = [Judge(share, taste, bias) for share, bias in zip(agreement, biases, strict=True)]
     votes, strengths = _votes(n_battles, n_models, options)
     rng, tie_rate = np.random.default_rng([options.get("seed", 0), 6]), options.get("tie_rate", 0.25)
     table = votes.rename(columns={"winner": "human"}).assign(item=np.arange(n_battles))
-    table["expert"] = Judge(0.6, 0.0).verdicts(votes, strengths, rng, tie_rate)
-    for k, judge in enumerate(judges, start=1):
-        table[f"judge-{k}"] = judge.verdicts(votes, strengths, rng, tie_rate)
+    said = partial(judge_verdicts, votes, strengths, rng, tie_rate=tie_rate)
+    table["expert"] = said(agreement=0.6, taste=0.0)
+    for k, (share, bias) in enumerate(zip(agreement, biases, strict=True), start=1):
+        table[f"judge-{k}"] = said(agreement=share, taste=taste, side_bias=bias)
     return table
 
 
@@ -205,15 +189,13 @@ def simulate_panel(
     theta = strength.to_numpy(float)
     p = 1 / (1 + np.exp(-(g[:, None] * (theta[a] - theta[other]) + b[:, None])))
     u = np.where(rng.random((len(g), n)) < together, rng.random(n), rng.random((len(g), n)))
-    return pd.DataFrame(
-        {
-            "judge": np.repeat([f"judge-{k + 1}" for k in range(len(g))], n),
-            "item": np.tile(np.arange(n), len(g)),
-            "model_a": np.tile(strength.index[a], len(g)),
-            "model_b": np.tile(strength.index[other], len(g)),
-            "verdict": np.where(u < p, "model_a", "model_b").ravel(),
-        }
-    )
+    return pd.DataFrame({
+        "judge": np.repeat([f"judge-{k + 1}" for k in range(len(g))], n),
+        "item": np.tile(np.arange(n), len(g)),
+        "model_a": np.tile(strength.index[a], len(g)),
+        "model_b": np.tile(strength.index[other], len(g)),
+        "verdict": np.where(u < p, "model_a", "model_b").ravel(),
+    })  # fmt: skip
 
 
 def simulate_anchored_verdicts(
@@ -262,14 +244,12 @@ def simulate_anchored_verdicts(
         return np.clip(np.rint(offset + stretch * (value + error)), 1, 10).astype(int)
 
     model, judge, prompt, run = (x.reshape(-1) for x in np.indices(shape))
-    return pd.DataFrame(
-        {
-            "model": np.array([f"model-{k + 1}" for k in range(len(strengths))], object)[model],
-            "judge": np.array([f"judge-{k + 1}" for k in range(n_judges)], object)[judge],
-            "item": prompt,
-            "run": run,
-            "verdict": verdict.reshape(-1),
-            "score": scored(latent).reshape(-1),
-            "reference_score": scored(np.zeros(shape)).reshape(-1),
-        }
-    )
+    return pd.DataFrame({
+        "model": np.array([f"model-{k + 1}" for k in range(len(strengths))], object)[model],
+        "judge": np.array([f"judge-{k + 1}" for k in range(n_judges)], object)[judge],
+        "item": prompt,
+        "run": run,
+        "verdict": verdict.reshape(-1),
+        "score": scored(latent).reshape(-1),
+        "reference_score": scored(np.zeros(shape)).reshape(-1),
+    })  # fmt: skip
