@@ -271,9 +271,8 @@ def estimate_scores(
     if drawn == "benchmarks":
         if len(of_group) < FEWEST_BENCHMARKS:
             raise DataError(
-                f"{counted(len(of_group), 'benchmark')}: intervals for new benchmarks need "
-                f"{FEWEST_BENCHMARKS} or more; draw items anew (population='items', --population items), or name more "
-                "benchmarks"
+                f"{counted(len(of_group), 'benchmark')}: intervals for new benchmarks need {FEWEST_BENCHMARKS} or "
+                "more; draw items anew (population='items', --population items), or name more benchmarks"
             )
         parts, unit, size = of_group[:, None] * mean, "benchmark", np.tile(of_group[:, None], mean.shape[1])
         units, stratum = parts - size * estimate, np.zeros(len(parts), np.int64)
