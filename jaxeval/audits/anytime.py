@@ -116,16 +116,9 @@ def anytime_intervals(
     half = error * anytime_factor(error, tuned_for, alpha / max(n, 1))
     fixed = normal_quantile(level) * error
     table = pd.DataFrame({
-        "above": rated.index[above],
-        "below": rated.index[below],
-        "difference": value,
-        "standard_error": error,
-        "lower": value - half,
-        "upper": value + half,
-        "width_ratio": half / fixed,
-        "apart": value > half,
-        "apart_fixed": value > fixed,
-        "places": below - above,
+        "above": rated.index[above], "below": rated.index[below], "difference": value, "standard_error": error,
+        "lower": value - half, "upper": value + half, "width_ratio": half / fixed, "apart": value > half,
+        "apart_fixed": value > fixed, "places": below - above,
     })  # fmt: skip
     settings = {"level": level, "tuned_for": tuned_for, "comparisons": n}
     return AnytimeIntervals(table=table, settings=settings, warnings=list(fit.warnings))

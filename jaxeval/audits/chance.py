@@ -120,9 +120,7 @@ def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGro
         )
 
     return pd.DataFrame({
-        "above": models[above],
-        "below": models[below],
-        "gap": (board.theta[above] - board.theta[below]) * elo,
+        "above": models[above], "below": models[below], "gap": (board.theta[above] - board.theta[below]) * elo,
         **{name: error(middle) for name, middle in middles.items()},
     })  # fmt: skip
 

@@ -243,11 +243,8 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
     above, below = neighbours.T
     columns = {name: _whole(fewest[: len(neighbours)]) for name, fewest in {**counts, **least}.items()}
     table = pd.DataFrame({
-        "above": board.models[above],
-        "below": board.models[below],
-        "gap": audited.fit.scale.unit * (board.theta[above] - board.theta[below]),
-        **columns,
-        "without": without,
+        "above": board.models[above], "below": board.models[below],
+        "gap": audited.fit.scale.unit * (board.theta[above] - board.theta[below]), **columns, "without": without,
     })  # fmt: skip
     return FewestVotes(
         table=Table.of(table, "Fewest votes that swap neighbours", ("above", "below", "gap", *Way)),
@@ -316,12 +313,8 @@ def _changes(moves: VoteMoves, move: Int, times: Float, pairs: Int, names: pd.In
     pair, k = np.nonzero(times[: len(pairs)])
     move = move[pair, k]
     return pd.DataFrame({
-        "above": names[pairs[pair, 0]],
-        "below": names[pairs[pair, 1]],
-        "change": str(moves.way),
-        "model_a": names[moves.first[move]],
-        "model_b": names[moves.second[move]],
-        "result": moves.target[move],
+        "above": names[pairs[pair, 0]], "below": names[pairs[pair, 1]], "change": str(moves.way),
+        "model_a": names[moves.first[move]], "model_b": names[moves.second[move]], "result": moves.target[move],
         "votes": times[pair, k].astype(np.int64),
     })  # fmt: skip
 

@@ -375,12 +375,9 @@ def _pair_table(models: pd.Index, votes: PairVotes, chance: Chance, competitor: 
     met = np.flatnonzero(votes.met)
     met = met[np.argsort(-np.abs(chance.pair[met]), kind="stable")]
     table = pd.DataFrame({
-        "model_a": models[votes.first[met]],
-        "model_b": models[votes.second[met]],
-        "votes": votes.votes[met].astype(np.int64),
-        "share": votes.points[met] / votes.n[met],
-        "expected": votes.expected[met] / votes.n[met],
-        "z": chance.pair[met],
+        "model_a": models[votes.first[met]], "model_b": models[votes.second[met]],
+        "votes": votes.votes[met].astype(np.int64), "share": votes.points[met] / votes.n[met],
+        "expected": votes.expected[met] / votes.n[met], "z": chance.pair[met],
         "p_value": share_above(np.abs(chance.pair[met]), chance.largest_pair),
     })  # fmt: skip
     table.attrs = {"settings": competitor_settings(competitor)}  # for figures
@@ -397,11 +394,8 @@ def _triad_table(models: pd.Index, votes: PairVotes, triads: Int, chance: Chance
         np.where(back, y, x) for x, y in ((votes.first[b], votes.second[b]), (votes.second[b], votes.first[b]))
     )
     return pd.DataFrame({
-        "model_1": models[votes.first[a]],
-        "model_2": models[second],
-        "model_3": models[third],
-        "cycle": np.abs(cycle),
-        "z": np.abs(chance.triad[order]),
+        "model_1": models[votes.first[a]], "model_2": models[second], "model_3": models[third],
+        "cycle": np.abs(cycle), "z": np.abs(chance.triad[order]),
         "p_value": share_above(np.abs(chance.triad[order]), chance.largest_triad),
         "circular": forward.all(0) | (~forward).all(0),
     })  # fmt: skip

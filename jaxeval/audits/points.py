@@ -254,13 +254,9 @@ def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) 
     shape = 4 / np.maximum(_SKEWNESS * total(share**3) / squares**1.5, 1e-6) ** 2
     p = np.where(enough, scipy.special.gammaincc(shape, np.maximum(shape + z * np.sqrt(shape), 0)), np.nan)
     table = pd.DataFrame({
-        "model": models,
-        "n_voters": n_voters,
-        "taste_logit": np.where(enough, np.sqrt(np.maximum(square, 0)), np.nan),
-        "z": z,
-        "p_value": p,
-        "p_adjusted": holm(p),
-        "lean": np.where(total(excess**3 - points.third) > 0, "for", "against"),
+        "model": models, "n_voters": n_voters,
+        "taste_logit": np.where(enough, np.sqrt(np.maximum(square, 0)), np.nan), "z": z, "p_value": p,
+        "p_adjusted": holm(p), "lean": np.where(total(excess**3 - points.third) > 0, "for", "against"),
     })  # fmt: skip
     return table.sort_values("p_value", kind="stable", ignore_index=True)
 

@@ -290,10 +290,7 @@ def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:
     gap = contrasts.estimate[above] - contrasts.estimate[below]
     comparable = np.isin(above, compared.models) & np.isin(below, compared.models)
     return pd.DataFrame({
-        "above": board.models[above],
-        "below": board.models[below],
-        "gap": gap,
-        "standard_error": error,
+        "above": board.models[above], "below": board.models[below], "gap": gap, "standard_error": error,
         "told_apart": comparable & (gap > compared.critical(level) * error),
         "told_apart_alone": comparable & (gap > normal_quantile(level) * error),
         "votes_needed": _votes_needed(board.fit, above, below, gap, level),

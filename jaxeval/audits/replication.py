@@ -260,12 +260,9 @@ def _model_table(fit: BradleyTerryFit, compared: Bool, theta: Float, claims: Cla
     first = np.where(rated & compared, theta, -np.inf).argmax(1)
     ranks, n_ranks = claims["sets of ranks"]
     table = pd.DataFrame({
-        "model": fit.ratings.index,
-        "rating": fit.ratings.to_numpy(),
-        "rating_coverage": _mean(claims["ratings"][0], 0),
-        "rank_coverage": _mean(ranks, 0),
-        "ranks_in_set": _mean(n_ranks, 0),
-        "first_share": np.bincount(first, minlength=len(compared)) / len(first),
+        "model": fit.ratings.index, "rating": fit.ratings.to_numpy(),
+        "rating_coverage": _mean(claims["ratings"][0], 0), "rank_coverage": _mean(ranks, 0),
+        "ranks_in_set": _mean(n_ranks, 0), "first_share": np.bincount(first, minlength=len(compared)) / len(first),
         "unrated_share": 1 - rated.mean(0),
     })  # fmt: skip
     return Table(table.sort_values("rating", ascending=False, ignore_index=True, kind="stable"))

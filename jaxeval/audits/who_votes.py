@@ -353,19 +353,11 @@ def _voter_table(
     pull, pulled = _pulls(votes, number)
     p_points = np.minimum(best["p"].to_numpy() * n_models, 1.0)
     return pd.DataFrame({
-        "number": number,
-        "voter": votes.names[number],
-        "n_votes": votes.sizes[number],
-        "n_decided": grouped.sizes[number].astype(np.int64),
-        "pull": pull,
-        "pulled": models[pulled],
-        "model": models[best["model"].to_numpy(np.intp)],
-        "n_on_model": best["n"].to_numpy(np.int64),
-        "points": best["points"].to_numpy(),
-        "expected_points": best["expected"].to_numpy(),
-        "p_points": p_points,
-        "p_points_adjusted": _CORRECTIONS[correction](p_points),
-        **liking,
+        "number": number, "voter": votes.names[number], "n_votes": votes.sizes[number],
+        "n_decided": grouped.sizes[number].astype(np.int64), "pull": pull, "pulled": models[pulled],
+        "model": models[best["model"].to_numpy(np.intp)], "n_on_model": best["n"].to_numpy(np.int64),
+        "points": best["points"].to_numpy(), "expected_points": best["expected"].to_numpy(), "p_points": p_points,
+        "p_points_adjusted": _CORRECTIONS[correction](p_points), **liking,
         "p_honest_adjusted": _CORRECTIONS[correction](liking["p_honest"]),
     })  # fmt: skip
 
@@ -412,12 +404,8 @@ def _bursts(votes: _Votes, seconds: Int, every: Every, min_votes: int) -> pd.Dat
     points = points_of(votes.grouped(cut.number, n_periods), np.ones(n_periods, bool), len(votes.battles.models))
     p = np.where(points.n >= min_votes, points.p_values(points.taste().logit), np.nan)
     table = pd.DataFrame({
-        "period": cut.names[points.group],
-        "model": votes.battles.models[points.model],
-        "n": points.n.astype(np.int64),
-        "points": points.points,
-        "expected": points.expected,
-        "p_value": p,
+        "period": cut.names[points.group], "model": votes.battles.models[points.model],
+        "n": points.n.astype(np.int64), "points": points.points, "expected": points.expected, "p_value": p,
         "p_adjusted": holm(p),
     })  # fmt: skip
     return table.dropna(subset="p_value").sort_values("p_value", kind="stable", ignore_index=True)

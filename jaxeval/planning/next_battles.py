@@ -393,12 +393,8 @@ def _table(known: BoardInformation, goal: Goal, chosen: Chosen, gains: Float) ->
     k = chosen.expected.sum()
     propensity = chosen.expected[i, j] / k
     table = pd.DataFrame({
-        "model_a": known.models[i],
-        "model_b": known.models[j],
-        "n_battles": times[i, j],
-        "n_at_random": chosen.drawn[i, j],
-        "propensity": propensity,
-        "weight": 1 / (goal.pairs.sum() * propensity),
+        "model_a": known.models[i], "model_b": known.models[j], "n_battles": times[i, j],
+        "n_at_random": chosen.drawn[i, j], "propensity": propensity, "weight": 1 / (goal.pairs.sum() * propensity),
         "gain": gains[i, j],
     })  # fmt: skip
     table = table.sort_values(["n_battles", "gain"], ascending=False, kind="stable", ignore_index=True)

@@ -96,14 +96,9 @@ class ItemResponse(Result):
             ranks[["rank_best", "rank_worst", "tier"]] = pd.NA
         half = normal_quantile(self.level) * error
         table = pd.DataFrame({
-            "model": self.joint.names.to_numpy(),
-            "ability": self.joint.estimate,
-            "lower": self.joint.estimate - half,
-            "upper": self.joint.estimate + half,
-            "standard_error": error,
-            "n_items": self.n_items,
-            **{name: ranks[name].array for name in ranks},
-            "flags": self.status,
+            "model": self.joint.names.to_numpy(), "ability": self.joint.estimate, "lower": self.joint.estimate - half,
+            "upper": self.joint.estimate + half, "standard_error": error, "n_items": self.n_items,
+            **{name: ranks[name].array for name in ranks}, "flags": self.status,
         }).sort_values(["ability", "model"], ascending=[False, True], ignore_index=True)  # fmt: skip
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         first = ("rank", "model", "ability", "lower", "upper", "tier")

@@ -89,14 +89,9 @@ def simulate_judged_battles(
     names = strengths.index
     language = rng.choice(len(LANGUAGES), n_battles, p=list(LANGUAGES.values()))
     frame = pd.DataFrame({
-        "model_a": pd.Categorical.from_codes(a, names),
-        "model_b": pd.Categorical.from_codes(b, names),
-        "human": human,
-        "first_a": first / 6,
-        "second_a": (seen - first) / 6,
-        "b": np.zeros(n_battles),
-        "log_length_a": length[0],
-        "log_length_b": length[1],
+        "model_a": pd.Categorical.from_codes(a, names), "model_b": pd.Categorical.from_codes(b, names),
+        "human": human, "first_a": first / 6, "second_a": (seen - first) / 6, "b": np.zeros(n_battles),
+        "log_length_a": length[0], "log_length_b": length[1],
         "language": pd.Categorical.from_codes(language, list(LANGUAGES)),
     })  # fmt: skip
     return JudgedBattles.from_pandas(
