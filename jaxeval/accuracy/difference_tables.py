@@ -81,7 +81,6 @@ class _Estimates(NamedTuple):
     shift: Float  # (M, J) from the estimate to the centre of its interval
     moves: Float  # (M, J) of `sensitivities`
     degrees: Float  # (M, J) of freedom
-    units: DrawnItems | None  # what items belong to
 
 
 #: Rogan-Gladen with one calibration for all models: accuracies, rates (1, J), and whose labels.
@@ -114,7 +113,9 @@ def difference_tables(
     for name in ESTIMATORS:
         groups = with_one if name == _SHARED else [(of_own[name], np.arange(len(pairs)))]
         blocks = [
-            _differences(estimates, a[some], b[some], level) for estimates, which in groups for some in _blocks(which)
+            _differences(estimates, judged.data.units, a[some], b[some], level)
+            for estimates, which in groups
+            for some in _blocks(which)
         ]
         order = np.argsort(np.concatenate([which for _, which in groups]))
         columns = {key: np.concatenate([block[key] for block in blocks])[order] for key in blocks[0]}
@@ -170,7 +171,6 @@ def _own(part: Slice, binary: Bool) -> dict[str, _Estimates]:
             shift=shift[name],
             moves=moves.get(name, np.full(x.shape, np.nan)),
             degrees=degrees(part, binary, items.get(name)),
-            units=part.judged.data.units,
         )
         for name, x in estimate.items()
         if name != _SHARED
@@ -200,17 +200,16 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
         shift=np.zeros(estimate.shape),
         moves=np.broadcast_to(sensitivity_to_rates(labelled, total), estimate.shape),
         degrees=degrees(part, binary, items),
-        units=data.units,
     )
     return of_shared, rates_of(labelled), name
 
 
-def _differences(by_model: _Estimates, a: Int, b: Int, level: float) -> Columns:
+def _differences(by_model: _Estimates, units: DrawnItems | None, a: Int, b: Int, level: float) -> Columns:
     """Return columns (P, J) of the differences between models ``a`` and ``b`` (P,) by one estimator."""
     median, boot_lower, boot_upper, failed = bounds_with_failures(
         by_model.draws[:, a] - by_model.draws[:, b], level, -1.0, 1.0
     )
-    freedom = influence.freedom(by_model.like, by_model.units)
+    freedom = influence.freedom(by_model.like, units)
     freedom = np.minimum(freedom[a], freedom[b])
     boot_lower, boot_upper = influence.longer_draws((boot_lower, boot_upper), median, freedom, level, -1.0, 1.0)
     estimate = np.clip(by_model.estimate, 0, 1) if by_model.name in BY_RATES else by_model.estimate
@@ -224,9 +223,9 @@ def _differences(by_model: _Estimates, a: Int, b: Int, level: float) -> Columns:
             rho = np.nan_to_num(items.covariance(a, b) / np.sqrt(variance[a] * variance[b])).clip(0, 1)
             added = excess[a] + excess[b] - 2 * rho * np.sqrt(excess[a] * excess[b])
             alone = items.difference_variance(a, b)
-            grouped = influence.together(items, by_model.units).difference_variance(a, b)
+            grouped = influence.together(items, units).difference_variance(a, b)
             quantile = student_quantile(level, np.minimum(by_model.degrees[a], by_model.degrees[b]))
-            half = quantile * np.sqrt((alone + added) * influence.effect(alone, grouped, by_model.units))
+            half = quantile * np.sqrt((alone + added) * influence.effect(alone, grouped, units))
     shown = where_defined(status, difference, (centre - half, centre + half), (median, boot_lower, boot_upper))
     # Until the nearer end reaches 0, if the calibrations of the two differ in opposite directions.
     nearer = np.minimum(np.abs(shown["lower"]), np.abs(shown["upper"]))

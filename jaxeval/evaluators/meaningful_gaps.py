@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from jaxeval.arrays import Float, as_leaf
-from jaxeval.checks import checked_number, checked_numbers, checked_positive
+from jaxeval.checks import checked_number, checked_positive
 from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Scores, of_evaluators
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.evaluators.resamples import (
     EvaluatorResamples,
+    checked_deltas,
     evaluator_table,
     first_reason,
     in_slots,
@@ -41,7 +42,7 @@ from jaxeval.resampling.units import pad
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Shown
 from jaxeval.statistics.quantiles import centred
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     from jaxeval.options.arguments import KendallTauArguments
@@ -77,7 +78,7 @@ class AgreementFits(Shown):
 
     def by_gap(self, deltas: Sequence[float] | ArrayLike) -> pd.DataFrame:
         """As `agreement_by_gap` describes it."""
-        gaps = _checked_gaps(deltas)
+        gaps = checked_deltas(deltas, finite=True)
         aligned, settings, fits = self.scores, self.settings, self.regressions
         probability = expit(fits.intercept[..., None] + fits.slope[..., None] * gaps)
         # No pair shows what happens beyond the largest gap, so the regression gives no probability there.
@@ -249,7 +250,7 @@ def agreement_by_gap(
         0    0.5         0.66         15
         1    1.0         0.97         15
     """
-    gaps = _checked_gaps(deltas)
+    gaps = checked_deltas(deltas, finite=True)
     return agreement_fits(scores, gold, ridge=ridge, **options).by_gap(gaps)
 
 
@@ -289,14 +290,6 @@ def smallest_gap(
     """
     _check_probability(probability)
     return agreement_fits(scores, gold, ridge=ridge, **options).smallest_gap(probability)
-
-
-def _checked_gaps(deltas: Sequence[float] | ArrayLike) -> Float:
-    gaps = checked_numbers("deltas", deltas)
-    if gaps.ndim != 1 or gaps.size == 0 or not ((gaps > 0) & np.isfinite(gaps)).all():
-        got = named(gaps.reshape(-1).tolist()) or "none"
-        raise ValueError(f"deltas must be finite numbers above 0, one or more in a list, in points; got {got}")
-    return gaps
 
 
 def _check_probability(probability: float) -> None:

@@ -16,12 +16,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Float, as_leaf
-from jaxeval.checks import checked_integer, checked_numbers
+from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Scores, hide_few_pairs
 from jaxeval.evaluators.resamples import (
     SHOWN,
     EvaluatorResamples,
+    checked_deltas,
     evaluator_table,
     first_reason,
     interval_columns,
@@ -36,7 +37,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import RankedPairs, TierQuestion, rank_measures, tau_b, tier_changes
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.statistics.draws import Draws
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     from jaxeval.options.arguments import KendallTauArguments
@@ -164,10 +165,7 @@ def _delta_sums(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: Mapping[str, Any]
 ) -> tuple[ModelScores, Float, RankedPairs, EvaluatorResamples]:
     """Return the scores aligned with gold, the checked deltas, the sums that give each tau, and the settings."""
-    gaps = checked_numbers("deltas", deltas)
-    if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
-        got = named(gaps.reshape(-1).tolist()) or "none"
-        raise ValueError(f"deltas must be numbers above 0, one or more in a list, in points; got {got}")
+    gaps = checked_deltas(deltas)
     aligned, settings = opened(scores, gold, options)
     return aligned, gaps, resampled_delta_sums(aligned, gaps, settings), settings
 

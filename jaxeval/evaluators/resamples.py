@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 import jax
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
-from jaxeval.checks import check_room, checked_resamples
+from jaxeval.checks import check_room, checked_numbers, checked_resamples
 from jaxeval.data.item_scores import step_of_means
 from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, align_scores, of_evaluators
@@ -31,7 +31,7 @@ from jaxeval.resampling.units import checked_strata, pad, small_strata_text, str
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.quantiles import centred, checked_level
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import counted, named, visible_line
 
 Counts = NDArray[np.uint8]
 Resample: TypeAlias = Literal["models", "items", "both"]
@@ -102,26 +102,31 @@ def resampled(
         size: numbers that a lane holds at a time, for chunks to fit the memory.
     """
     data: Any = in_slots(scores.scores, settings, of_models=True)
+    m = padded(len(scores.gold), Step.MODELS)
     if settings.resample != "models" and scores.items is not None:
-        data = _item_totals(_filled(scores.items, 2, padded(len(scores.gold), Step.MODELS)))
-    gold = _filled(scores.gold, 0, padded(len(scores.gold), Step.MODELS))
+        data = _item_totals(pad(scores.items, (*scores.items.shape[:2], m), np.nan))
+    gold = pad(scores.gold, (m,), np.nan)
     program = partial(evaluator_resamples, measure, data, gold, arguments)
     section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items, settings.item_strata(scores)))}"
     results = run_lanes(program, drawn_counts(scores, settings), size, scores.gold, settings, section)
     return jax.tree.map(lambda x: x[:, : len(scores.scores)], results)
 
 
+def checked_deltas(deltas: Sequence[float] | ArrayLike, finite: bool = False) -> Float:
+    """Return the gaps (D,) of scores, or a ValueError if they are not one or more numbers above 0, all ``finite``."""
+    gaps = checked_numbers("deltas", deltas)
+    if gaps.ndim != 1 or gaps.size == 0 or not ((gaps > 0) & (np.isfinite(gaps) | (not finite))).all():
+        got, numbers = named(gaps.reshape(-1).tolist()) or "none", "finite numbers" if finite else "numbers"
+        raise ValueError(f"deltas must be {numbers} above 0, one or more in a list, in points; got {got}")
+    return gaps
+
+
 def in_slots(x: Float, settings: EvaluatorResamples, of_models: bool = False) -> Float:
     """Return ``x`` (E, ...) or (E, M) padded with NaN to the slots of evaluators and, if ``of_models``, of models."""
     # Scores by item are averaged anew for every evaluator and resample: an empty slot would cost time.
     n = padded(len(x), Step.EVALUATORS) if settings.resample == "models" else len(x)
-    x = _filled(np.asarray(x, float), 0, n)
-    return _filled(x, 1, padded(x.shape[1], Step.MODELS)) if of_models else x
-
-
-def _filled(x: Float, axis: int, size: int) -> Float:
-    """Return ``x`` with NaN up to a ``size`` along an axis."""
-    return np.pad(x, [(0, (size - n) * (k == axis)) for k, n in enumerate(x.shape)], constant_values=np.nan)
+    further = (padded(x.shape[1], Step.MODELS),) if of_models else x.shape[1:]
+    return pad(np.asarray(x, float), (n, *further), np.nan)
 
 
 def run_lanes(

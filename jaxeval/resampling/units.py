@@ -272,11 +272,11 @@ def stacked(parts: Sequence[Any], size: int | None = None) -> Any:
     return map_tree(stack, *parts)
 
 
-def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return ``x`` with zeros up to ``shape``."""
+def pad(x: NDArray[Any], shape: tuple[int, ...], filler: float = 0) -> NDArray[Any]:
+    """Return ``x`` with zeros, or another ``filler``, up to ``shape``."""
     if x.shape == shape:
         return x
-    padded = np.zeros(shape, x.dtype)
+    padded = np.full(shape, filler, x.dtype)
     padded[tuple(map(slice, x.shape))] = x
     return padded
 

@@ -23,6 +23,7 @@ from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_f
 from jaxeval.kernels.batch.folds import FullFit, HeldOut, JudgedSet, Targets, fold_temperatures
 from jaxeval.kernels.batch.folds import hold_out as hold_out_lanes
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
+from jaxeval.resampling.units import pad
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, JudgedCells, Ties, in_likelihood, targets
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
 
@@ -119,7 +120,7 @@ class _Stack:
             pooled = np.where(np.isfinite(beta[:, -1]), beta[:, -1], 0.0)
             beta, status = beta[:, :-1], status[:, :-1]
             if common_beta is not None:
-                beta = np.tile(_padded(common_beta, self.size, np.nan), (len(beta), 1))
+                beta = np.tile(pad(common_beta, (self.size,), np.nan), (len(beta), 1))
                 status = np.full(beta.shape, Status.CONVERGED, np.int8)
             usable = np.isfinite(beta) & (status == Status.CONVERGED)
             n, anchors, theta, converged = self._fits(ridge, pooled, np.where(usable, beta, 0.0))
@@ -256,13 +257,13 @@ def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> JudgedSet:
             row[: len(mine)] = mine
         each.append(
             {
-                "pair": _padded(c.pair, n_cells, nothing).astype(np.int32),
-                "label": _padded(c.label, n_cells, 0).astype(np.int32),
-                "battles": _padded(c.battles, n_cells, 0).astype(float),
+                "pair": pad(c.pair, (n_cells,), nothing).astype(np.int32),
+                "label": pad(c.label, (n_cells,)).astype(np.int32),
+                "battles": pad(c.battles, (n_cells,)).astype(float),
                 "total": np.bincount(c.label, c.battles, n_labels),
-                "level": _padded(difference, n_labels, 0),
-                "fitting": _padded(fitting, n_labels, 0),
-                "wins": _padded(fitting * np.nan_to_num(human), n_labels, 0),
+                "level": pad(difference, (n_labels,)),
+                "fitting": pad(fitting, (n_labels,)),
+                "wins": pad(fitting * np.nan_to_num(human), (n_labels,)),
                 "position": position,
                 "own": cells_of_model,
             }
@@ -288,8 +289,3 @@ def _falls_apart(n: Float) -> Bool:
         if np.array_equal(grown, reached > 0):
             return np.asarray(~(grown | ~left).all(1) | alone)
         reached = grown.astype(np.float32)
-
-
-def _padded(x: NDArray[Any], size: int, filler: float) -> NDArray[Any]:
-    """Return ``x`` with its last axis filled up to ``size``."""
-    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])], constant_values=filler)

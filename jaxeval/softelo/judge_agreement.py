@@ -191,7 +191,12 @@ def reliability(
         ``beta``.
     """
     checked_integer("n_bins", n_bins, 1)
-    beta = _beta(battles) if beta is None else float(beta)
+    if beta is None:
+        fit = fit_temperature(battles.score_difference, battles.human)
+        if not np.isfinite(fit.beta):
+            raise ValueError(f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties: {fit.status}")
+        beta = fit.beta
+    beta = float(beta)
     rows = decisive(battles)
     gap = np.abs(battles.score_difference[rows])
     agree = (battles.human == battles.hard)[rows].astype(float)
@@ -371,10 +376,3 @@ def _few_clusters(cluster: str | None, unit: NDArray[np.intp]) -> list[str]:
         return []
     _, size = np.unique(unit, return_counts=True)
     return few_clusters_text(len(size), effective_clusters(size))
-
-
-def _beta(battles: JudgedBattles) -> float:
-    fit = fit_temperature(battles.score_difference, battles.human)
-    if not np.isfinite(fit.beta):
-        raise ValueError(f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties: {fit.status}")
-    return float(fit.beta)

@@ -424,10 +424,11 @@ def _new_on_a(side: JudgedSide, n_anchors: int) -> JudgedSide:
 
     A new model without an interval has no number, and its battles go.
     """
-    a, b, target, difference, unit = (x[(side.a >= 0) & (side.b >= 0)] for x in side)
+    there = (side.a >= 0) & (side.b >= 0)
+    a, b, target, difference = side.a[there], side.b[there], side.target[there], side.difference[there]
     swap = a < n_anchors
     target, difference = np.where(swap, 1 - target, target), np.where(swap, -difference, difference)
-    return JudgedSide(np.where(swap, b, a) - n_anchors, np.where(swap, a, b), target, difference, unit)
+    return JudgedSide(np.where(swap, b, a) - n_anchors, np.where(swap, a, b), target, difference, side.unit[there])
 
 
 def _units(tables: list[JudgedBattles], cluster: str | None) -> list[NDArray[np.intp]]:

@@ -305,17 +305,11 @@ def _fit_groups(
         beta, information, log_likelihood, status, n_steps = (np.asarray(x)[:n_groups] for x in solution)
     fitted = used & (weights > 0)
     known = np.where(np.isfinite(beta), beta, 0.0)
-    by_battle = weights[fitted], difference[fitted], targets[fitted]
-    if cluster is None:
-        spread = np.sqrt(np.bincount(group[fitted], _scores(known[group[fitted]], *by_battle) ** 2, n_groups))
-        several: list[tuple[int | None, float | None]] = [(None, None)] * n_groups
-    else:
-        index = []
-        for g in range(n_groups):
-            rows = np.flatnonzero(group[fitted] == g)
-            of_rows = (weights[fitted][rows], difference[fitted][rows], targets[fitted][rows])
-            index.append(_over_clusters(known[g], *of_rows, cluster=drawn[fitted][rows]))
-        spread, several = np.array([x for x, _ in index]), [counts for _, counts in index]
+    by_battle = weights[fitted], difference[fitted], targets[fitted], drawn[fitted]
+    of_groups = (np.flatnonzero(group[fitted] == g) for g in range(n_groups))
+    each = [_over_clusters(known[g], *(x[rows] for x in by_battle)) for g, rows in enumerate(of_groups)]
+    spread = np.array([x for x, _ in each])
+    several = [(None, None) if cluster is None else counts for _, counts in each]
     masks = {
         "n_battles": fitted,
         "n_informative": fitted & (difference != 0),
@@ -332,11 +326,6 @@ def _fit_groups(
     return [Temperature(**row, ties=ties, n_clusters=n, n_effective_clusters=x) for row, (n, x) in rows_of_fits]
 
 
-def _scores(beta: float | Float, weight: Float, difference: Float, target: Float) -> Float:
-    """Return (N,) derivatives of the battles' log-likelihoods."""
-    return np.asarray(weight * difference * (target - expit(beta * difference)))
-
-
 def _over_clusters(
     beta: float, weight: Float, difference: Float, target: Float, cluster: NDArray[np.intp]
 ) -> tuple[float, tuple[int, float]]:
@@ -348,7 +337,7 @@ def _over_clusters(
     n = len(size)
     if n == 0:
         return 0.0, (0, np.nan)
-    alone = _scores(beta, weight, difference, target)
+    alone = weight * difference * (target - expit(beta * difference))  # derivatives of log-likelihoods
     if (size == 1).all():  # independent battles have no factor
         return float(np.sqrt(np.bincount(np.zeros_like(row), alone**2)[0])), (n, float(n))
     p = expit(beta * difference)
