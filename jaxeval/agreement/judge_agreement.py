@@ -10,27 +10,24 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.agreement.breakdowns import (
-    FEW_DECIDED,
-    Ends,
-    GoodEnough,
-    answer_of,
-    by_confidence,
-    by_gap,
-    by_model,
-    by_raters,
-    further_facts,
-)
+from jaxeval.agreement.good_enough import Ends, GoodEnough, answer_of, sentences_of, unit_of
 from jaxeval.agreement.measures import (
+    FEW_DECIDED,
     PANEL,
     PEOPLE,
     SHARES,
+    by_confidence,
+    by_gap,
+    by_model,
     by_name,
+    by_raters,
     columns_of,
     correlation_table,
     influences,
     measures,
+    names_of,
     sums_of_items,
+    with_panel,
 )
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
@@ -54,10 +51,8 @@ from jaxeval.statistics.quantiles import checked_level, exact_share
 from jaxeval.statistics.random_facets import RandomFacets
 from jaxeval.statistics.rater_agreement import cohen_kappa
 from jaxeval.statistics.variance_components import facet_names
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import counted
 
-_MOST = 0.95  # of what people decide: a judge that decides less is good enough only there
-_WIDE = 3.0  # points: shorter intervals have a decimal
 _OF_ROWS = (
     "agreement", "kappa", "all_agreement", "all_kappa", "sensitivity", "specificity", "youden_j", "flips",
     "first_chosen", "longer_chosen", "own_family", "family_excess",
@@ -328,12 +323,13 @@ def judge_agreement(
     reliability, errors = by_confidence(battles, level)
     table = _table(battles, ends, errors, columns, answers)
     warnings = [f"{row['judge']}: {row['flags']}" for row in table.records() if row["flags"]]
-    sentences = _sentences(battles, table, ends, answers, whole)
+    n_decided = dict(zip(table["judge"], table["n_decided"].tolist(), strict=True))
+    sentences = sentences_of(battles, n_decided, ends, answers, whole["common"][0])
     if facets is not None:
         warnings += facets.warnings
         sentences = [f"{facets.about}: {sentences[0]}", *sentences[1:]]
     if ("all_agreement", PEOPLE) not in ends:
-        unit = _unit_of(battles)
+        unit = unit_of(battles)
         warnings.append(f"no {unit} has the labels of two people: how far people agree with each other is not known")
     if len(battles.judges) > 1 and ("n_independent", PANEL) not in ends:
         warnings.append("the errors of some pair of judges do not vary: what the panel is worth is not known")
@@ -361,8 +357,8 @@ def _check(battles: LabelledVerdicts) -> None:
         raise DataError(f"a judge is called {reserved[0]!r}, which is the name of a row of results: rename it")
     if not (~np.isnan(battles.people) & ~np.isnan(battles.verdict).all(1)).any():
         raise DataError(
-            f"no {_unit_of(battles)} with a verdict has a human label (of "
-            f"{counted(len(battles.item), _unit_of(battles))}): name the columns of labels, or a table of them "
+            f"no {unit_of(battles)} with a verdict has a human label (of "
+            f"{counted(len(battles.item), unit_of(battles))}): name the columns of labels, or a table of them "
             "(human=, --human), or 'human'"
         )
 
@@ -371,10 +367,8 @@ def _chance(battles: LabelledVerdicts, whole: Mapping[str, Float]) -> dict[Any, 
     """The agreement that chance explains, of each judge with people, and of people with each other."""
     codes = np.array(battles.scale.sides)
     tables = [*whole["confusion"][0], whole["people"][0]]
-    names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else []), PEOPLE]
-    return {
-        name: float(cohen_kappa(table[codes[:, None], codes])[1]) for name, table in zip(names, tables, strict=True)
-    }
+    expected = [float(cohen_kappa(table[codes[:, None], codes])[1]) for table in tables]
+    return dict(zip([*names_of(battles.judges), PEOPLE], expected, strict=True))
 
 
 def _intervals(
@@ -408,9 +402,8 @@ def _answers(
 
     With random facets, their draws of the known measures make intervals wider.
     """
-    names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else [])]
     answers = {}
-    for k, name in enumerate(names):
+    for k, name in enumerate(names_of(battles.judges)):
         of_judge = 1 - (1 - level) / (1 if name == PANEL else len(battles.judges))
         kappa, people = (ends.get(("kappa", of), _NOT_KNOWN)[1:].tolist() for of in (name, PEOPLE))
         wider, above = (np.nan, np.nan), ("above_people", name)
@@ -454,10 +447,6 @@ def _labels(
     return plain_labels(verdicts, human, named, label_coding, item, columns["shown_first"], columns["keep"])
 
 
-def _unit_of(battles: LabelledVerdicts) -> str:
-    return {"pairs": "battle", "sides": "item", "answers": "answer"}.get(battles.scale.kind, "item")
-
-
 def _table(
     battles: LabelledVerdicts,
     ends: Ends,
@@ -466,9 +455,8 @@ def _table(
     answers: Mapping[Any, GoodEnough],
 ) -> PlainTable:
     """A row for each judge, for the panel and for people."""
-    names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else []), PEOPLE]
-    verdict = [*battles.verdict.T, *([battles.panel] if len(battles.judges) > 1 else [])]
-    labelled = [~np.isnan(column) & ~np.isnan(battles.people) for column in verdict]
+    names = [*names_of(battles.judges), PEOPLE]
+    labelled = [~np.isnan(verdict) & ~np.isnan(battles.people) for verdict in with_panel(battles).values()]
     labelled.append((~np.isnan(battles.human)).sum(1) > 1)
     decided = np.array(battles.scale.sides)
     sides = np.array([*columns["confusion"].sum(0), columns["people"].sum(0)])[:, decided[:, None], decided]
@@ -496,11 +484,10 @@ def _flags(row: Mapping[str, Any]) -> str:
     """Why a row is less reliable than it looks."""
     if row["n_battles"] == 0:
         return "" if row["judge"] == PEOPLE else "no battle with a human label"
-    one_label = "one label only: no kappa"
     doubts = {
         f"only {counted(row['n_items'], 'item')} with labels": row["n_items"] < FEW_CLUSTERS,
         f"only {counted(row['n_decided'], 'decided battle')}": row["n_decided"] < FEW_DECIDED,
-        one_label: row["n_decided"] > 0 and np.isnan(row.get("kappa", np.nan)),
+        "one label only: no kappa": row["n_decided"] > 0 and np.isnan(row.get("kappa", np.nan)),
     }
     return "; ".join(text for text, applies in doubts.items() if applies)
 
@@ -510,106 +497,3 @@ def _panel(ends: Ends) -> PlainTable:
     names = [("error_correlation", PANEL), ("n_independent", PANEL), ("alpha", PANEL), ("alpha", PEOPLE)]
     rows = [(name, "judges" if of == PANEL else of, *ends[name, of]) for name, of in names if (name, of) in ends]
     return PlainTable.of_rows(rows, ["measure", "of", "value", "lower", "upper"])
-
-
-def _sentences(
-    battles: LabelledVerdicts,
-    table: PlainTable,
-    ends: Ends,
-    answers: Mapping[Any, GoodEnough],
-    whole: Mapping[str, Float],
-) -> list[str]:
-    """What a manager can use: whether the panel or the judge is good enough, each judge, and what a panel is worth."""
-    common = whole["common"][0]
-    n_decided = dict(zip(table["judge"], table["n_decided"].tolist(), strict=True))
-    several = len(battles.judges) > 1
-    first = PANEL if several else battles.judges[0]
-    order = sorted(battles.judges, key=lambda name: -_value(ends, "agreement", name))
-    place = {name: k for k, name in enumerate([*battles.judges, PANEL])}
-    sentences = []
-    for name in [first, *order] if several else [first]:
-        percent = _percent(ends, "agreement", name)
-        who = f"the panel of {len(battles.judges):,} judges (what most say)" if name == PANEL else visible_line(name)
-        if percent is None:
-            sentence = (
-                f"{who} and people never chose a side on the same {_unit_of(battles)}: their agreement is not known"
-            )
-            sentences.append(f"Good enough? Not known: {sentence}" if name == first else sentence)
-            continue
-        decides = _decides(battles, n_decided[name]) if name == PANEL else ""
-        beside = _beside_people(battles, ends, name, common[place[name], 0], in_full=name == first)
-        adjective = "decided " if battles.scale.has_middle else ""
-        decided = counted(int(n_decided[name]), f"{adjective}{_unit_of(battles)}")
-        sentence = f"{who} agrees with people on {percent} of {decided}{decides}{beside}"
-        if name == first:
-            partly = n_decided[name] < _MOST * _n_sides(battles)
-            yes = "Yes, where it decides" if partly else "Yes"
-            verdict = {"yes": yes, "no": "No", "not known": "Not known"}[answers[name].verdict]
-            further = further_facts(battles, ends, name, place[name], answers[name])
-            sentence = f"Good enough? {verdict}: {'; '.join([sentence, *further])}"
-        sentences.append(sentence)
-    worth = ("n_independent", PANEL)
-    if worth in ends:
-        value, lower, upper = ends[worth]
-        rho = ends["error_correlation", PANEL][0]
-        sentences.append(
-            f"The errors of two judges correlate with {rho:.2f} on average: the {len(battles.judges):,} judges are "
-            f"worth {value:.1f} [{lower:.1f}, {upper:.1f}] independent ones"
-        )
-    above = ("above_panel", order[0])
-    if above in ends and ends[above][1] > 0:
-        sentences.append(
-            f"{visible_line(order[0])} alone agrees with people more often than the panel does on the "
-            f"{counted(round(common[place[order[0]], 1, 0]), _unit_of(battles))} that both decide"
-        )
-    return sentences
-
-
-def _decides(battles: LabelledVerdicts, n_decided: int) -> str:
-    """How many of the battles on which people chose a side the panel decides: where judges are split, it does not."""
-    n_sides = _n_sides(battles)
-    chose = "chose a side" if battles.scale.kind in ("pairs", "sides") else "decided"
-    words = f" (it decides {n_decided:,} of {n_sides:,} on which people {chose})"
-    return words + ("; a panel of two has a majority only where both agree" if len(battles.judges) == 2 else "")
-
-
-def _n_sides(battles: LabelledVerdicts) -> int:
-    """The number of battles with a verdict on which people decided."""
-    decided = np.array(battles.scale.values)[list(battles.scale.sides)]
-    sides, labels = (x.sum(1) for x in (np.isin(battles.human, decided), ~np.isnan(battles.human)))
-    judged = ~np.isnan(battles.verdict).all(1)
-    return round(float((sides / np.maximum(labels, 1))[judged].sum()))
-
-
-def _value(ends: Ends, measure: str, name: Any) -> float:
-    return float(ends[measure, name][0]) if (measure, name) in ends else -np.inf
-
-
-def _percent(ends: Ends, measure: str, name: Any) -> str | None:
-    if (measure, name) not in ends:
-        return None
-    value, lower, upper = 100 * ends[measure, name]
-    decimals = 0 if upper - lower >= _WIDE else 1
-    return f"{value:.{decimals}f}% [{lower:.{decimals}f}, {upper:.{decimals}f}]"
-
-
-def _beside_people(battles: LabelledVerdicts, ends: Ends, name: Any, common: Float, *, in_full: bool) -> str:
-    """How far a judge is from people's agreement with each other, on battles that both decide."""
-    if ("agreement", PEOPLE) not in ends:
-        return ""
-    who = "the panel" if name == PANEL else "the judge"
-    if ("above_people", name) not in ends:
-        return f"; {who} decides no {_unit_of(battles)} on which two people chose a side" if in_full else ""
-    value, lower, upper = 100 * ends["above_people", name]
-    points = f"{abs(value):.0f} points [{{:.0f}}, {{:.0f}}]"
-    if lower > 0:
-        words = f"{points.format(lower, upper)} above that"
-    elif upper < 0:
-        words = f"{points.format(-upper, -lower)} below that"
-    else:
-        words = "not told apart from that"
-    n, _, others = common
-    both = f"the {counted(round(n), _unit_of(battles))} that both {'decide' if battles.scale.has_middle else 'label'}"
-    if not in_full:
-        return ", " + words.replace("that", f"people with each other on {both}")
-    return f"; people agree with each other on {100 * others / n:.0f}% of {both}: {who} is {words}"

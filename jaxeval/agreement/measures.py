@@ -1,5 +1,6 @@
 """Measures of judges as functions of sums over items, so that one bootstrap of items gives joint draws of all.
 
+Tables of agreement by the gap of people's ratings, by model, by confidence and by pair of raters stand at the end.
 Every measure is made of tables that are sums over battles: of a judge's verdicts by people's labels, of the pairs of
 labels that people gave to one battle, of choices of the first or the longer answer, and of products of errors.
 """
@@ -7,23 +8,44 @@ labels that people gave to one battle, of choices of the first or the longer ans
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
-from typing import Any
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
+from jaxeval.data.battles import Battles
 from jaxeval.data.human_labels import PAIRS, LabelScale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, family_of
+from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import PlainTable
-from jaxeval.statistics.rater_agreement import cohen_kappa, coincidences, krippendorff_alpha, label_counts
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.show.cells import with_kinds
+from jaxeval.statistics.clusters import wilson_share
+from jaxeval.statistics.rater_agreement import (
+    cohen_kappa,
+    coincidences,
+    krippendorff_alpha,
+    label_counts,
+    label_table,
+    reliability_bins,
+)
+
+if TYPE_CHECKING:
+    from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 
 PANEL, PEOPLE = "panel", "people"
 #: Measures that are shares of battles.
 SHARES = (
     "agreement", "all_agreement", "sensitivity", "specificity", "flips", "first_chosen", "longer_chosen", "own_family",
 )  # fmt: skip
+#: Edges of the gaps between people's ratings, Elo; the last bin is open.
+GAP_EDGES = (0.0, 50.0, 100.0, 200.0, np.inf)
+#: Agreement is flagged where people and the judge chose a side on fewer battles than this.
+FEW_DECIDED = 30
+#: Of people's ratings, and of the judge's: with it every model has one.
+RIDGE = 0.01
 _STEP = 1e-3  # by which the weight of a battle is moved
 _SIDES = (0, 2)  # codes of the labels that name one of two sides
 
@@ -32,7 +54,7 @@ def columns_of(battles: LabelledVerdicts, families: Mapping[Any, str] | None) ->
     """(N, ...) what each battle adds to the sums, by name."""
     scale = battles.scale
     n_labels, sides = len(scale.values), np.array(scale.sides)
-    verdict, human = _codes(_with_panel(battles), scale), _codes(battles.human, scale)
+    verdict, human = _codes(np.column_stack([*with_panel(battles).values()]), scale), _codes(battles.human, scale)
     seen, labelled = _one_hot(verdict, n_labels), _one_hot(human, n_labels)  # (N, J, L), (N, R, L)
     labels = labelled.sum(1)
     labels /= np.maximum(labels.sum(1, keepdims=True), 1)
@@ -57,7 +79,7 @@ def measures(sums: Mapping[str, Float], judges: list[Any], scale: LabelScale = P
     """Every measure by its name and judge, of (B, ...) sums of the columns."""
     codes = np.array(scale.sides)
     distance = distance_of(scale)
-    names = [*judges, PANEL] if len(judges) > 1 else judges
+    names = names_of(judges)
     values: dict[tuple[str, Any], Float] = {}
     tables = [(name, sums["confusion"][:, k]) for k, name in enumerate(names)] + [(PEOPLE, sums["people"])]
     for name, table in tables:
@@ -112,9 +134,15 @@ def error_correlations(sums: Float) -> Float:
         return np.asarray(np.where(spread > 1e-9, (xy - x * y / n) / np.sqrt(spread), np.nan))
 
 
-def _with_panel(battles: LabelledVerdicts) -> Float:
-    several = len(battles.judges) > 1
-    return np.column_stack([battles.verdict, battles.panel]) if several else battles.verdict
+def names_of(judges: Sequence[Any]) -> list[Any]:
+    """Return the judges, and the panel where there are several."""
+    return [*judges, PANEL] if len(judges) > 1 else list(judges)
+
+
+def with_panel(battles: LabelledVerdicts) -> dict[Any, Float]:
+    """Return verdicts (N,) of each judge, and of the panel where there are several."""
+    panel = [battles.panel] if len(battles.judges) > 1 else []
+    return dict(zip(names_of(battles.judges), [*battles.verdict.T, *panel], strict=True))
 
 
 def _codes(target: Float, scale: LabelScale = PAIRS) -> NDArray[np.intp]:
@@ -252,3 +280,92 @@ def correlation_table(battles: LabelledVerdicts, sums: Mapping[str, Float]) -> P
     table[j, k] = table[k, j] = error_correlations(sums["errors"])[0]
     first = "of" if "judge" in battles.judges else "judge"  # a judge may be called "judge"
     return PlainTable({first: battles.judges, **dict(zip(battles.judges, table.T, strict=True))})
+
+
+def fitted(battles: Battles) -> BradleyTerryFit:
+    """Return the ratings of ``battles``. They alone need JAX, and answers that are right or wrong have none."""
+    from jaxeval.ratings.bootstrap import fit_bradley_terry
+
+    return fit_bradley_terry(battles, RIDGE)
+
+
+def _decided(battles: LabelledVerdicts) -> list[tuple[Any, Float, Bool, Bool]]:
+    """Judge, its verdicts (N,), on which battles it and most people chose a side, and whether they agree."""
+    people, decided = battles.people, np.array(battles.scale.values)[list(battles.scale.sides)]
+    sides = np.isin(people, decided)
+    return [
+        (name, verdict, sides & np.isin(verdict, decided), verdict == people)
+        for name, verdict in with_panel(battles).items()
+    ]
+
+
+def _share(among: Bool, agree: Bool, item: NDArray[np.intp], level: float) -> dict[str, float]:
+    """`wilson_share` of some battles, with clusters of items."""
+    share = wilson_share(agree[among], item[among], level)
+    return {"agreement": share.pop("share"), **share}
+
+
+def by_gap(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
+    """Agreement on decided battles by the gap of people's ratings."""
+    people = battles.people
+    voted = ~np.isnan(people)
+    sides = {"model_a": battles.models[battles.model_a], "model_b": battles.models[battles.model_b]}
+    votes = pd.DataFrame({**sides, "target": people})[voted]
+    strength = fitted(Battles.from_pandas(votes, target="target")).logits.reindex(battles.models)
+    elo = ELO_PER_LOGIT * strength.to_numpy()
+    gap = np.abs(elo[battles.model_a] - elo[battles.model_b])
+    place = np.digitize(gap, GAP_EDGES[1:-1])
+    rows = []
+    for name, _, decided, agree in _decided(battles):
+        for k, (low, high) in enumerate(pairwise(GAP_EDGES)):
+            share = _share(decided & (place == k), agree, battles.item, level)
+            rows.append({"judge": name, "gap_from": low, "gap_to": high, **share})
+    return pd.DataFrame(rows)
+
+
+def by_model(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
+    """Agreement on decided battles of each model, and by how much more often the judge names it than people do."""
+    rows, people = [], battles.people
+    for name, verdict, decided, agree in _decided(battles):
+        for k, model in enumerate(battles.models):
+            is_a, is_b = battles.model_a == k, battles.model_b == k
+            among = decided & (is_a | is_b)
+            share = _share(among, agree, battles.item, level)
+            by_judge, by_people = (np.mean((x == 1)[among] == is_a[among]) if among.any() else np.nan
+                                   for x in (verdict, people))  # fmt: skip
+            chosen = {"chosen_by_judge": by_judge, "chosen_by_people": by_people}
+            rows.append({"judge": name, "model": model, **share, **chosen})
+    return pd.DataFrame(rows)
+
+
+def by_confidence(
+    battles: LabelledVerdicts, level: float
+) -> tuple[pd.DataFrame | PlainTable, dict[Any, dict[str, float]]]:
+    """Stated confidence against agreement on decided battles, in bins; and by judge the calibration error."""
+    parts, errors = [], {}
+    for k, (name, _, decided, agree) in enumerate(_decided(battles)[: len(battles.judges)]):
+        stated = battles.confidence[:, k]
+        among = decided & ~np.isnan(stated)
+        if among.any():
+            n_bins = int(np.clip(among.sum() // FEW_DECIDED, 1, 10))
+            table, errors[name] = reliability_bins(
+                stated[among], agree[among].astype(float), battles.item[among], n_bins, level
+            )
+            parts.append(table.assign(judge=name))
+    columns = ["judge", "predicted", "agreement", "standard_error", "n_battles"]
+    table = pd.concat(parts, ignore_index=True)[columns] if parts else PlainTable.of_rows([], columns)
+    return table, errors
+
+
+def by_raters(battles: LabelledVerdicts) -> PlainTable:
+    """Agreement and Cohen's kappa of every pair of named raters, with ties as a label."""
+    rows = []
+    for j, k in combinations(range(len(battles.raters or [])), 2):
+        x, y = battles.human[:, j], battles.human[:, k]
+        both = ~np.isnan(x + y)
+        table = label_table(x[both], y[both], np.array(battles.scale.values))
+        observed, _, kappa = cohen_kappa(table, distance_of(battles.scale))
+        names = battles.raters or []
+        rows.append((names[j], names[k], float(observed), float(kappa), int(both.sum())))
+    table = PlainTable.of_rows(rows, ["rater", "other", "all_agreement", "all_kappa", "n_battles"])
+    return with_kinds(table, agreement="all_agreement all_kappa")

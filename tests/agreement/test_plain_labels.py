@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 import jaxeval
-from jaxeval.agreement.breakdowns import beside_people, verdict_beside
+from jaxeval.agreement.good_enough import beside_people, verdict_beside
 from jaxeval.statistics.rater_agreement import cohen_kappa
 
 

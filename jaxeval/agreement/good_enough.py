@@ -1,28 +1,21 @@
-"""Break agreement of judges with people down: by gap, model, confidence and rater, and what else speaks for a judge."""
+"""Is a judge, or a panel, good enough? The verdict, what speaks for it, and the sentences that say so."""
 
 from __future__ import annotations
 
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.agreement.measures import PANEL, distance_of
-from jaxeval.arrays import Bool, Float
+from jaxeval.agreement.measures import PANEL, PEOPLE, fitted
+from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
 from jaxeval.lazy_names import pd
-from jaxeval.plain_tables import PlainTable
-from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.show.cells import with_kinds
 from jaxeval.statistics import special
-from jaxeval.statistics.clusters import FEW_CLUSTERS, wilson_share
-from jaxeval.statistics.rater_agreement import cohen_kappa, label_table, reliability_bins
+from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.wording import counted, visible_line
-
-if TYPE_CHECKING:
-    from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 
 Verdict = Literal["yes", "no", "not known"]
 #: Value, lower and upper end of each measure by its name and judge.
@@ -132,19 +125,12 @@ def answer_of(
     return GoodEnough(verdict if verdict in ("yes", "no") else "not known", beside, more)  # type: ignore[arg-type]
 
 
-#: Of people's ratings, and of the judge's: with it every model has one.
-RIDGE = 0.01
+_MOST = 0.95  # of what people decide: a judge that decides less is good enough only there
+_WIDE = 3.0  # points: shorter intervals have a decimal
 _UNLIKE = 0.05  # shares of ties that differ by less are not worth a word
 
 
-def _fitted(battles: Battles, ridge: float) -> BradleyTerryFit:
-    """Return the ratings of ``battles``. They alone need JAX, and answers that are right or wrong have none."""
-    from jaxeval.ratings.bootstrap import fit_bradley_terry
-
-    return fit_bradley_terry(battles, ridge)
-
-
-def further_facts(battles: LabelledVerdicts, ends: Ends, name: Any, place: int, answer: GoodEnough) -> list[str]:
+def _further(battles: LabelledVerdicts, ends: Ends, name: Any, place: int, answer: GoodEnough) -> list[str]:
     """Return facts about a judge, or the panel, that the answer names after its agreement."""
     verdict = battles.panel if name == PANEL else battles.verdict[:, place]
     return [
@@ -193,7 +179,7 @@ def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
             return []
         sides = {"model_a": models[battles.model_a[both]], "model_b": models[battles.model_b[both]]}
         ratings = [
-            _fitted(Battles.from_pandas(pd.DataFrame({**sides, "target": labels[both]}), target="target"), RIDGE)
+            fitted(Battles.from_pandas(pd.DataFrame({**sides, "target": labels[both]}), target="target"))
             .logits.reindex(models[used]).to_numpy()
             for labels in (people, verdict)
         ]  # fmt: skip
@@ -207,11 +193,9 @@ def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
     signs = [np.sign(np.round(labels[:, None] - labels, 9))[np.triu_indices(len(used), 1)] for labels in ratings]
     n, swapped = len(signs[0]), int((signs[0] * signs[1] < 0).sum())
     first = [models[used[int(np.argmax(labels))]] for labels in ratings]
-    lead = (
-        "the same first one"
-        if first[0] == first[1]
-        else (f"{visible_line(first[1])} first, where people have {visible_line(first[0])}")
-    )
+    lead = "the same first one"
+    if first[0] != first[1]:
+        lead = f"{visible_line(first[1])} first, where people have {visible_line(first[0])}"
     who = f"its ranking of {counted(len(used), 'model')}"
     pairs = f"{swapped:,} of {counted(n, 'pair')} the other way round than people's"
     return [f"{who} has {pairs}, and {lead} (errors of neither ranking are counted)"]
@@ -227,14 +211,12 @@ def _next(battles: LabelledVerdicts, ends: Ends, name: Any, answer: GoodEnough) 
             evidence.append("no item has labels of two people, so that nobody knows how far people agree")
         more = "have a second person label some of the items, then run jaxeval agreement again"
     elif answer.items_needed is not None:
-        evidence, more = (
-            [],
-            (f"about {answer.items_needed:,} items with labels of two people would tell: jaxeval agreement FILE"),
-        )
+        evidence, needed = [], f"about {answer.items_needed:,} items with labels of two people"
+        more = f"{needed} would tell: jaxeval agreement FILE"
     else:
-        evidence, more = [], ""
+        evidence, more = [], "jaxeval agreement FILE with more items"
     if answer.verdict == "not known":
-        return [*evidence, f"next: {more}"] if more else [*evidence, "next: jaxeval agreement FILE with more items"]
+        return [*evidence, f"next: {more}"]
     if battles.scale.kind == "answers":
         column = visible_line(battles.verdict_column or judge)
         line = f"jaxeval judge --calibration FILE --test ANSWERS --judgment {column}"
@@ -247,98 +229,98 @@ def _next(battles: LabelledVerdicts, ends: Ends, name: Any, answer: GoodEnough) 
     return [*evidence, "next: jaxeval agreement FILE for another judge or prompt"]
 
 
-#: Edges of the gaps between people's ratings, Elo; the last bin is open.
-GAP_EDGES = (0.0, 50.0, 100.0, 200.0, np.inf)
-#: Agreement is flagged where people and the judge chose a side on fewer battles than this.
-FEW_DECIDED = 30
-_RIDGE = 0.01  # of the people's ratings, from which gaps come: with it every model has a rating
+def unit_of(battles: LabelledVerdicts) -> str:
+    """Return the word for what is labelled."""
+    return {"pairs": "battle", "sides": "item", "answers": "answer"}.get(battles.scale.kind, "item")
 
 
-def _decided(battles: LabelledVerdicts) -> list[tuple[Any, Bool, Bool]]:
-    """Judge, (N,) battles on which it and most people chose a side, and (N,) whether they agree."""
-    people = battles.people
-    names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else [])]
-    verdicts = [*battles.verdict.T, *([battles.panel] if len(battles.judges) > 1 else [])]
+def sentences_of(
+    battles: LabelledVerdicts, decided: Mapping[Any, int], ends: Ends, answers: Mapping[Any, GoodEnough], common: Float
+) -> list[str]:
+    """What a manager can use: whether the panel or the judge is good enough, each judge, and what a panel is worth.
+
+    Args:
+        battles: of the judges.
+        decided: how many battles each decides.
+        ends: of the measures.
+        answers: of each judge and the panel.
+        common: (K, 2, 3) sums over battles that each and people, or the panel, decide.
+    """
+    several, unit = len(battles.judges) > 1, unit_of(battles)
+    first = PANEL if several else battles.judges[0]
+    order = sorted(battles.judges, key=lambda name: -ends.get(("agreement", name), [-np.inf])[0])
+    place = {name: k for k, name in enumerate([*battles.judges, PANEL])}
+    sentences = []
+    for name in [first, *order] if several else [first]:
+        who = f"the panel of {len(battles.judges):,} judges (what most say)" if name == PANEL else visible_line(name)
+        if ("agreement", name) not in ends:
+            sentence = f"{who} and people never chose a side on the same {unit}: their agreement is not known"
+            sentences.append(f"Good enough? Not known: {sentence}" if name == first else sentence)
+            continue
+        value, lower, upper = 100 * ends["agreement", name]
+        digits = 0 if upper - lower >= _WIDE else 1
+        percent = f"{value:.{digits}f}% [{lower:.{digits}f}, {upper:.{digits}f}]"
+        decides = _decides(battles, decided[name]) if name == PANEL else ""
+        beside = _beside_people(battles, ends, name, common[place[name], 0], in_full=name == first)
+        n = counted(decided[name], f"{'decided ' if battles.scale.has_middle else ''}{unit}")
+        sentence = f"{who} agrees with people on {percent} of {n}{decides}{beside}"
+        if name == first:
+            partly = decided[name] < _MOST * _n_sides(battles)
+            yes = "Yes, where it decides" if partly else "Yes"
+            verdict = {"yes": yes, "no": "No", "not known": "Not known"}[answers[name].verdict]
+            further = _further(battles, ends, name, place[name], answers[name])
+            sentence = f"Good enough? {verdict}: {'; '.join([sentence, *further])}"
+        sentences.append(sentence)
+    worth = ("n_independent", PANEL)
+    if worth in ends:
+        value, lower, upper = ends[worth]
+        rho = ends["error_correlation", PANEL][0]
+        sentences.append(
+            f"The errors of two judges correlate with {rho:.2f} on average: the {len(battles.judges):,} judges are "
+            f"worth {value:.1f} [{lower:.1f}, {upper:.1f}] independent ones"
+        )
+    above = ("above_panel", order[0])
+    if above in ends and ends[above][1] > 0:
+        sentences.append(
+            f"{visible_line(order[0])} alone agrees with people more often than the panel does on the "
+            f"{counted(round(common[place[order[0]], 1, 0]), unit_of(battles))} that both decide"
+        )
+    return sentences
+
+
+def _decides(battles: LabelledVerdicts, n_decided: int) -> str:
+    """How many of the battles on which people chose a side the panel decides: where judges are split, it does not."""
+    n_sides = _n_sides(battles)
+    chose = "chose a side" if battles.scale.kind in ("pairs", "sides") else "decided"
+    words = f" (it decides {n_decided:,} of {n_sides:,} on which people {chose})"
+    return words + ("; a panel of two has a majority only where both agree" if len(battles.judges) == 2 else "")
+
+
+def _n_sides(battles: LabelledVerdicts) -> int:
+    """The number of battles with a verdict on which people decided."""
     decided = np.array(battles.scale.values)[list(battles.scale.sides)]
-    sides = np.isin(people, decided)
-    return [
-        (name, sides & np.isin(verdict, decided), verdict == people)
-        for name, verdict in zip(names, verdicts, strict=True)
-    ]
+    sides, labels = (x.sum(1) for x in (np.isin(battles.human, decided), ~np.isnan(battles.human)))
+    judged = ~np.isnan(battles.verdict).all(1)
+    return round(float((sides / np.maximum(labels, 1))[judged].sum()))
 
 
-def _shares(rows: list[tuple[dict[str, Any], Bool]], agree: Bool, item: NDArray[np.intp], level: float) -> list[Any]:
-    """A row of `wilson_share` for each of some sets of battles, with clusters of items."""
-    rows_found = []
-    for names, among in rows:
-        share = wilson_share(agree[among], item[among], level)
-        rows_found.append({**names, "agreement": share.pop("share"), **share})
-    return rows_found
-
-
-def by_gap(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
-    """Agreement on decided battles by the gap of people's ratings."""
-    people = battles.people
-    voted = ~np.isnan(people)
-    sides = {"model_a": battles.models[battles.model_a], "model_b": battles.models[battles.model_b]}
-    votes = pd.DataFrame({**sides, "target": people})[voted]
-    strength = _fitted(Battles.from_pandas(votes, target="target"), _RIDGE).logits.reindex(battles.models)
-    elo = ELO_PER_LOGIT * strength.to_numpy()
-    gap = np.abs(elo[battles.model_a] - elo[battles.model_b])
-    place = np.digitize(gap, GAP_EDGES[1:-1])
-    rows = []
-    for name, decided, agree in _decided(battles):
-        bins = [
-            ({"judge": name, "gap_from": GAP_EDGES[k], "gap_to": GAP_EDGES[k + 1]}, decided & (place == k))
-            for k in range(len(GAP_EDGES) - 1)
-        ]
-        rows += _shares(bins, agree, battles.item, level)
-    return pd.DataFrame(rows)
-
-
-def by_model(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
-    """Agreement on decided battles of each model, and by how much more often the judge names it than people do."""
-    rows = []
-    people = battles.people
-    for (name, decided, agree), verdict in zip(_decided(battles), [*battles.verdict.T, battles.panel], strict=False):
-        for k, model in enumerate(battles.models):
-            is_a, is_b = battles.model_a == k, battles.model_b == k
-            among = decided & (is_a | is_b)
-            shares = _shares([({"judge": name, "model": model}, among)], agree, battles.item, level)[0]
-            by_judge, by_people = (np.mean((x == 1)[among] == is_a[among]) if among.any() else np.nan
-                                   for x in (verdict, people))  # fmt: skip
-            rows.append({**shares, "chosen_by_judge": by_judge, "chosen_by_people": by_people})
-    return pd.DataFrame(rows)
-
-
-def by_confidence(
-    battles: LabelledVerdicts, level: float
-) -> tuple[pd.DataFrame | PlainTable, dict[Any, dict[str, float]]]:
-    """Stated confidence against agreement on decided battles, in bins; and by judge the calibration error."""
-    parts, errors = [], {}
-    for k, (name, decided, agree) in enumerate(_decided(battles)[: len(battles.judges)]):
-        stated = battles.confidence[:, k]
-        among = decided & ~np.isnan(stated)
-        if among.any():
-            n_bins = int(np.clip(among.sum() // FEW_DECIDED, 1, 10))
-            table, errors[name] = reliability_bins(
-                stated[among], agree[among].astype(float), battles.item[among], n_bins, level
-            )
-            parts.append(table.assign(judge=name))
-    columns = ["judge", "predicted", "agreement", "standard_error", "n_battles"]
-    table = pd.concat(parts, ignore_index=True)[columns] if parts else PlainTable.of_rows([], columns)
-    return table, errors
-
-
-def by_raters(battles: LabelledVerdicts) -> PlainTable:
-    """Agreement and Cohen's kappa of every pair of named raters, with ties as a label."""
-    rows = []
-    for j, k in combinations(range(len(battles.raters or [])), 2):
-        x, y = battles.human[:, j], battles.human[:, k]
-        both = ~np.isnan(x + y)
-        table = label_table(x[both], y[both], np.array(battles.scale.values))
-        observed, _, kappa = cohen_kappa(table, distance_of(battles.scale))
-        names = battles.raters or []
-        rows.append((names[j], names[k], float(observed), float(kappa), int(both.sum())))
-    table = PlainTable.of_rows(rows, ["rater", "other", "all_agreement", "all_kappa", "n_battles"])
-    return with_kinds(table, agreement="all_agreement all_kappa")
+def _beside_people(battles: LabelledVerdicts, ends: Ends, name: Any, common: Float, *, in_full: bool) -> str:
+    """How far a judge is from people's agreement with each other, on battles that both decide."""
+    if ("agreement", PEOPLE) not in ends:
+        return ""
+    who = "the panel" if name == PANEL else "the judge"
+    if ("above_people", name) not in ends:
+        return f"; {who} decides no {unit_of(battles)} on which two people chose a side" if in_full else ""
+    value, lower, upper = 100 * ends["above_people", name]
+    points = f"{abs(value):.0f} points [{{:.0f}}, {{:.0f}}]"
+    if lower > 0:
+        words = f"{points.format(lower, upper)} above that"
+    elif upper < 0:
+        words = f"{points.format(-upper, -lower)} below that"
+    else:
+        words = "not told apart from that"
+    n, _, others = common
+    both = f"the {counted(round(n), unit_of(battles))} that both {'decide' if battles.scale.has_middle else 'label'}"
+    if not in_full:
+        return ", " + words.replace("that", f"people with each other on {both}")
+    return f"; people agree with each other on {100 * others / n:.0f}% of {both}: {who} is {words}"
