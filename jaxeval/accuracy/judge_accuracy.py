@@ -11,11 +11,17 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from jaxeval.accuracy.accuracy_tables import AccuracySettings, AccuracyTables, accuracy_table, joined, rates_table
+from jaxeval.accuracy.accuracy_tables import (
+    AccuracySettings,
+    AccuracyTables,
+    FacetedAccuracies,
+    accuracy_table,
+    joined,
+    rates_table,
+)
 from jaxeval.accuracy.belief import checked_sampling
 from jaxeval.accuracy.estimates import Evidence, Slice
 from jaxeval.accuracy.judged_sums import POOLED, arrays, doubts_of_slice, resampled, sums, with_missing_filled
-from jaxeval.accuracy.random_facets import FacetedAccuracies
 from jaxeval.accuracy.report import JudgeReport, judge_report
 from jaxeval.arrays import Bool, Int
 from jaxeval.checks import checked_integer

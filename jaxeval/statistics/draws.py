@@ -385,10 +385,8 @@ class Draws(Result):
 
     def _beside(self, value: float) -> Differences:
         """Differences of these quantities and of a number."""
-        draws, estimate = (
-            np.column_stack([self.draws, np.full(len(self.draws), value)]),
-            np.append(self.estimate, value),
-        )
+        draws = np.column_stack([self.draws, np.full(len(self.draws), value)])
+        estimate = np.append(self.estimate, value)
         return differences(draws, estimate, np.isfinite(estimate), self.precision, self.converged, self.freedom)
 
     def rank(self, among: Bool | None = None) -> pd.Series:
