@@ -363,8 +363,8 @@ def by_raters(battles: LabelledVerdicts) -> PlainTable:
     for j, k in combinations(range(len(battles.raters or [])), 2):
         x, y = battles.human[:, j], battles.human[:, k]
         both = ~np.isnan(x + y)
-        table = label_table(x[both], y[both], np.array(battles.scale.values))
-        observed, _, kappa = cohen_kappa(table, distance_of(battles.scale))
+        counts = label_table(x[both], y[both], np.array(battles.scale.values))
+        observed, _, kappa = cohen_kappa(counts, distance_of(battles.scale))
         names = battles.raters or []
         rows.append((names[j], names[k], float(observed), float(kappa), int(both.sum())))
     table = PlainTable.of_rows(rows, ["rater", "other", "all_agreement", "all_kappa", "n_battles"])

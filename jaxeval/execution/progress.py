@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Protocol
 
 from jaxeval.wording import visible
 
@@ -15,8 +15,11 @@ _DELAY_SECONDS = 0.7
 _ABOUT_TO_COMPILE = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 
 
-#: Says that so many more units of work are done.
-Advance: TypeAlias = Callable[[int], None]
+class Advance(Protocol):
+    """Say that ``n`` more units of work are done."""
+
+    def __call__(self, n: int, /) -> None:  # noqa: D102
+        ...
 
 
 def announce(sentence: str, enabled: bool | None) -> None:

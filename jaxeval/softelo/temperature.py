@@ -305,9 +305,11 @@ def _fit_groups(
         beta, information, log_likelihood, status, n_steps = (np.asarray(x)[:n_groups] for x in solution)
     fitted = used & (weights > 0)
     known = np.where(np.isfinite(beta), beta, 0.0)
-    by_battle = weights[fitted], difference[fitted], targets[fitted], drawn[fitted]
-    of_groups = (np.flatnonzero(group[fitted] == g) for g in range(n_groups))
-    each = [_over_clusters(known[g], *(x[rows] for x in by_battle)) for g, rows in enumerate(of_groups)]
+    of_groups = (np.flatnonzero(fitted & (group == g)) for g in range(n_groups))
+    each = [
+        _over_clusters(known[g], weights[rows], difference[rows], targets[rows], drawn[rows])
+        for g, rows in enumerate(of_groups)
+    ]
     spread = np.array([x for x, _ in each])
     several = [(None, None) if cluster is None else counts for _, counts in each]
     masks = {
