@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.board_options import Covariates, covariates_of
 from jaxeval.cli.declared import Files, Lengths, command
 from jaxeval.cli.judged_boards import PanelReading
 from jaxeval.cli.judged_scores import Labels
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.cli.reading import Reading
+from jaxeval.cli.reading import Covariates, Reading, covariates_of
 from jaxeval.options.boards import ResponseOptions, SliceOptions, Ties
 from jaxeval.options.columns import FacetOptions, File, Names, ReplyReading, SideColumns, VoteColumns, VoteReading
 from jaxeval.options.columns import Labels as Coding
@@ -28,10 +27,8 @@ if TYPE_CHECKING:
     from jaxeval.plain_tables import PlainTable
 
 
-class Raters(Lengths, SideColumns):
+class Raters(Lengths, SideColumns, section=COLUMNS):
     """Who judged, and what is known of the answers."""
-
-    section = COLUMNS
 
     judges: Names | None = again(PanelReading, "judges")
     human_columns: Names | None = again(
@@ -155,10 +152,8 @@ def _how(drawn: ResamplingOptions) -> str:
     return f"{100 * drawn.level:g}% intervals, {resamples} of items, seed {drawn.seed}; {versions()}"
 
 
-class AuditedOptions(VoteColumns, Lengths, ResamplingOptions):
+class AuditedOptions(VoteColumns, Lengths, ResamplingOptions, section=COLUMNS):
     """What an audit asks of votes."""
-
-    section = COLUMNS
 
     parts: Names | None = option(None, "The parts of the audit to run. [all]", "A,B", section="")
     families: File | None = again(Raters, "families")

@@ -71,12 +71,8 @@ def anchored(
 
     columns: dict[str, Any] = verdict_columns.arguments()
     by_task, prior, link, threshold, strata = (
-        options.by_task,
-        options.prior,
-        options.link,
-        options.threshold,
-        options.strata,
-    )
+        options.by_task, options.prior, options.link, options.threshold, options.strata,
+    )  # fmt: skip
     arguments: dict[str, Any] = {"level": drawn.level, **options.arguments("prior", "pool_size", "link")}
     tables: dict[str, pd.DataFrame] = {}
     notes: list[str] = []

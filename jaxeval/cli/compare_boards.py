@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.declared import Figure, Files, Plot, Top, command
 from jaxeval.cli.meta import OfScores
 from jaxeval.cli.outputs import Outputs, draw, present
 from jaxeval.cli.processes import first_goes_on
-from jaxeval.cli.reading import BoardReading, Reading
+from jaxeval.cli.reading import BoardReading, Covariates, Reading, check_draws, covariates_of, gauge_of
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName
 from jaxeval.errors import DataError
@@ -110,11 +109,8 @@ def compare_boards(
     keep += columns_for_votes(files[0], files[1], shared) if len(files) > 1 and not id else []
     boards = _chosen(reading, _read(files, (reading, of_b), keep, (options.where_a, options.where_b)))
     arguments: dict[str, Any] = {
-        **options.arguments(*_ASKED),
-        **drawn.arguments(),
-        "features": features,
-        "top": options.top_size,
-    }
+        **options.arguments(*_ASKED), **drawn.arguments(), "features": features, "top": options.top_size,
+    }  # fmt: skip
     arguments["gauge"] = gauge_of(boards[0], options.gauge)
     arguments["names"] = _two(options.names, "--names") if options.names else pair or ("a", "b")
     if by is not None and pair is not None:

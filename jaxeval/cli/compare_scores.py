@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from xml.etree import ElementTree
 
 import click
 
-from jaxeval.cli.board_options import GoalOptions, VotePlan
 from jaxeval.cli.commands import ERROR_STATUS
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.declared import Files, FilesIfAny, Plot, command
 from jaxeval.cli.judged_scores import Labels, warnings_of
+from jaxeval.cli.next_battles import GoalOptions, VotePlan
 from jaxeval.cli.outputs import Outputs, draw, present
 from jaxeval.cli.scores import ScoreReading, what_was_read
-from jaxeval.cli.terminal import named_model, tell
+from jaxeval.cli.terminal import named_model, numbers_by_name, tell
 from jaxeval.data.remote_names import is_remote
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.options.columns import Bounds, FacetOptions, ItemScoreColumns, Names, Pair, VoteReading
@@ -272,16 +271,6 @@ class ScorePlan(FacetOptions):
     power: Share = again(VotePlan, "power", 0.8)
     level: Share = again(ResamplingOptions, "level")
 
-    @property
-    def levels(self) -> dict[str, int] | None:
-        """Planned levels by facet."""
-        if self.n_levels is None:
-            return None
-        pairs = [text.partition("=") for text in self.n_levels]
-        if bad := [name for name, _, n in pairs if not n.strip().isdecimal()]:
-            raise click.UsageError(f"--n-levels takes NAME=N, such as judge=5, got {bad[0]!r} without a number")
-        return {name.strip(): int(n) for name, _, n in pairs}
-
 
 @command("plan-scores")
 def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan, outputs: Outputs) -> None:
@@ -295,8 +284,9 @@ def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan, outputs
     if columns.missing == "complete" and not options.random:
         scores = _complete(scores)
     chosen = [(named_model(scores.models, a), named_model(scores.models, b)) for a, b in options.pairs] or None
+    levels = numbers_by_name(options.n_levels, "--n-levels takes NAME=N, such as judge=5", int)
     arguments: dict[str, Any] = options.arguments("difference", "n_items", "power", "level")
-    arguments |= {"random": options.facets, "n_levels": options.levels}
+    arguments |= {"random": options.facets, "n_levels": levels}
     table = planned(scores, chosen, n_trials=options.n_trials or None, one_sided=options.gate, **arguments)
     answer = table.attrs["answer"].splitlines()
     sides = "one-sided test" if options.gate else "two-sided test"
@@ -307,9 +297,6 @@ def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan, outputs
     attrs = table.attrs
     title = "What these scores can tell"
     present(_answer(title, "plan", table, answer, notes, attrs["warnings"], attrs["settings"]), outputs)
-
-
-Prices: TypeAlias = Mapping[str, float]
 
 
 class Budgeting(Options):
@@ -327,20 +314,6 @@ class Budgeting(Options):
     level: Share = again(ResamplingOptions, "level")
     where: str | None = again(VoteReading, "where")
 
-    @property
-    def prices(self) -> Prices | None:
-        """Costs by name."""
-        if self.price is None:
-            return None
-        costs = {}
-        for text in self.price:
-            name, _, cost = text.partition("=")
-            try:
-                costs[name.strip()] = float(cost)
-            except ValueError:
-                raise click.UsageError(f"--price takes NAME=COST, such as judge=20, got {text!r}") from None
-        return costs
-
 
 @command("error-budget")
 def error_budget(
@@ -357,9 +330,8 @@ def error_budget(
     read = {"random": facets.facets, "where": options.where, **columns.arguments()}
     scores = read_scores(files if len(files) > 1 else files[0], **read)
     pair: Any = None if options.pair is None else tuple(named_model(scores.models, name) for name in options.pair)
-    budget = budgeted(
-        scores, facets.facets, pair=pair, target=options.target, prices=options.prices, level=options.level
-    )
+    prices = numbers_by_name(options.price, "--price takes NAME=COST, such as judge=20")
+    budget = budgeted(scores, facets.facets, pair=pair, target=options.target, prices=prices, level=options.level)
     if plot.plot is not None:
         draw(next(iter(budget.answer.figures().values())), plot.plot)
     answer = budget.answer

@@ -41,10 +41,8 @@ Figure: TypeAlias = Path
 Processes: TypeAlias = dict[str, Any]
 
 
-class Shared(Options):
+class Shared(Options, section=RUNS):
     """How resamples are shared; the command runs in a block that does it, and calls `first_goes_on` once."""
-
-    section = RUNS
 
     distributed: Processes | None = option(
         None, "Share the resamples among several processes; `leaderboard` shares the files, too. Start the same "
@@ -52,28 +50,22 @@ class Shared(Options):
     )  # fmt: skip
 
 
-class Top(Options):
+class Top(Options, section=SHOWN):
     """How much is printed."""
-
-    section = SHOWN
 
     top: int | None = option(None, "Print the first K models; by default as many as fit the screen.", "K", least=1)
 
 
-class Plot(Options):
+class Plot(Options, section=SHOWN):
     """A figure."""
-
-    section = SHOWN
 
     plot: Figure | None = option(
         None, "Draw the main figure: .png, .svg or .pdf. Of a board the ratings, of two with their differences."
     )
 
 
-class Lengths(Options):
+class Lengths(Options, section=COLUMNS):
     """How long answers are."""
-
-    section = COLUMNS
 
     lengths: ColumnPair | None = option(None, "Columns of the lengths of both answers.", "A:B")
     length_a: str | None = option(None, "Former spelling.", "COL", hidden=True)
@@ -89,10 +81,8 @@ class Lengths(Options):
         object.__setattr__(self, "lengths", (self.length_a, self.length_b))
 
 
-class Competitor(Options):
+class Competitor(Options, section=SHOWN):
     """What things that are rated are called."""
-
-    section = SHOWN
 
     competitor: Noun | None = option(
         None, "What is rated, as tables, figures and messages call it: player, or city,cities. [what the columns are "
@@ -103,10 +93,8 @@ class Competitor(Options):
 _MOST_PAIRED = 50  # models of a table of all pairs
 
 
-class Costs(Options):
+class Costs(Options, section=COLUMNS):
     """What models cost."""
-
-    section = COLUMNS
 
     cost: str | None = option(
         None, "Column with the cost of each model. Adds who is on the front of cost and quality, and who dominates "

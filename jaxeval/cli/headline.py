@@ -10,7 +10,7 @@ import click
 
 from jaxeval.cli.declared import Costs, Figure, File, Plot, Top, command
 from jaxeval.cli.outputs import Outputs, beside, draw, present
-from jaxeval.cli.terminal import tell
+from jaxeval.cli.terminal import numbers_by_name, tell
 from jaxeval.options.columns import AnchoredReading, ItemScoreColumns, Names, Pair, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 _FURTHER = ("released", "cost", "budget", "plot", "where", "level", "forecast")
 
 
-class Horizons(Costs):
+class Horizons(Costs, section=COLUMNS):
     """What is asked of runs: arguments of `time_horizons`, and of what follows from it."""
-
-    section = COLUMNS
 
     agent: str | None = option(None, "Column of agents. [agent, alias, model]", "COL")
     task: str | None = again(AnchoredReading, "task")
@@ -96,10 +94,8 @@ def horizons(file: File, options: Horizons, drawn: ResamplingOptions, shown: Top
     _present(fit, [trend, front], tables | options.tables(front), options.plot, outputs, shown.top)
 
 
-class Index(Costs):
+class Index(Costs, section=COLUMNS):
     """What is asked of shares on benchmarks: arguments of `capability_index`, and of what follows from it."""
-
-    section = COLUMNS
 
     model: str | None = again(ItemScoreColumns, "model")
     benchmark: str | None = again(ItemScoreColumns, "benchmark")
@@ -143,7 +139,8 @@ def index(file: File, options: Index, drawn: ResamplingOptions, shown: Top, outp
 
     frame = _table(file, options.where)
     arguments = {name: value for name, value in options.arguments().items() if name not in ("anchors", *_FURTHER)}
-    fit = capability_index(frame, anchors=_anchors(options.anchors), **arguments, **drawn.arguments())
+    anchors = numbers_by_name(options.anchors, "--fix must be MODEL=INDEX, such as gpt-5=150")
+    fit = capability_index(frame, anchors=anchors, **arguments, **drawn.arguments())
     front = options.front(fit, lambda column: of_each(frame, options.model, "model", column), fit.level)
     tables = {
         "choices": fit.choices().T.reset_index(), "most telling": fit.most_telling(),
@@ -179,19 +176,6 @@ def _table(file: File, where: str | None) -> pd.DataFrame:
     chosen = rows_where(frame, where)
     tell(f"{where}: {chosen.sum():,} of {counted(len(frame), 'row')}")
     return frame[chosen].reset_index(drop=True)
-
-
-def _anchors(pairs: Sequence[str]) -> dict[str, float] | None:
-    anchors = {}
-    for pair in pairs:
-        name, _, value = pair.rpartition("=")
-        try:
-            anchors[name] = float(value)
-        except ValueError:
-            name = ""
-        if not name:
-            raise click.UsageError(f"--fix must be MODEL=INDEX, such as gpt-5=150, got {pair!r}")
-    return anchors or None
 
 
 def _present(

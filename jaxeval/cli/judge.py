@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from jaxeval.data.judged_answers import JudgedAnswers
 
 
-class Answers(Options):
+class Answers(Options, section=COLUMNS):
     """How files of judged answers are read: arguments of `read_judged_answers`."""
-
-    section = COLUMNS
 
     judgments: tuple[str, ...] = option(
         (), "Column of verdicts (0, 1) or scores, or of what the judge printed (Yes, No, a grade, JSON); may be "
@@ -49,10 +47,8 @@ class Answers(Options):
     unparsed: Unparsed | None = again(CallReading, "unparsed")
 
 
-class JudgeOptions(ResamplingOptions):
+class JudgeOptions(ResamplingOptions, section=""):
     """What is estimated of judged answers."""
-
-    section = ""
 
     calibration: File = option(None, "Judged answers with human labels.", "FILE", required=True)
     test: File = option(None, "Judged answers to rate; labels, if any, are shown as truth.", "FILE", required=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.board_options import boards_by
-from jaxeval.cli.reading import Reading
+from jaxeval.cli.reading import Reading, refuse_beside
 from jaxeval.cli.terminal import complain
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName, base_name
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
     from jaxeval.data.verdict_rows import WithoutVerdict
     from jaxeval.ratings.prediction_powered import Samples
+
+
+#: Options of a table of any boards.
+_OF_TABLE = ("level", "interval", "min_battles", "simultaneous_ranks")
+
+
+def boards_by(
+    estimator: Callable[..., Any], data: Sequence[Any], flag: str, typed: Options, options: dict[str, Any],
+    **further: Any,
+) -> tuple[Any, dict[str, Any]]:  # fmt: skip
+    """Return the boards that an estimator makes of those ``options`` that it takes, and the options of their table."""
+    takes = {*signature(estimator).parameters}
+    flags = typed.given() | ({"features": "--features"} if options.get("features") else {})
+    refuse_beside(flag, flags, takes.union(_OF_TABLE))
+    arguments = {name: value for name, value in options.items() if name in takes}
+    return estimator(*data, **{**arguments, **further}), {name: options[name] for name in _OF_TABLE}
 
 
 class Judged(Options):
@@ -45,11 +61,7 @@ class Judged(Options):
 
     @property
     def keep(self) -> list[str]:
-        """The column of items, which both files must have.
-
-        Raises:
-            click.UsageError: there is a file of verdicts and no such column, or options without the file.
-        """
+        """The column of items, which both files must have."""
         if self.judged is None:
             if self.given():
                 raise click.UsageError(
@@ -65,11 +77,7 @@ class Judged(Options):
     def boards(
         self, human: Battles, verdicts: Battles, typed: Options, options: dict[str, Any], random: Sequence[str] = ()
     ) -> tuple[Any, dict[str, Any]]:
-        """Return the resampled boards, and the options of their table.
-
-        Raises:
-            click.UsageError: an option that they do not have.
-        """
+        """Return the resampled boards, and the options of their table."""
         from jaxeval.data.verdict_rows import join_verdicts
         from jaxeval.ratings.prediction_powered import prediction_powered
 
@@ -78,10 +86,8 @@ class Judged(Options):
         return boards_by(prediction_powered, samples, "--judged", typed, options, random=random, **further)
 
 
-class Borrowing(Options):
+class Borrowing(Options, section=GROUPS):
     """The options."""
-
-    section = GROUPS
 
     borrow: bool = option(
         False, "With --by: boards of small groups borrow from the other battles as much as their own ask for."
@@ -96,11 +102,7 @@ class Borrowing(Options):
             raise click.UsageError("--prior-spread needs --borrow")
 
     def boards(self, battles: Battles, typed: SliceOptions, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return the boards of all groups, and the options of their table.
-
-        Raises:
-            click.UsageError: an option that they do not have.
-        """
+        """Return the boards of all groups, and the options of their table."""
         from jaxeval.ratings.small_categories import small_categories
 
         if not typed.by:
@@ -119,11 +121,7 @@ class PanelReading(CallReading):
     side_bias: bool = option(True, "Whether judges may favour a side.", flag="--side-bias/--no-side-bias", section="")
 
     def read(self, files: Sequence[FileName], reading: Reading, keep: Sequence[str]) -> Battles:
-        """Return the verdicts in files, each with its judge: rows, columns of verdicts, scores, or what judges printed.
-
-        Raises:
-            click.UsageError: options of another form of files.
-        """
+        """Return the verdicts in files, each with its judge: of rows, columns, scores, or what judges printed."""
         from jaxeval.data.panel_verdicts import PanelColumns, panel_battles
         from jaxeval.data.roles import ORDERS, SCORES
         from jaxeval.data.table_files import head_names

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from jaxeval.cli.board_options import refuse_beside
+from jaxeval.cli.reading import refuse_beside
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.columns import CallReading
 from jaxeval.options.field import COLUMNS, INTERVALS, Options, again, option
@@ -27,10 +27,8 @@ _ESTIMATORS = (
 )  # fmt: skip
 
 
-class Labels(Options):
+class Labels(Options, section=COLUMNS):
     """The options."""
-
-    section = COLUMNS
 
     human: str | None = option(
         None, "Column of human labels. Where people judged some of the answers, and the scores are a judge's, they "
@@ -50,11 +48,7 @@ class Labels(Options):
 
     @property
     def there(self) -> bool:
-        """Whether scores are to be corrected by human labels.
-
-        Raises:
-            click.UsageError: options on the correction, and no labels.
-        """
+        """Whether scores are to be corrected by human labels."""
         if self.human is None and {self.judge, self.only_judge, self.estimator, self.sampling} != {None}:
             raise click.UsageError(
                 "--judge, --only-judge, --estimator and --calibration-sampling need --human, the labels that correct "
@@ -93,11 +87,7 @@ class Labels(Options):
         return estimates, ", ".join(parts)
 
     def check_without(self, options: Options) -> None:
-        """Refuse options of `scores` that boards of judged scores do not have.
-
-        Raises:
-            click.UsageError: one was given.
-        """
+        """Refuse options of `scores` that boards of judged scores do not have."""
         refuse_beside("--human", options.given(), {"by", "simultaneous_ranks"})
 
     def boards(self, accuracy: JudgeAccuracy, simultaneous: bool) -> dict[str, pd.DataFrame]:

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from jaxeval import plots
-from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.compare_boards import TwoBoards
 from jaxeval.cli.declared import Competitor, Figure, Files, FilesOrStream, command
 from jaxeval.cli.judged_boards import Borrowing, Judged, PanelReading
 from jaxeval.cli.outputs import Outputs, beside, draw, present
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Published
-from jaxeval.cli.reading import BoardReading
+from jaxeval.cli.reading import BoardReading, Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.terminal import tell
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName
@@ -52,10 +51,8 @@ class VoteBoard(VoteFitOptions, GroupBoard):
     """The same, of battles."""
 
 
-class DemoBoard(PairOptions, BoardOptions):
+class DemoBoard(PairOptions, BoardOptions, section=""):
     """The same, of simulated votes."""
-
-    section = ""
 
     battles: int = option(25_000, "How many votes.", "N", least=1)
     models: int = option(55, "How many models.", "M", least=2)
@@ -173,10 +170,8 @@ def leaderboard(
             opened.save(battles)
 
 
-class RankingReading(Competitor):
+class RankingReading(Competitor, section=COLUMNS):
     """How files of rankings are read: arguments of `read_rankings`."""
-
-    section = COLUMNS
 
     ranking: str | None = option(
         None, "Column of rankings: lists; or names of rankings, where items and ranks have columns. [ranking]", "COL"

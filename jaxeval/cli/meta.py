@@ -60,10 +60,8 @@ class OfVotes(SideColumns):
     strata: str | None = again(DrawnTogether, "strata")
 
 
-class OfBoth(ResamplingOptions):
+class OfBoth(ResamplingOptions, section=""):
     """What is asked of both, and where votes are."""
-
-    section = ""
 
     deltas: Numbers | None = option(
         None, "Gaps in points: models that differ by less are close. [1,2,5,10,20; of votes 2,5,10,20]", "D,D,..."

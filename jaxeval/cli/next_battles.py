@@ -8,14 +8,59 @@ from typing import Any
 
 import click
 
-from jaxeval.cli.board_options import Covariates, GoalOptions, VotePlan, covariates_of, gauge_of
 from jaxeval.cli.declared import FilesOrStream, command
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.cli.reading import Reading
+from jaxeval.cli.reading import Covariates, Reading, covariates_of, gauge_of
 from jaxeval.cli.terminal import named_model
 from jaxeval.options.boards import Gauge, LinkName, PairOptions, ResponseOptions, ScaleOptions
-from jaxeval.options.field import again
-from jaxeval.options.resampling import DrawnTogether
+from jaxeval.options.columns import Pair
+from jaxeval.options.field import Options, again, option
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions, Share
+
+
+class GoalOptions(Options):
+    """What battles should tell."""
+
+    k: int | None = option(None, "Number of battles.", "K", least=1)
+    width: tuple[float, ...] = option(
+        (), "In place of --k: as many battles as it takes for intervals of this mean width; with --plan it may be "
+        "repeated.", "ELO", least=0, open=True,
+    )  # fmt: skip
+    goal: str | None = option(
+        None, "What the battles should tell: all ratings (board; random pairs do as well if all have as many votes), "
+        "those of the best (top), a difference (pair), or one rating (newcomer). [the one that --top-size, --pair or "
+        "--newcomer is about, else board]", choices=("board", "top", "pair", "newcomer"),
+    )  # fmt: skip
+    top: int | None = option(
+        None, "Number of models in the top. By default 10 with --goal top.", "K", flag="--top-size", least=2
+    )
+    pair: Pair | None = option(None, "The difference of two models.", "A B")
+    newcomer: str | None = option(
+        None, "The rating of one model, which alone meets others; the files need not hold it.", "NAME"
+    )
+    random: float = option(
+        0.2, "Share of battles between random pairs, which keep all models connected.", "SHARE", least=0, most=1
+    )
+    level: Share = again(ResamplingOptions, "level")
+    seed: int = again(ResamplingOptions, "seed")
+
+    def __post_init__(self) -> None:
+        if self.top is not None and self.goal not in (None, "top"):
+            raise click.UsageError(f"--top-size is about --goal top, and the goal is {self.goal}: leave one out")
+
+
+class VotePlan(Options):
+    """How many votes are needed."""
+
+    plan: bool = option(
+        False, "Print no list of battles, but how many votes --width and --difference take, and what --votes can tell."
+    )
+    difference: tuple[float, ...] = option(
+        (), "With --plan: how many votes tell apart two models that differ by so much; may be repeated.", "ELO",
+        least=0, open=True,
+    )  # fmt: skip
+    votes: tuple[int, ...] = option((), "With --plan: what N more votes can tell; may be repeated.", "N", least=1)
+    power: Share | None = option(None, "Chance to tell them apart. [0.8]", "P")
 
 
 class NextFit(PairOptions):

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 Output: TypeAlias = Path
 
 
-class Outputs(Options):
+class Outputs(Options, section=SHOWN):
     """What is to become of a result."""
-
-    section = SHOWN
 
     full: bool = option(False, "Print all tables, rows and warnings; by default at most a screen of them.")
     quiet: bool = option(False, "Print no screen; warnings still go to standard error.")

@@ -29,10 +29,8 @@ Badge: TypeAlias = Path
 _OF_FEATURES = ("features", "normalize", "feature_ridge")
 
 
-class Published(Plot, Top):
+class Published(Plot, Top, section=SHOWN):
     """What becomes of a leaderboard besides tables."""
-
-    section = SHOWN
 
     schema: str = option(
         "jaxeval", "Columns that --out writes: all, or those of lmarena-ai/leaderboard-dataset.",
@@ -137,15 +135,8 @@ class Published(Plot, Top):
             time: the column of the times of votes.
         """
         from jaxeval.data.battles import Battles
+        from jaxeval.pages import sharing
         from jaxeval.pages.page import data_of_page, write_page
-        from jaxeval.pages.sharing import (
-            card_address,
-            checked_space,
-            save_badge,
-            save_card,
-            upload_space,
-            write_space,
-        )  # fmt: skip
         from jaxeval.ratings.leaderboard import leaderboard
 
         results = [table]
@@ -169,18 +160,18 @@ class Published(Plot, Top):
             write_page(data, self.path)
             tell(f"wrote {self.path}")
         if self.card is not None:
-            save_card(table, self.card, data["answer"], about)
+            sharing.save_card(table, self.card, data["answer"], about)
             tell(f"drew {self.card}")
         if self.badge is not None:
-            save_badge(table, self.badge, data["title"])
+            sharing.save_badge(table, self.badge, data["title"])
             tell(f"wrote {self.badge}")
         if self.space is None:
             return
-        folder = checked_space(self.space)
+        folder = sharing.checked_space(self.space)
         folder.mkdir(exist_ok=True)
-        write_page({**data, "image": card_address(self.space)}, folder / "index.html")
-        save_card(table, folder / "card.png", data["answer"], about)
-        write_space(table, folder, self.space, data)
+        write_page({**data, "image": sharing.card_address(self.space)}, folder / "index.html")
+        sharing.save_card(table, folder / "card.png", data["answer"], about)
+        sharing.write_space(table, folder, self.space, data)
         if "category" not in table:
             from jaxeval.show.hub import write_eval_results
 
@@ -190,7 +181,7 @@ class Published(Plot, Top):
             )  # fmt: skip
         tell(f"wrote the Space {self.space} to {folder}/")
         if self.upload:
-            tell(f"uploaded {upload_space(folder, self.space)}")
+            tell(f"uploaded {sharing.upload_space(folder, self.space)}")
 
 
 class Blank(Options):

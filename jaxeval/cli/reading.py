@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,17 @@ from jaxeval.cli.terminal import named_model, tell
 from jaxeval.data.file_lists import local_file, names_of
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.errors import ColumnError, DataError
-from jaxeval.options.boards import MissingGroup, SliceOptions
+from jaxeval.options.boards import Gauge, MissingGroup, SliceOptions
 from jaxeval.options.columns import File, VoteReading
-from jaxeval.options.field import ROWS, again, option
+from jaxeval.options.field import FIT, ROWS, Options, again, option
+from jaxeval.options.resampling import DrawnTogether
 from jaxeval.wording import competitor_of, named
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.data.battles import Battles
+    from jaxeval.data.features import FeatureLike
 
 
 class Reading(Competitor, VoteReading):
@@ -175,3 +177,57 @@ class BoardReading(Costs, Reading):
 
 #: Arguments of `read_battles`.
 _COLUMNS = tuple(field.name for field in fields(VoteReading))
+
+
+class Covariates(Options, section=FIT):
+    """What a board controls for."""
+
+    features: str | None = option(
+        None, "Columns to control for: a column of differences (side A minus side B), or two columns as A:B.", "A,B"
+    )
+
+
+def refuse_beside(flag: str, flags: Mapping[str, str], has: Set[str]) -> None:
+    """Refuse options, by name and flag, that what ``flag`` makes does not have."""
+    for name, other in flags.items():
+        if name not in has:
+            raise click.UsageError(f"{other} and {flag} do not go together: leave one out")
+
+
+def check_draws(options: DrawnTogether) -> None:
+    """Refuse ways to draw that do not go together."""
+    if options.cluster and options.scheme != "multinomial":
+        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    if options.strata and options.scheme == "poisson":
+        raise click.UsageError(
+            "--scheme poisson draws every battle on its own, and --strata fixes how many: leave one out"
+        )
+
+
+def covariates_of(
+    names: str | None, position: bool = False, neutral: str | None = None, same_groups: tuple[str, ...] = ()
+) -> tuple[list[FeatureLike], list[str]]:
+    """Return the covariates, and the columns that they need."""
+    from jaxeval.data.features import position_advantage, same_group
+
+    if neutral and not position:
+        raise click.UsageError("--neutral says where --position does not hold: it needs --position")
+    pairs = _split(names.split(","), "--features takes columns A,B or pairs of columns A:B", 1, 2) if names else []
+    groups = _split(same_groups, "--same-group takes three columns COL:A:B", 3, 3)
+    features: list[FeatureLike] = [parts[0] if len(parts) == 1 else (parts[0], parts[1]) for parts in pairs]
+    features += [position_advantage(neutral)] if position else []
+    features += [same_group(*parts) for parts in groups]
+    return features, [name for parts in [*pairs, *groups, [neutral] if neutral else []] for name in parts]
+
+
+def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list[str]]:
+    """Return columns of each of ``texts``, joined by colons."""
+    columns = [[part.strip() for part in text.split(":")] for text in texts]
+    if any(not least <= len(parts) <= most or not all(parts) for parts in columns):
+        raise click.UsageError(f"{takes}, got {','.join(texts)!r}")
+    return columns
+
+
+def gauge_of(battles: Battles, gauge: Gauge) -> Gauge:
+    """Return the gauge of the option, an anchor by the name that the battles have for it."""
+    return (named_model(battles.models, str(gauge[0])), gauge[1]) if isinstance(gauge, tuple) else gauge

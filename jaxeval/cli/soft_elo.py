@@ -54,10 +54,8 @@ def soft_elo_commands() -> None:
     """
 
 
-class NewBattles(ReplyReading, SideColumns):
+class NewBattles(ReplyReading, SideColumns, section=COLUMNS):
     """How files of judged battles are read."""
-
-    section = COLUMNS
 
     scores_a: str | None = option(None, "Column of A's scores: numbers, or dicts by criterion. [scores_a]", "COL")
     scores_b: str | None = option(None, "Column of B's scores. [scores_b]", "COL")
@@ -158,10 +156,8 @@ def _figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     return figures
 
 
-class Saving(Options):
+class Saving(Options, section=SHOWN):
     """Where a calibration goes, and what is printed of it."""
-
-    section = SHOWN
 
     full: bool = again(Outputs, "full")
     quiet: bool = again(Outputs, "quiet")
@@ -212,10 +208,8 @@ def predict(calibration: File, file: File, columns: NewBattles, options: Predict
     present(prediction_answer(table), outputs)
 
 
-class Merging(SoftDraws):
+class Merging(SoftDraws, section=""):
     """Files beside that of judged battles, and how models are placed: arguments of `merge_boards`."""
-
-    section = ""
 
     new: FileName | None = option(
         None, "Judged battles of the new models, in the same columns; human labels are not read. [FILE itself]", "FILE"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,3 +60,17 @@ def named_model(models: pd.Index, name: str) -> Any:
     """The model as the file has it: models may be named by numbers, which the command line cannot tell from text."""
     alike = [model for model in models if str(model) == name]
     return alike[0] if len(alike) == 1 else name
+
+
+def numbers_by_name(texts: Sequence[str] | None, takes: str, kind: Callable[[str], Any] = float) -> Any:
+    """Return the numbers in texts NAME=NUMBER, None where there are no texts; ``takes`` says what an option takes."""
+    numbers = {}
+    for text in texts or ():
+        name, _, value = text.rpartition("=")
+        try:
+            numbers[name.strip()] = kind(value)
+        except ValueError:
+            name = ""
+        if not name:
+            raise click.UsageError(f"{takes}, got {text!r}")
+    return numbers or None

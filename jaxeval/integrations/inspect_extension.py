@@ -12,12 +12,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from math import comb
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inspect_ai.hooks import EvalSetEnd, Hooks, hooks
 from inspect_ai.scorer import Metric, SampleScore, Value, metric, value_to_float
 
 from jaxeval.errors import DataError
+from jaxeval.integrations import estimates_of
 
 if TYPE_CHECKING:
     from jaxeval.scores.estimates import ScoreEstimates
@@ -28,18 +29,7 @@ BOARD = "JAXEVAL_BOARD"
 
 def _estimates(scores: Sequence[SampleScore], cluster: str | None) -> ScoreEstimates:
     """Return the mean of samples, which are drawn anew, or the clusters of their metadata are."""
-    import numpy as np
-    import pandas as pd
-
-    from jaxeval.data.item_scores import ItemScores
-    from jaxeval.scores.estimates import estimate_scores
-
-    number = value_to_float()
-    rows: dict[str, Any] = {
-        "model": "model",
-        "item": range(len(scores)),
-        "score": [number(x.score.value) for x in scores],
-    }
+    number, clusters = value_to_float(), None
     if cluster is not None:
         lacking = [x.sample_id for x in scores if cluster not in (x.sample_metadata or {})]
         if lacking:
@@ -47,9 +37,8 @@ def _estimates(scores: Sequence[SampleScore], cluster: str | None) -> ScoreEstim
                 f"{len(lacking):,} of {len(scores):,} samples, the first {lacking[0]!r}, have no {cluster!r} in their "
                 "metadata: name a field that all have"
             )
-        rows["cluster"] = [str((x.sample_metadata or {})[cluster]) for x in scores]
-    item_scores = ItemScores.from_pandas(pd.DataFrame(rows), cluster=None if cluster is None else "cluster")
-    return estimate_scores(item_scores, np.ones(len(item_scores.items), bool))
+        clusters = [str((x.sample_metadata or {})[cluster]) for x in scores]
+    return estimates_of([number(x.score.value) for x in scores], clusters)
 
 
 @metric(name="jaxeval_interval")

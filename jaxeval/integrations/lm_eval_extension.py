@@ -10,25 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from lm_eval.api.registry import register_aggregation
+
+from jaxeval.integrations import estimates_of
 
 LEVEL = 0.95
 
 
 def _estimates(values: Sequence[Any]) -> Any:
-    import pandas as pd
-
-    from jaxeval.data.item_scores import ItemScores
-    from jaxeval.scores.estimates import estimate_scores
-
     clustered = bool(len(values)) and isinstance(values[0], list | tuple)
-    rows: dict[str, Any] = {"model": "model", "item": range(len(values))}
-    rows["score"] = [float(value[0]) if clustered else float(value) for value in values]
-    if clustered:
-        rows["cluster"] = [str(value[1]) for value in values]
-    item_scores = ItemScores.from_pandas(pd.DataFrame(rows), cluster="cluster" if clustered else None)
-    return estimate_scores(item_scores, np.ones(len(values), bool))
+    scores = [float(value[0]) if clustered else float(value) for value in values]
+    return estimates_of(scores, [str(value[1]) for value in values] if clustered else None)
 
 
 def _end(name: str) -> Callable[[Sequence[Any]], float]:

@@ -23,10 +23,8 @@ MissingGroup = Literal["error", "drop", "label"]
 MOST_SLICES = 500
 
 
-class ScaleOptions(Options):
+class ScaleOptions(Options, section=FIT):
     """Where ratings stand."""
-
-    section = FIT
 
     ridge: float = option(
         0.0, "Penalty on the squares of the strengths. It draws ratings together; above 0 all of them are finite.",
@@ -39,10 +37,8 @@ class ScaleOptions(Options):
     base: float = option(1000.0, "Mean of the ratings, where no model is held fixed.", "ELO", shown=True)
 
 
-class ResponseOptions(Options):
+class ResponseOptions(Options, section=FIT):
     """How a fit takes results."""
-
-    section = FIT
 
     ties: Ties = option(
         "half", "Ties: half a win each, or a model of ties. Ratings of a model of ties are on another scale (Davidson: "
@@ -53,10 +49,8 @@ class ResponseOptions(Options):
     )
 
 
-class PairOptions(Options):
+class PairOptions(Options, section=FIT):
     """Options of fits of battles between two models."""
-
-    section = FIT
 
     method: FitMethod = option(
         "auto", "Tables of all pairs of models (dense), or the graph of the pairs that met (sparse), for 1,000 models "
@@ -77,10 +71,8 @@ class VoteFitOptions(PairOptions, ResponseOptions):
     )
 
 
-class RankOptions(Options):
+class RankOptions(Options, section=INTERVALS):
     """Where intervals of ratings come from, and who is ranked."""
-
-    section = INTERVALS
 
     interval: BoardInterval = option(
         "auto", "Intervals from the resamples (bca: corrected for bias, and for errors that change with ratings), or "
@@ -97,18 +89,14 @@ class RankOptions(Options):
     )  # fmt: skip
 
 
-class GroupOption(Options):
+class GroupOption(Options, section=GROUPS):
     """Groups of one column."""
-
-    section = GROUPS
 
     by: str | None = option(None, "Column of groups. Each is rated on its own.", "COL")
 
 
-class SliceOptions(Options):
+class SliceOptions(Options, section=GROUPS):
     """What is rated on its own."""
-
-    section = GROUPS
 
     by: str | Sequence[str] | None = again(
         GroupOption, "by", more="May be repeated. COL may be a path such as meta.turns. Where it holds lists or "

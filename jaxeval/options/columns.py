@@ -25,10 +25,8 @@ Unparsed = Literal["error", "drop"]
 OneOrder = Literal["error", "keep", "drop", "separate"]
 
 
-class SideColumns(Options):
+class SideColumns(Options, section=COLUMNS):
     """The models of a battle."""
-
-    section = COLUMNS
 
     model_a: str = option("model_a", "Column of the models of side A.", "COL")
     model_b: str = option("model_b", "Column of the models of side B.", "COL")
@@ -71,19 +69,15 @@ class VoteReading(SideColumns):
     )  # fmt: skip
 
 
-class VoteColumns(Options):
+class VoteColumns(Options, section=COLUMNS):
     """Who voted, and when."""
-
-    section = COLUMNS
 
     voter: str | None = option(None, "Column that names who voted.", "COL")
     time: str | None = option(None, "Column of the time of each vote: dates, or numbers.", "COL")
 
 
-class CallReading(Options):
+class CallReading(Options, section=COLUMNS):
     """How what judges printed is read, in the words of `JudgeOutputs.from_pandas`; nothing is given by default."""
-
-    section = COLUMNS
 
     item: str | None = option(
         None, "Column of items: prompts, questions, tasks. Judgments of one item belong together. [item, if there; of "
@@ -143,10 +137,8 @@ class FacetOptions(Options):
         return list(self.random or ())
 
 
-class ItemScoreColumns(Options):
+class ItemScoreColumns(Options, section=COLUMNS):
     """How files of scores are read: arguments of `read_scores`."""
-
-    section = COLUMNS
 
     model: str | None = option(None, "Column of models. [model, if there; of scores each file is else one]", "COL")
     item: str | None = again(CallReading, "item")
@@ -159,10 +151,8 @@ class ItemScoreColumns(Options):
     output_filter: str | None = option(None, "Filter of lm-evaluation-harness.", "NAME", flag="--filter")
 
 
-class AnchoredReading(Options):
+class AnchoredReading(Options, section=COLUMNS):
     """How files of verdicts against a reference are read: arguments of `AnchoredVerdicts.from_pandas`."""
-
-    section = COLUMNS
 
     verdict: str | None = option(
         None, "Column of a judge's verdicts. They are win, tie and loss of the model, or outcomes in [0, 1]; of "

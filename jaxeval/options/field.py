@@ -66,7 +66,9 @@ class Options:
 
     section: ClassVar[str] = ""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, section: str | None = None) -> None:
+        if section is not None:
+            cls.section = section
         dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:

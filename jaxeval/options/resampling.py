@@ -15,10 +15,8 @@ Size: TypeAlias = int  # of memory, in bytes
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 
 
-class RunningOptions(Options):
+class RunningOptions(Options, section=RUNS):
     """How a long call runs; no result depends on it."""
-
-    section = RUNS
 
     checkpoint: Folder | None = option(
         None, "Keep finished resamples in this folder. After an interruption the same call goes on from them.", "FOLDER"
@@ -35,10 +33,8 @@ class RunningOptions(Options):
     )
 
 
-class DrawOptions(Options):
+class DrawOptions(Options, section=INTERVALS):
     """What is drawn, and the level of intervals from it."""
-
-    section = INTERVALS
 
     level: Share = option(0.95, "Confidence level of the intervals, and of what is said with them.", "L")
     n_resamples: int = option(
@@ -51,10 +47,8 @@ class ResamplingOptions(RunningOptions, DrawOptions):
     """Options of most estimators."""
 
 
-class DrawnTogether(Options):
+class DrawnTogether(Options, section=INTERVALS):
     """What is drawn together, apart, and how."""
-
-    section = INTERVALS
 
     scheme: Scheme = option(
         "multinomial", "How a resample is drawn. multinomial: as many as there are, with replacement. poisson: each a "

@@ -20,25 +20,10 @@ from jaxeval.execution.atomic_write import whole_file
 
 #: Files of this package that become one script, in this order: the others declare, and `main.js` starts.
 SCRIPTS = (
-    "dom.js",
-    "format.js",
-    "packed.js",
-    "state.js",
-    "copying.js",
-    "tables.js",
-    "charts.js",
-    "board.js",
-    "intervals.js",
-    "prices.js",
-    "categories.js",
-    "history.js",
-    "refit.js",
-    "what_if.js",
-    "heat_maps.js",
-    "results.js",
-    "about.js",
+    "dom.js", "format.js", "packed.js", "state.js", "copying.js", "tables.js", "charts.js", "board.js", "intervals.js",
+    "prices.js", "categories.js", "history.js", "refit.js", "what_if.js", "heat_maps.js", "results.js", "about.js",
     "main.js",
-)
+)  # fmt: skip
 #: Further ones of a page that reads votes, before `main.js`.
 READING = ("resample.js", "votes_file.js", "blank.js")
 LOADER, STYLES = "loader.js", ("page.css",)

@@ -29,11 +29,9 @@ from jaxeval.ratings.slices import slice_name
 
 #: Why a browser does not refit boards that were not fitted by plain maximum likelihood.
 _OTHER_FITS = {
-    "ties": "this board has a model of ties",
-    "link": "this board is of another link than the logistic one",
-    "penalty": "this board is fitted with a penalty",
-    "ridge": "this board is fitted with a ridge",
-}
+    "ties": "this board has a model of ties", "link": "this board is of another link than the logistic one",
+    "penalty": "this board is fitted with a penalty", "ridge": "this board is fitted with a ridge",
+}  # fmt: skip
 _USUAL = {"ties": "half", "link": "logit", "penalty": "auto", "ridge": 0.0}
 #: The most models that a browser refits and that heat maps show.
 MOST_MODELS = 300

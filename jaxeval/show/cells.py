@@ -294,19 +294,14 @@ def number_text(value: float, decimals: int) -> str:
 
 #: Headings that differ from the words of the column's name.
 _HEADINGS = {
-    "mae": "MAE",
-    "mae_lower": "MAE lower",
-    "mae_upper": "MAE upper",
-    "vote_count": "Votes",
+    "mae": "MAE", "mae_lower": "MAE lower", "mae_upper": "MAE upper", "vote_count": "Votes",
     "expected_score_rating": "By expected score",
-}
+}  # fmt: skip
 #: Columns that hold competitors, or their number, whatever these are called.
 _OF_COMPETITORS = {
-    "model": "{one}",
-    **{f"model_{k}": f"{{one}} {k}" for k in ("a", "b", "1", "2", "3")},
-    "n_models": "{many}",
+    "model": "{one}", **{f"model_{k}": f"{{one}} {k}" for k in ("a", "b", "1", "2", "3")}, "n_models": "{many}",
     "n_on_model": "on {one}",
-}
+}  # fmt: skip
 
 
 def heading(name: object, competitor: Noun = MODEL) -> str:

@@ -209,11 +209,9 @@ def answer_bytes(answer: Answer, format: str, name: str | None = None, raw_names
     title = answer.title if name in (None, first) else str(name).replace("_", " ").capitalize()
     notes = [*answer.notes, *(f"warning: {sentence}" for sentence in dict.fromkeys(answer.warnings))]
     table.attrs = {
-        "report": "\n".join(map(str, answer.notes)),
-        "warnings": list(answer.warnings),
-        **table.attrs,
+        "report": "\n".join(map(str, answer.notes)), "warnings": list(answer.warnings), **table.attrs,
         "settings": {**settings_of(answer.settings), **table.attrs.get("settings", {})},
-    }
+    }  # fmt: skip
     return table_bytes(table, format, title=title, notes=notes, raw_names=raw_names)
 
 

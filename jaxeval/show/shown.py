@@ -154,11 +154,9 @@ class Shown:
         left_out = 0 if view.n_rows is None else view.n_rows - len(table)
         more = [counted(left_out, "more row")] if left_out else []
         notes = [
-            *view.sentences,
-            *more,
-            *filter(None, [settings_line(view.settings)]),
+            *view.sentences, *more, *filter(None, [settings_line(view.settings)]),
             *(f"warning: {w}" for w in view.warnings),
-        ]
+        ]  # fmt: skip
         return Html(html_table(table, title=view.title or None, notes=notes, bars=bars, most_rows=rows))
 
     def _sections(self) -> list[Part]:
