@@ -69,6 +69,20 @@ def test_a_release_is_tested_and_on_main():
     assert jobs["tag"]["steps"][0]["with"]["fetch-depth"] == 0
 
 
+def test_the_core_is_published_beside_the_package():
+    """One version, as both read jaxeval/_version.py; each wheel is tried by itself, as they hold the same modules."""
+    core = tomllib.loads((ROOT / "packaging/core/pyproject.toml").read_text())
+    assert core["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "jaxeval._version.__version__"}
+    assert set(core["project"]["dependencies"]) < set(PROJECT["dependencies"])
+    steps = [step.get("run", "") for step in read(ROOT / ".github/workflows/release.yml")["jobs"]["build"]["steps"]]
+    own, of_core = (steps.index(f"python -m build{more}") for more in ("", " --outdir dist packaging/core"))
+    checked = steps.index("twine check --strict dist/*")
+    assert own < of_core < checked
+    wheels = [f"pip install dist/{name}-*.whl" for name in ("jaxeval", "jaxeval_core")]
+    assert all(sum(wheel in step for step in steps) == 1 for wheel in wheels)
+    assert any("tests/core_alone.py --fresh" in step for step in steps)
+
+
 def test_the_recipe_has_the_dependencies_of_the_package():
     recipe = read(ROOT / "packaging/conda/recipe.yaml")
     pairs = (re.fullmatch(r"([\w-]+)(>=.+)", line).groups() for line in PROJECT["dependencies"])

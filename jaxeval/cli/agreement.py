@@ -53,7 +53,8 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     person, or in a row for each rater and item. People are found by their names, and judges by theirs or their labels.
     """
     from jaxeval.agreement.judge_agreement import judge_agreement
-    from jaxeval.data.table_files import naming, read_whole_table
+    from jaxeval.data.file_lists import local_file
+    from jaxeval.data.table_files import naming, read_whole_table, told_of
 
     judges, human_columns, families = raters.judges, raters.human_columns, raters.families
     model_a, model_b, labels_file = raters.model_a, raters.model_b, replies.human_labels
@@ -91,7 +92,7 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
             **drawn.arguments(),
         )
 
-    notes = [read or _what_was_read(agreements), *agreements.notes, _how(drawn)]
+    notes = [read or _what_was_read(agreements), *agreements.notes, *told_of(local_file(file)), _how(drawn)]
     present(agreements._plain_answer()._replace(notes=notes), outputs)
 
 

@@ -25,11 +25,12 @@ from jaxeval.data.columns import (
     rows_of,
     told_renames,
 )
+from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, usual_replies
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.roles import usual_column, usual_names
-from jaxeval.data.table_files import read_as
+from jaxeval.data.table_files import read_as, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.lazy_names import pd
@@ -333,7 +334,9 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
         1
     """
     text = [columns[c] for c in ("model", "judge", "item", "answer") if columns.get(c) is not None]
-    return read_as(JudgedAnswers.from_pandas, path, text, columns)
+    answers = read_as(JudgedAnswers.from_pandas, path, text, columns)
+    report = replace(answers.report, read_as=(*answers.report.read_as, *told_of(local_file(path))))
+    return replace(answers, report=report)
 
 
 def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:

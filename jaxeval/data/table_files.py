@@ -412,25 +412,41 @@ def _padded(path: Path, form: FileFormat, n_columns: int, error: Exception) -> P
     copy = Path(tempfile.mkdtemp(dir=folder_of_copies())) / path.name
     try:
         with opened(path, form.compression)[0] as file, copy.open("w", newline="", encoding="utf-8") as target:
-            writer, short = csv_text.writer(target, delimiter=form.delimiter), 0
+            writer, short, n_rows = csv_text.writer(target, delimiter=form.delimiter), [], -1  # the header is no row
             for row in csv_text.reader(_lines(file, form), delimiter=form.delimiter, strict=True):
-                short += 0 < len(row) < n_columns
+                short += [n_rows] if 0 < len(row) < n_columns else []
+                n_rows += len(row) > 0
                 writer.writerow(row + [""] * (n_columns - len(row)) if row else row)
     except (csv_text.Error, ValueError):
         raise error from None
-    _ENDED_EARLY[path] = short
+    _ENDED_EARLY[path] = short, n_rows
     return copy
 
 
-#: Rows of files that ended early, and were read.
-_ENDED_EARLY: dict[Path, int] = {}
+#: Rows of files that ended early, and were read; and how many rows there are.
+_ENDED_EARLY: dict[Path, tuple[list[int], int]] = {}
 
 
 def told_of(path: Path) -> list[str]:
     """Return what was unusual about a file that has been read, in sentences."""
-    n = _ENDED_EARLY.get(path, 0)
-    note = f"{counted(n, 'row ends', 'rows end')} early: the last values are missing there"
-    return [*format_of(path).told, *([note] if n else [])]
+    form = format_of(path)
+    short, n_rows = _ENDED_EARLY.get(path, ([], 0))
+    advice = "its last values are missing; if the file was cut off, write it anew, else drop that row"
+    if short == [n_rows - 1] or (not short and _without_last_value(path, form)):
+        where = f"row {short[0]} of {path.name}; rows count from 0" if short else f"of {path.name}"
+        return [*form.told, f"the last row ({where}) ends early: {advice}"]
+    first = f"first in row {short[0]} of {path.name}; rows count from 0" if short else ""
+    note = f"{counted(len(short), 'row ends', 'rows end')} early ({first}): the last values are missing there"
+    return [*form.told, *([note] if short else [])]
+
+
+def _without_last_value(path: Path, form: FileFormat) -> bool:
+    """Return whether a file of CSV ends behind a delimiter, with no line end: as one does that was cut off."""
+    if form.kind not in (Kind.CSV, Kind.TSV) or form.compression or not path.stat().st_size:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, io.SEEK_END)
+        return file.read() == form.delimiter.encode()
 
 
 def _inexact(table: pa.Table) -> list[str]:

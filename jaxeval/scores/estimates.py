@@ -196,9 +196,10 @@ def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[s
         f"{counted(int(of_model[worst]), 'item')})"
     )
     if missing == "error":
+        read = "".join(f"; {note}" for note in scores.notes)
         raise DataError(
-            f"{text}: missing='complete' (--missing complete) compares models on the {int((~lacking).sum()):,} items "
-            "that all have, missing='available' (--missing available) scores each model on its own items"
+            f"{text}{read}: missing='complete' (--missing complete) compares models on the {int((~lacking).sum()):,} "
+            "items that all have, missing='available' (--missing available) scores each model on its own items"
         )
     if missing == "available":
         return np.asarray(there.any(1)), [

@@ -322,7 +322,7 @@ def _board(
 
 def _of_items(scores: ItemScores, items: Bool, missing: MissingScores) -> tuple[Bool, list[str]]:
     """Return (I,) which of the ``items`` take part, and sentences on those that do not."""
-    only = ItemScores(scores.scores[items], scores.items[items], scores.evaluators, scores.models)
+    only = ItemScores(scores.scores[items], scores.items[items], scores.evaluators, scores.models, notes=scores.notes)
     chosen, warnings = kept_items(only, missing)
     kept = items.copy()
     kept[items] = chosen

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from command_line import run
 
-from jaxeval import Battles, read_battles
+from jaxeval import Battles, read_battles, read_scores
 from jaxeval.data.file_formats import FileFormat, Kind, format_of
 from jaxeval.errors import DataError
 
@@ -169,7 +169,25 @@ def test_a_header_of_rows_that_are_too_long_is_no_title(text, tmp_path):
 def test_rows_that_end_early_are_counted(tmp_path):
     lines = VOTES.assign(note="x").to_csv(index=False).splitlines()
     (tmp_path / "votes.csv").write_text("\n".join([*lines[:3], *(line.removesuffix(",x") for line in lines[3:])]))
-    assert "2 rows end early: the last values are missing there" in read_battles(tmp_path / "votes.csv").report.read_as
+    told = "2 rows end early (first in row 2 of votes.csv; rows count from 0): the last values are missing there"
+    assert told in read_battles(tmp_path / "votes.csv").report.read_as
+
+
+@pytest.mark.parametrize(("cut", "where"), [(",", "of votes.csv"), ("", "row 3 of votes.csv; rows count from 0")])
+def test_a_last_line_that_is_cut_off_is_told(cut, where, tmp_path):
+    """By each command that reads the file, and in the error about the score that is then missing."""
+    rows = [f"{model},{item},{item % 2}" for item in range(2) for model in "ab"]
+    (tmp_path / "votes.csv").write_text("\n".join(["model,item,score", *rows])[:-2] + cut)
+    told = f"the last row ({where}) ends early: its last values are missing; if the file was cut off, write it anew"
+    assert read_scores(tmp_path / "votes.csv").notes[0].startswith(told)
+    found = run("scores", tmp_path / "votes.csv")
+    assert found.exit_code == 1
+    assert f"1 model lacks scores of 1 item, of 2 (most of all 'b', 1 item); {told}" in found.output
+    labels = [f"{item},{item % 2},1" for item in range(8)]
+    (tmp_path / "votes.csv").write_text("\n".join(["item,human,judge", *labels])[:-2] + cut)
+    where = where.replace("row 3", "row 7")
+    shown = run("agreement", tmp_path / "votes.csv", "--full").output
+    assert f"the last row ({where}) ends early" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(
