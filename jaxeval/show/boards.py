@@ -64,17 +64,20 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def plus_minus(rating: float, lower: float, upper: float) -> str:
-    """Return how far the ends of an interval are from a rating, as "+12.3/-10.1"; empty where there is no interval."""
+    """Return how far the ends of an interval are from a rating, as "+12.3/-10.1"; empty where there is no interval.
+
+    An end that nothing bounds is open.
+    """
     if not isfinite(rating) or isnan(lower):
         return ""
-    above, below = (round(end - rating, 1) + 0.0 for end in (upper, lower))  # no -0.0
-    return f"{above:+.1f}/{below:+.1f}"
+    far = [round(end - rating, 1) + 0.0 for end in (upper, lower)]  # no -0.0
+    return "/".join(f"{x:+.1f}" if isfinite(x) else "open" for x in far)
 
 
 def with_interval(rating: float, lower: float, upper: float) -> str:
     """Return a rating in a sentence, with its interval where that is finite."""
     known = plus_minus(rating, lower, upper)
-    return f"{rating:.1f}" + (f" ({known})" if known and "inf" not in known else "")
+    return f"{rating:.1f}" + (f" ({known})" if known and "open" not in known else "")
 
 
 def leader_line(
