@@ -97,6 +97,11 @@ def plural(word: str) -> str:
     return f"{word[:-1]}ies" if len(last) == 2 and last[1] == "y" and consonant else f"{word}s"
 
 
+def in_points(score: float, sign: str = "") -> str:
+    """Return a score, or a difference of scores, with three decimals; one that is very large with an exponent."""
+    return f"{score:{sign}.3f}" if abs(score) < 1e15 else f"{score:{sign}.4g}"
+
+
 def capitalised(text: str) -> str:
     """``text`` with a capital letter at its beginning, and nothing else changed."""
     return text[:1].upper() + text[1:]

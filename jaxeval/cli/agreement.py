@@ -39,6 +39,7 @@ class Raters(Lengths, SideColumns, section=COLUMNS):
     )
     label_coding: Coding | None = again(VoteReading, "labels", flag="--labels", kind="Labels")
     random: Names | None = again(FacetOptions, "random", more="Here with one value for each battle.")
+    where: str | None = again(VoteReading, "where")
 
 
 @command("agreement")
@@ -70,11 +71,15 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
         family_of = read_families(families)
     columns = raters.arguments("model_a", "model_b", "label_coding")
     arguments = {name: x for name, x in replies.arguments().items() if x is not None and name != "human_labels"}
-    read = None
+    read, met = None, ""
     with naming(file):
-        verdicts: Any = _without_models(file, model_a, model_b)
+        verdicts: Any = None if raters.where else _without_models(file, model_a, model_b)
         if verdicts is None:
             verdicts = read_whole_table(file, [model_a, model_b])
+        if raters.where:
+            from jaxeval.data.conditions import rows_that_meet
+
+            verdicts, met = rows_that_meet(verdicts, raters.where)
         if _holds_replies(verdicts, judges, arguments):
             verdicts = _outputs(verdicts, labels, {**columns, **arguments})
             labels, columns, read = None, {}, str(verdicts.report)
@@ -92,7 +97,8 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
             **drawn.arguments(),
         )
 
-    notes = [read or _what_was_read(agreements), *agreements.notes, *told_of(local_file(file)), _how(drawn)]
+    notes = [read or _what_was_read(agreements), *([met] if met else []), *agreements.notes]
+    notes += [*told_of(local_file(file)), _how(drawn)]
     present(agreements._plain_answer()._replace(notes=notes), outputs)
 
 

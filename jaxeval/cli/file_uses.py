@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_integer_dtype, is_number, is_numeric_dtype
 
 from jaxeval.capability.columns import USUAL
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import folded
+from jaxeval.data.columns import folded, renames, words_of
 from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.formats import Shape
 from jaxeval.data.found_columns import (
@@ -35,7 +36,7 @@ from jaxeval.data.found_columns import (
 )
 from jaxeval.data.judged_answers import DEFAULT_LABEL, JudgedAnswers
 from jaxeval.data.outcomes import COUNT_COLUMNS
-from jaxeval.data.plain_labels import plain_labels
+from jaxeval.data.plain_labels import JUDGES, names_of_raters, plain_labels
 from jaxeval.data.published_formats import about_questions, blind_questions, format_of_names
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
@@ -59,6 +60,10 @@ _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_C
 _METRICS = ("metric", "metric_name", "scorer", "criterion")
 #: Questions of votes.
 _RATINGS, _BELIEVED = "Ratings, with intervals and ranks", "Can the leaderboard be believed?"
+_OPPONENTS = (*ROLES["anchor"].names, *ROLES["anchor"].also, "opponent")
+#: Columns of what verdicts of one judge may differ in besides items.
+_CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")
+_MOST_SLICES = 100  # values of a column, of which a line takes one
 _FEW = 20  # judges that a panel may have, groups that a board may be cut into
 
 
@@ -82,8 +87,8 @@ def uses_of(head: Head) -> list[Use]:
     uses = [*_known_formats(head), *_runs(head.rows)]
     if uses:  # the columns alone would say less than the format
         return uses
-    kinds = (_benchmarks, _panel, _judged, _rankings, _anchored, _votes, _answers,
-             _item_scores, _meta, _families, _labels)  # fmt: skip
+    kinds = (_benchmarks, _panel, _judged, _rankings, _anchored, _votes, _against, _answers,
+             _item_scores, _metrics, _meta, _families, _labels)  # fmt: skip
     for kind in kinds:
         uses += [use for use in kind(head.rows) if use.words not in [other.words for other in uses]]
     return uses
@@ -190,6 +195,9 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         yield Use("Which battles tell most?", ("next", "{}", *options, "--k", "100"), why)
         yield from _arena(frame, options)
         return
+    if (bad := _bad_counts(frame)) is not None:
+        yield bad
+        return
     if (blanks := reading_with_blanks(frame)) is not None:
         yield Use(_RATINGS, ("leaderboard", "{}", *blanks.options()), blanks.why, blanks.hint)
         return
@@ -202,6 +210,62 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
             yield Use(_RATINGS, ("leaderboard", "{}", *options), why)
             yield Use(_BELIEVED, ("audit", "{}", *options), why)
             return
+
+
+def _bad_counts(frame: pd.DataFrame) -> Use | None:
+    """Return the use of a table of counts of which some value cannot be read, with what is wrong."""
+    if not {*COUNT_COLUMNS} <= {*map(str, frame), *renames(COUNT_COLUMNS, list(map(str, frame))).values()}:
+        return None
+    for a, b in sides_of(frame)[:1]:
+        try:
+            Battles.from_pandas(frame, model_a=a, model_b=b)
+        except (DataError, ValueError, TypeError) as error:
+            why = f"two sides in {quoted((a, b))}, counts of results in {quoted(COUNT_COLUMNS)}"
+            return Use(_RATINGS, ("leaderboard", "{}", *side_options(a, b)), why, f"correct it first: {error}")
+    return None
+
+
+def _against(frame: pd.DataFrame) -> Iterator[Use]:
+    """Yield counts of the results of models against one reference or several, each in a column."""
+    model, other = guessed_column(frame, "model"), next(iter(columns_of(frame, _OPPONENTS)), None)
+    whole = [name for name in map(str, frame) if is_integer_dtype(frame[name])]
+    counts = [next((name for name in whole if folded(name) in (*words, *more)), "")
+              for words, more in zip(COUNTED, ((), (), ("lose",)), strict=True)]  # fmt: skip
+    if model is None or other is None or not all(counts) or not (is_plain(frame[model]) and is_plain(frame[other])):
+        return
+    sliced = _one_slice(frame, [model, other], [*counts, *whole])
+    where, rows = sliced if sliced is not None else ((), frame)
+    if fits(Battles.from_pandas, rows, model_a=model, model_b=other, counts=tuple(counts)):
+        left = [name for name in whole if name not in counts and {*words_of(name)} & {"win", "lose", "wins", "losses"}]
+        hint = f"{quoted(left)} are not counted: add them to {counts[0]!r} and {counts[2]!r} first" if left else ""
+        words = ("leaderboard", "{}", *side_options(model, other), "--counts", ":".join(counts), *where)
+        why = f"two sides in {quoted((model, other))}, counts of results in {quoted(counts)}"
+        yield Use(_RATINGS, words, why, hint)
+
+
+def _one_slice(
+    frame: pd.DataFrame, keys: Sequence[str], known: Sequence[str]
+) -> tuple[tuple[str, str], pd.DataFrame] | None:
+    """Return the option of one value of a column within which no rows repeat the ``keys``, and its rows.
+
+    None where nothing repeats, or no column tells the repeats apart.
+    """
+    if not frame.duplicated(list(keys)).any():
+        return None
+    for name in map(str, frame):
+        if name in (*keys, *(x for x in known if x not in frame)) or not is_plain(frame[name]):
+            continue
+        if 1 < n_values(frame, name) <= _MOST_SLICES and not frame.duplicated([*keys, name]).any():
+            value = frame[name].dropna().iloc[0]
+            return ("--where", _equals(name, value)), frame[frame[name] == value]
+    return None
+
+
+def _equals(name: str, value: Any) -> str:
+    """Return a condition in SQL."""
+    in_sql = name if re.fullmatch(r"[a-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
+    shown = f"{value:g}" if is_number(value) else "'" + str(value).replace("'", "''") + "'"
+    return f"{in_sql} = {shown}"
 
 
 def _arena(frame: pd.DataFrame, options: tuple[str, ...]) -> Iterator[Use]:
@@ -353,15 +417,42 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
     """Labels of judges and people without pairs of models, found as the command finds them."""
     if {"modela", "modelb"} <= {folded(name) for name in frame} or usual_column(frame, None, "output") is not None:
         return
+    where: tuple[str, ...] = ()
+    known = [name for role in ("item", "judge", "rater") if (name := usual_column(frame, None, role)) is not None]
+    beside = [name for name in columns_of(frame, _CONDITIONS) if name not in known and is_plain(frame[name])]
+    if beside and known and frame.duplicated(known).any():
+        condition = " AND ".join(_equals(name, frame[name].dropna().iloc[0]) for name in beside)
+        where, frame = ("--where", condition), frame[(frame[beside] == frame[beside].iloc[0]).all(axis=1)]
+    if (unnamed := _rater_without_judges(frame)) is not None:
+        yield unnamed
+        return
     for coding in (None, ONE_TWO_LABELS):
         try:
             labels = plain_labels(frame, None, None, coding, None)
         except (DataError, ValueError, TypeError):
             continue
+        if where:
+            yield Use("Is a judge good enough?", ("agreement", "{}", *where), "; ".join(labels.notes[:2]),
+                      f"rows with one value of {quoted(beside)}: others are other judges, or runs")  # fmt: skip
+            return
         options = () if coding is None else FoundVotes({"labels": coding}, "").options()
         hint = "1 is taken as the first side; if the numbers are grades, say --labels grades" if options else ""
         yield Use("Is a judge good enough?", ("agreement", "{}", *options), "; ".join(labels.notes[:2]), hint)
         return
+
+
+def _rater_without_judges(frame: pd.DataFrame) -> Use | None:
+    """Return the use of a row for each rater and item, where none of the raters is called a judge."""
+    if (called := names_of_raters(frame)) is None or usual_column(frame, None, "item") is None:
+        return None
+    raters = [str(name) for name in frame[called[0]].dropna().unique()]
+    if any(word in rater.casefold() for rater in raters for word in JUDGES):
+        return None
+    if not fits(partial(plain_labels, human=None, judges=raters[:1], labels=None, item=None), frame):
+        return None
+    why = f"a row for each label in {called[1]!r}, by rater in {called[0]!r}: {quoted(raters)}"
+    hint = f"no rater is called a judge, and {raters[0]!r} stands for one: name yours; the others are people"
+    return Use("Is a judge good enough?", ("agreement", "{}", "--judges", raters[0]), why, hint)
 
 
 def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
@@ -444,16 +535,20 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         for name in columns_of(frame, _METRICS)[:1]:
             if not frame.duplicated([*keys, name]).any():
                 metrics = [str(value) for value in frame[name].dropna().unique()]
-                shown = metrics[0].replace("'", "''")
-                in_sql = name if re.fullmatch(r"[a-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
                 yield Use("A leaderboard of scores, with intervals",
-                          ("scores", "{}", *_naming(roles), "--where", f"{in_sql} = '{shown}'"),
+                          ("scores", "{}", *_naming(roles), "--where", _equals(name, metrics[0])),
                           f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; --benchmark "
                           f"{shlex.quote(name)} instead takes means over all")  # fmt: skip
         return
     if item is not None and score is not None and not sides_of(frame):
         roles = {"model": model, "item": item, "score": score}
         options = _naming(roles)
+        if model is not None and (apart := _judged_apart(frame, model)) is not None:
+            words = ("scores", "{}", *options, "--where", apart, "--missing", "available")
+            why = f"models in {model!r}, items in {item!r}, scores in {score!r}, each model judged by one of several"
+            hint = "it rates by one judge alone, as scores of several are not on one scale"
+            yield Use("A leaderboard of scores, with intervals", words, why, hint)
+            return
         whose = "the file is one model" if model is None else f"models in {model!r}"
         why = f"{whose}, items in {item!r}, scores in {score!r}"
         whole = _is_whole(frame, [x for x in (model, item) if x])
@@ -480,6 +575,35 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
         yield Use("A leaderboard of scores, with intervals", ("scores", "{}", "--wide", *options, *gaps),
                   f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip
+
+
+def _judged_apart(frame: pd.DataFrame, model: str) -> str | None:
+    """Return the condition of one judge or metric, where each model has its own of several."""
+    for name in columns_of(frame, (*_METRICS, *ROLES["judge"].names, *ROLES["rater"].names)):
+        if n_values(frame, name) > 1 and len(frame[[model, name]].drop_duplicates()) == n_values(frame, model):
+            value = frame[name].mode().iloc[0]
+            references = columns_of(frame, _OPPONENTS)
+            beside = [_equals(x, frame.loc[frame[name] == value, x].mode().iloc[0]) for x in references]
+            return " AND ".join([_equals(name, value), *beside])
+    return None
+
+
+def _metrics(frame: pd.DataFrame) -> Iterator[Use]:
+    """Yield scores of models by several metrics of several tables, of which one is chosen."""
+    model, score = guessed_column(frame, "model"), guessed_column(frame, "score")
+    metric = next(iter(columns_of(frame, _METRICS)), None)
+    if model is None or score is None or metric is None or guessed_column(frame, "item") is not None:
+        return
+    texts = [str(name) for name in frame if name not in (model, metric) and is_plain(frame[name])]
+    for name in (name for name in texts if not is_numeric_dtype(frame[name]) and n_values(frame, name) > 1):
+        for value, rows in frame.groupby(name, sort=False):
+            if not rows.duplicated([model, metric]).any() and min(rows[model].nunique(), rows[metric].nunique()) > 1:
+                words = ("scores", "{}", *_naming({"model": model, "item": metric, "score": score}), "--where",
+                         _equals(name, value), "--missing", "available")  # fmt: skip
+                why = f"models in {model!r}, metrics in {metric!r}, scores in {score!r}, of one value of {name!r}"
+                yield Use("A leaderboard of scores, with intervals", words, why, "metrics count as items: they must be "
+                          "on one scale")  # fmt: skip
+                return
 
 
 def _runs(frame: pd.DataFrame) -> Iterator[Use]:

@@ -86,6 +86,11 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
 
     estimated = options.arguments("sampling", "by", "stratify", "strata", "cluster", ResamplingOptions)
     facets = list(options.random or ())
+    if rated := {columns.model, "model"}.intersection(facets):
+        name = rated.pop()
+        raise click.UsageError(
+            f"--random {name}: it names the models, which are rated and not drawn anew; leave it out of --random"
+        )
     keep = [name for name in (options.by, options.stratify, options.strata, options.cluster, *facets) if name]
     keep = [name for name in keep if name != "judge"]
     labelled, judged = (

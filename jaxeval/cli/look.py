@@ -84,6 +84,9 @@ def look(files: tuple[FileName, ...]) -> None:
     read = [telling, *(name for name in read if name != telling)]
     head = read_head(telling)
     uses, nothing = uses_of(head), nothing_in(head)
+    for name in head.doubled:
+        if any(repr(name) in use.why for use in uses):
+            uses, nothing = [], f"Several columns are called {visible_line(name)!r}: rename or drop all but one."
     lines = [_what(read, head), ""]
     if len(files) == 2:
         paths = names_of(files[1:])

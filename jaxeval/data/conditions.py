@@ -11,9 +11,9 @@ import numpy as np
 from jaxeval.arrays import Bool
 from jaxeval.data.columns import renames
 from jaxeval.data.nested_columns import arrow_of, is_nested, within
-from jaxeval.errors import DataError
+from jaxeval.errors import DataError, NoRowsError
 from jaxeval.lazy_names import pa, pc, pd
-from jaxeval.wording import did_you_mean
+from jaxeval.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,6 +64,18 @@ def _parsed(condition: str) -> list[dict[str, Any]]:
 def _references(parts: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return the columns in a condition, each once: its name, and those of fields within each other."""
     return list(dict.fromkeys(tuple(part["column_names"]) for part in parts if part["class"] == "COLUMN_REF"))
+
+
+def rows_that_meet(frame: pd.DataFrame, condition: str) -> tuple[pd.DataFrame, str]:
+    """Return the rows that meet a condition, and how many these are, in words.
+
+    Raises:
+        NoRowsError: none does.
+    """
+    met = rows_where(frame, condition)
+    if not met.any():
+        raise NoRowsError(f"no row of {len(frame):,} meets the condition {condition!r}")
+    return frame[met].reset_index(drop=True), f"{condition}: {met.sum():,} of {counted(len(frame), 'row')}"
 
 
 def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bool:

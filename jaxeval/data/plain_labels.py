@@ -39,7 +39,8 @@ from jaxeval.wording import counted, named
 _ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}
 #: What several people say together, or a key.
 _TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "key", "people"}
-_JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
+#: Words in the names of judges.
+JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
 #: Words by which two columns are the two orders of one judge.
 _ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", "b_first"))
 _MODEL = (*usual_names("model"), "system")
@@ -47,6 +48,7 @@ _MODEL = (*usual_names("model"), "system")
 _NAMES = set(map(folded, usual_names("judge")))
 #: Columns of the labels, where a table has a row for each rater and item.
 _LABELS = {"label", "verdict", "judgment", "rating", "grade", "answer", "choice", "vote", "value", "annotation"}
+_RATERS = set(map(folded, usual_names("rater")))
 _FEWEST_RATERS = 2  # a judge and a person
 _NO_ORDER = 2  # beside the numbers of the two orders
 _NO_LABELS = {
@@ -62,7 +64,7 @@ def plain_labels(
     """Labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`."""
     frame = verdicts if isinstance(verdicts, PlainTable) else rows_of(verdicts, "the table of verdicts has no rows")
     messages = list[str]()
-    if human is None and (called := _names_of_raters(frame)) is not None:
+    if human is None and (called := names_of_raters(frame)) is not None:
         frame, judges, human, messages = _column_each(in_pandas(frame), *called, judges, item)
     human_columns, of_people = _people(frame, human)
     require_column(frame, *human_columns)
@@ -119,7 +121,7 @@ def plain_labels(
     return whole
 
 
-def _names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
+def names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
     """Return the columns of names and of labels, where each row is one label of one rater, people and judges alike."""
     labels = [str(name) for name in frame.columns if folded(name) in _LABELS and _few(frame[name])]
     for role in ("rater", "judge"):
@@ -152,14 +154,15 @@ def _column_each(
     wide.columns.name = None
     raters = list(map(str, wide.columns))
     if judges is None:
-        judges = [rater for rater in raters if any(word in rater.casefold() for word in _JUDGES)]
+        judges = [rater for rater in raters if any(word in rater.casefold() for word in JUDGES)]
     people = [rater for rater in raters if rater not in judges]
     absent = [rater for rater in judges if rater not in raters]
     if absent or not judges or not people:
         what = f"{absent[0]!r} is none of them" if absent else f"{'all are' if judges else 'none is'} called a judge"
         raise DataError(
             f"column {name!r} names the raters {named(list(map(repr, raters)), 10)}, and {what}: say which of them are "
-            "judges with judges= (on the command line --judges A,B); the others are people"
+            "judges with judges= (on the command line --judges A,B); the others are people. Where all are people, one "
+            "of them may stand for a judge"
         )
     message = f"a row for each label in {label!r}, by rater in {name!r}: judges {named(judges)}, people {named(people)}"
     return wide.reset_index(), list(judges), people, [message]
@@ -203,11 +206,19 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
         and _texts(frame[name])
         and (
             _texts(frame[name]) <= known
-            or (folded(name) not in _NAMES and any(word in folded(name) for word in _JUDGES))
+            or (folded(name) not in _NAMES and any(word in folded(name) for word in JUDGES))
         )
     ]
-    chosen = [name for name in alike if any(word in folded(name) for word in _JUDGES)] or alike
+    chosen = [name for name in alike if any(word in folded(name) for word in JUDGES)] or alike
     if not chosen:
+        names = [name for name in human if folded(name) in _RATERS]
+        item = usual_column(frame, None, "item")
+        if names and item is not None and len(distinct_values(frame[item])) < len(frame):
+            raise DataError(
+                f"column {names[0]!r} seems to name who gave the label of each row, and no column of labels is called "
+                f"{named(sorted(_LABELS), 12)}: call it so, or name columns of labels, one for each judge and person, "
+                "with judges= and human= (on the command line --judges, --human)"
+            )
         raise DataError(
             f"no column of a judge's labels beside people's in {named(list(map(repr, human)))}: name it with judges= "
             f"(on the command line --judges); the table's columns are {', '.join(map(repr, frame.columns))}"
@@ -323,7 +334,7 @@ def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: s
     reject_again(
         pd.Series(unit * len(names) + number).duplicated().to_numpy(), "a judge's verdict on an item",
         ": name another column of items (item=, --item), or of judges (--judge), in which prompts, samples or runs are "
-        "told apart",
+        "told apart, or choose rows of one of them (--where)",
     )  # fmt: skip
     start = np.unique(unit, return_index=True)[1]
     told = np.full((len(start), len(names), 3), np.nan)

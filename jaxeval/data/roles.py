@@ -58,7 +58,7 @@ ROLES = {
     ),
     "score": Role(
         "the score of an answer", "number", ("score",),
-        ("accuracy", "correct", "is_correct", "acc", "reward", "passed", "exact_match"),
+        ("accuracy", "correct", "is_correct", "acc", "reward", "passed", "exact_match", "preference"),
     ),
     "scores_a": Role("the judge's score of side A, or scores by criterion", "outcome", ("scores_a",)),
     "scores_b": Role("the judge's score of side B, or scores by criterion", "outcome", ("scores_b",)),

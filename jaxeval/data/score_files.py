@@ -19,7 +19,7 @@ from jaxeval.data.columns import (
     reject_repeats,
     require_column,
 )
-from jaxeval.data.conditions import columns_of, rows_where
+from jaxeval.data.conditions import columns_of, rows_that_meet
 from jaxeval.data.file_formats import archived
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Source, json_document, whole_table
@@ -31,7 +31,7 @@ from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import head_names, naming, told_of
-from jaxeval.errors import DataError, NoRowsError
+from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import ItemScoreColumns, VoteReading
@@ -154,11 +154,7 @@ class ScoreColumns(ItemScoreColumns):
         if self.where is None:
             return frame
         frame = in_pandas(frame)
-        met = rows_where(frame, self.where)
-        if not met.any():
-            raise NoRowsError(f"no row of {len(frame):,} meets the condition {self.where!r}")
-        left = frame[met].reset_index(drop=True)
-        note = f"{self.where}: {met.sum():,} of {counted(len(frame), 'row')}"
+        left, note = rows_that_meet(frame, self.where)
         left.attrs = {**frame.attrs, "notes": [*frame.attrs.get("notes", ()), note]}
         return left
 

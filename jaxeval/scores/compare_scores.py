@@ -50,12 +50,11 @@ from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.variance_components import facet_names
-from jaxeval.wording import counted, did_you_mean, named, visible_line
+from jaxeval.wording import counted, did_you_mean, in_points, named, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 
-POINTS = 3  # decimals of scores in words
 _NO_VARIANCE = "no observed variance of the difference"
 (_ONE_CLUSTER,) = few_clusters_text(1)
 
@@ -114,7 +113,7 @@ class ScoreComparison(Result):
         # Where few answers differ, the exact test asks for more than the interval does.
         is_open |= self.settings["alternative"] == "two-sided" and p > 1 - self.settings["level"]
         order = f"{a} and {b} are not told apart" if is_open else f"{a} is {side} {b}"
-        ends = "" if self.lower != self.lower else f" [{self.lower:+.{POINTS}f}, {self.upper:+.{POINTS}f}]"
+        ends = "" if self.lower != self.lower else f" [{in_points(self.lower, '+')}, {in_points(self.upper, '+')}]"
         counts = f"{self.only_a:,} items for {a}, {self.only_b:,} for {b}, of {self.n_items:,}"
         if (self.only_a - self.only_b) * self.difference < 0:
             counts += ", which do not count alike"
@@ -124,9 +123,10 @@ class ScoreComparison(Result):
         if self.settings.get("lone"):
             lone = named(list(map(visible_line, self.settings["lone"])))
             return [f"{about}no interval and no p-value, as {lone} has one level; the difference is "
-                    f"{self.difference:+.{POINTS}f}"]  # fmt: skip
+                    f"{in_points(self.difference, '+')}"]  # fmt: skip
         sentences = [
-            f"{about}{order}: difference {self.difference:+.{POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"
+            f"{about}{order}: difference {in_points(self.difference, '+')}{ends}, {by}"
+            f"{'' if judged else f' ({counts})'}"
         ]
         if judged:
             sentences.append(f"the judge alone, on what has no label: {counts}")

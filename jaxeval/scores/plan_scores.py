@@ -13,13 +13,13 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import PlainTable, Whole
-from jaxeval.scores.compare_scores import POINTS, paired, places_of
+from jaxeval.scores.compare_scores import paired, places_of
 from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores, estimate_scores, item_shares, trial_variances
 from jaxeval.scores.facets import ITEM, FacetCells, cells_of, errors_of, facet_sentence, facet_warnings, with_facets
 from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.statistics.variance_components import RESIDUAL, facet_names, joint_freedom
-from jaxeval.wording import counted, did_you_mean, named, visible_line
+from jaxeval.wording import counted, did_you_mean, in_points, named, visible_line
 
 _MOST_ITEMS = 10**8
 _FEWEST = 2
@@ -182,7 +182,7 @@ def _table(rows: list[dict[str, Any]], n_items: int, settings: dict[str, Any], a
 
 def _in_words(table: PlainTable, difference: float | None, power: float, level: float, one_sided: bool) -> str:
     least, most = table["smallest_difference"].min(), table["smallest_difference"].max()
-    between = f"{least:.{POINTS}f}" if least == most else f"{least:.{POINTS}f} to {most:.{POINTS}f}"
+    between = in_points(least) if least == most else f"{in_points(least)} to {in_points(most)}"
     sentence = f"found with power {power:g}: {'a margin of' if one_sided else 'a difference of'} {between}"
     if difference is not None:
         sentence += (

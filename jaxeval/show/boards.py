@@ -14,7 +14,7 @@ from jaxeval.plain_tables import PlainTable
 from jaxeval.show.cells import is_missing, with_kinds
 from jaxeval.show.screens import columns_of
 from jaxeval.show.shown import Answer, Column, Part
-from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, slice_title, visible_line
+from jaxeval.wording import MODEL, Noun, competitor_of, counted, in_points, named, slice_title, visible_line
 
 _BAR_WIDTH = 24
 _BORROWING = "share from the other battles; spread: how far ratings differ from theirs, Elo"
@@ -188,7 +188,7 @@ def _first_by_score(board: Sequence[Mapping[Any, Any]]) -> str:
     # If nothing bounds the first score it has no tier, and is not told apart from models whose ranks begin at 1.
     name, value = ("rank_best", 1) if is_missing(best["tier"]) else ("tier", best["tier"])
     others = sum(not is_missing(row[name]) and row[name] == value for row in board) - 1
-    answer = f"{visible_line(str(best['model']))} is first with {best['score']:.3f}"
+    answer = f"{visible_line(str(best['model']))} is first with {in_points(best['score'])}"
     return f"{answer}; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else answer
 
 

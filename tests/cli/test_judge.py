@@ -220,3 +220,10 @@ def test_clusters_are_those_of_the_library(files, columns, tmp_path):
     refused = run(*arguments, "--strata", "page")
     assert refused.exit_code == 1
     assert "strata= and cluster= (--strata, --cluster) do not go together" in refused.output
+
+
+def test_models_are_not_drawn_anew(files):
+    parts = "--calibration", files / "cal.csv", "--test", files / "test.parquet"
+    refused = run(*parts, "--model", "model", "--judgment", "judge-1", "--item", "item", "--random", "model")
+    assert refused.exit_code == 2
+    assert "--random model: it names the models, which are rated and not drawn anew" in refused.output

@@ -468,3 +468,91 @@ def test_the_shell_completes_names_of_columns(typed, found, tmp_path):
     words = shlex.split(before.format(path))
     shell = BashComplete(main, {}, "jaxeval", "_JAXEVAL_COMPLETE")
     assert {item.value for item in shell.get_completions(words, last)} == found
+
+
+def run_first(path):
+    """The first line that is shown of a file, and what it prints."""
+    line = lines(looked_at(path))[0]
+    found = command(*line)
+    assert found.exit_code == 0, found.output
+    return line, found.output
+
+
+def test_counts_with_a_bad_value(tmp_path):
+    """What is wrong is said, and no column of counts is taken for results."""
+    path = tmp_path / "counts.csv"
+    path.write_text("model_a,model_b,wins_a,ties,wins_b\na,b,3,1,2\na,c,4,x,1\nb,c,2,2,2\n")
+    found = looked_at(path)
+    assert lines(found) == [["leaderboard", str(path)]]
+    assert "correct it first: column 'ties' is not numeric" in found
+    assert "'x' (first in row 1; rows count from 0)" in found
+
+
+def test_a_file_that_is_not_utf_8(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_bytes("model_a,model_b,winner\na,b,model_a\nGroß,b,model_b\n".encode("latin-1"))
+    found = command(path)
+    assert found.exit_code == 1
+    assert found.output.startswith(
+        "Error: votes.csv: line 3 is not UTF-8, the byte 0xdf: save the file as UTF-8, as by"
+    )
+
+
+def test_a_doubled_column(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("model_a,model_b,winner,winner\na,b,model_a,model_a\nb,a,model_b,model_b\n")
+    assert "Several columns are called 'winner': rename or drop all but one." in looked_at(path)
+    path.write_text("model_a,model_b,winner,note,note\na,b,model_a,1,2\nb,a,model_b,1,2\na,b,tie,1,2\n")
+    assert run_first(path)[0] == ["leaderboard", str(path)]
+
+
+def test_raters_none_of_whom_is_called_a_judge(tmp_path):
+    path = tmp_path / "labels.csv"
+    rng = np.random.default_rng(0)
+    labels = [f"{i},{rater},{rng.choice(['good', 'bad'])}" for i in range(40) for rater in ("anna", "bert", "cleo")]
+    path.write_text("\n".join(["item,annotator,label", *labels]))
+    assert run_first(path)[0] == ["agreement", str(path), "--judges", "anna"]
+    assert "no rater is called a judge, and 'anna' stands for one" in looked_at(path)
+    assert "Where all are people, one of them may stand for a judge" in command("agreement", path).output
+
+
+def test_a_name_of_raters_without_a_column_of_labels(tmp_path):
+    path = tmp_path / "said.csv"
+    rows = [f"{i},{rater},{i % 3 - 1.5}" for i in range(9) for rater in "xy"]
+    path.write_text("\n".join(["item,annotator,said", *rows]))
+    found = command("agreement", path)
+    assert "column 'annotator' seems to name who gave the label of each row" in found.output
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "said"),
+    [
+        (
+            "alpacaeval_item_preferences.parquet",
+            ["scores", "--score", "preference", "--where", "annotator = 'alpaca_eval_gpt4_turbo_fn' AND reference = "
+             "'gpt4_1106_preview'", "--missing", "available"],
+            "Samba-CoE-v0.2 is first with 1.270",
+        ),
+        (
+            "llmbar_human_vs_judges.parquet",
+            ["agreement", "--where", "prompt = 'CoT' AND sample = 0"],
+            "Good enough? No: the panel of 6 judges",
+        ),
+        (
+            "wildbench_pairwise_counts.csv.gz",
+            ["leaderboard", "--model-a", "model", "--model-b", "opponent", "--counts", "win:tie:lose", "--where",
+             "length_margin_K = -1"],
+            "yi-large-preview is first",
+        ),
+        (
+            "benchbench_leaderboards_long.parquet",
+            ["scores", "--item", "metric", "--where", "file = 'helm_airbench_240916_safety'", "--missing", "available"],
+            "databricks/dbrx-instruct is first with 0.845",
+        ),
+    ],
+)  # fmt: skip
+def test_real_files_of_several_judges_prompts_and_metrics(name, words, said, data):
+    """The lines name one of them, as all of them together would count answers several times."""
+    line, found = run_first(data / name)
+    assert [word for word in line if word != str(data / name)] == words
+    assert found.startswith(said)

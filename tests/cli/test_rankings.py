@@ -163,3 +163,13 @@ def test_files_of_preflib(ending, text, tmp_path):
     assert line.split()[1:] == ["rankings", str(path)]
     path.write_text(text.replace("{1,3}", "{1,7}"))
     assert "ranking 2 is not as PrefLib writes one" in run(path, code=1)
+
+
+def test_an_end_that_nothing_bounds_is_open(tmp_path):
+    orders = ["abc", "acb", "bac", "abc", "cab"]
+    rows = [f"{number},{item},{place}" for number, order in enumerate(orders) for place, item in enumerate(order, 1)]
+    (tmp_path / "few.csv").write_text("\n".join(["ranking,item,rank", *rows]))
+    found = command("rankings", tmp_path / "few.csv").output
+    assert "open/-128.1" in found
+    assert "+225.2/open" in found
+    assert "inf" not in found.replace("information", "")

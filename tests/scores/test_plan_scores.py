@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -148,3 +150,14 @@ class TestRandomFacets:
         written = pd.read_csv(tmp_path / "plan.csv")
         assert written["smallest_difference"].tolist() == pytest.approx(expected["smallest_difference"].tolist())
         assert "--n-levels takes NAME=N" in run(*line, "--n-levels", "judge").output
+
+
+def test_very_large_scores_have_an_exponent_in_words(tmp_path):
+    """And not thirty digits, of which sixteen are known; so do the board and the comparison."""
+    values = np.random.default_rng(0).uniform(size=(50, 2)) * 1e29
+    rows = [f"{model},{item},{values[item, k]}" for item in range(50) for k, model in enumerate("ab")]
+    (tmp_path / "scores.csv").write_text("\n".join(["model,item,score", *rows]))
+    for arguments in (["plan-scores"], ["compare-scores", "a", "b"], ["scores"]):
+        first = run(*arguments, tmp_path / "scores.csv").output.splitlines()[0]
+        assert "e+28" in first
+        assert re.search(r"\d{10}", first) is None
