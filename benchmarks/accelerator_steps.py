@@ -236,7 +236,7 @@ class Work(NamedTuple):
             return None
         form, problems = given["form"], given["problems"]
         rows, columns = problems.units.size.shape[-2:]
-        entries = problems.layout.position.shape[-1] ** 2
+        entries = problems.data.position.shape[-1] ** 2
         # As `pair_tables.unpacked` keeps counts: in single precision where that is exact, whatever is solved in.
         entry = 4 if form.packing.bits < 24 else np.dtype(form.dtype).itemsize
         word = np.dtype(form.packing.word).itemsize

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import numpy as np
@@ -49,14 +50,6 @@ class BootstrapSettings(FitSettings, BootstrapOptions):
     n_devices: int
 
 
-class ContextDraws(NamedTuple):
-    """Draws of what is fitted beside the strengths."""
-
-    coefficients: NDArray[np.float64]  # (B, D) logits per unit of the covariates
-    ties: NDArray[np.float64]  # (B,) tie parameters
-    ties_as_half: Bootstrap | None  # with a tie model, the same resamples with ties as half a win
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap(Result):
     """B refitted resamples of a board of M models.
@@ -90,7 +83,6 @@ class Bootstrap(Result):
     settings: BootstrapSettings
     n_by_slower_solvers: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
     _draw: ClassVar[str] = "resample"  # what one of the draws is called
-    _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
     _overlapping: tuple[str, ...] = field(default=(), repr=False)  # columns whose slices share battles
     _about: str = field(default="", repr=False)  # what is random besides battles, in words
     _facets: tuple[str, ...] = field(default=(), repr=False)  # what to know of it
@@ -585,9 +577,9 @@ class Bootstrap(Result):
 
 def bootstrap_result(
     kind: type[B], fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions,
-    context: ContextDraws | None = None,
+    settings: type[BootstrapSettings] = BootstrapSettings, how: Mapping[str, Any] | None = None, **further: Any,
 ) -> B:  # fmt: skip
-    """Return the draws of one slice, of a class of bootstraps."""
+    """Return the draws of one slice, of a class of bootstraps that has ``further`` fields, and ``settings`` how."""
     board = fit._board
     m = len(board.theta)
     theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]  # written over: nothing else reads them
@@ -608,7 +600,7 @@ def bootstrap_result(
         n_steps=refitted.n_steps,
         grad_norm=refitted.grad_norm,
         degenerate=pd.DataFrame({name: (standing[lost] == code).sum(0) for code, name in names.items()}, board.models),
-        settings=BootstrapSettings.of(vars(options) | made),
+        settings=settings.of(vars(options) | made | dict(how or {})),
         n_by_slower_solvers=int((~np.isin(refitted.solver, _FIRST_SOLVERS)).sum()),
-        _context=context,
+        **further,
     )

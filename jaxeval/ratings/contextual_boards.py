@@ -17,7 +17,7 @@ from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import evaluate_compiled
-from jaxeval.execution.precision import double_precision, one_blas_thread
+from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, drawn_words, padded_size, side_by_side
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual, refits
@@ -38,7 +38,7 @@ from jaxeval.ratings.boards import (
 )
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form, lane_problem, pair_problems, table_words
+from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, pair_problems, refit_problem, stages, table_words
 from jaxeval.ratings.slices import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
 from jaxeval.resampling.units import pad, unit_draw
@@ -305,7 +305,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     size = padded_size(len(board.theta))
     moves = np.concatenate([np.arange(size) < len(board.theta), fitted.free])
     main, diagonal = pad(main_battles(board), (size,)), fitted.information_diagonal
-    problem = lane_problem(draw, rows, fitted.phi, fitted.inverse, moves, main, diagonal)
+    problem = on_device(refit_problem(draw, rows, fitted.phi, main, fitted.inverse, diagonal, moves))
     # A unit of one battle is never drawn as often as 255 times.
     form = lane_form(options, options.response, np.uint8 if grid.max() == 1 else np.int32)
     secure = is_secure_board(board, drawn.repeating)
@@ -315,12 +315,10 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     def words(solver: Solver) -> int:
         """Return draws of units and of rows; but for plain chord steps also weights and tables of models."""
         tables = n_rows + (8 if solver == Solver.NEWTON else 2) * square
-        return drawn_words(n_drawn, form.count_dtype) + (0 if solver == Solver.CHORD else tables)
+        return drawn_words(n_drawn, form.dtype) + (0 if solver == Solver.CHORD else tables)
 
     hungriest = _BYTES_PER_ENTRY * (n_drawn + n_rows + 8 * square)
-    ways = [Stage(solver, steps, CONTEXTUAL_REFITS, words(solver), hungriest) for solver, steps in _MAX_STEPS.items()]
-    if ways[0].solver == Solver.CHORD:
-        ways[0] = ways[0]._replace(takes=np.array([secure]))
+    ways = stages(_MAX_STEPS, CONTEXTUAL_REFITS, words, hungriest, secure)
     full = fitted.phi[None], fitted.inverse[None], fitted.information_diagonal[None]
     by_pair = None
     if secure and fitted.n_features == 0:

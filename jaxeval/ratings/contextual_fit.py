@@ -14,7 +14,7 @@ from jaxeval.arrays import Float
 from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
 from jaxeval.options.boards import Ties
-from jaxeval.ratings.bootstrap_result import Bootstrap, ContextDraws, bootstrap_result
+from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, tie_parameters, unit_coefficients
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -216,21 +216,9 @@ class ContextualBootstrap(Bootstrap):
     """
 
     fit: ContextualFit
-
-    @property
-    def coefficient_draws(self) -> Float:
-        """(B, D) logits, or probits, per unit of the (normalised) covariates."""
-        return self._draws_of_context.coefficients
-
-    @property
-    def tie_draws(self) -> Float:
-        """(B,) tie parameters t; 0 where ties are half a win."""
-        return self._draws_of_context.ties
-
-    @property
-    def _draws_of_context(self) -> ContextDraws:
-        assert self._context is not None
-        return self._context
+    coefficient_draws: Float = field(kw_only=True, repr=False)  # (B, D) per unit of the (normalised) covariates
+    tie_draws: Float = field(kw_only=True, repr=False)  # (B,) tie parameters t; 0 where ties are half a win
+    _ties_as_half: Bootstrap | None = field(default=None, repr=False)
 
     @property
     def expected_score(self) -> Bootstrap:
@@ -238,13 +226,11 @@ class ContextualBootstrap(Bootstrap):
 
         See `ContextualFit.expected_score`. With ties as half a win they are these resamples themselves.
         """
-        half = self._draws_of_context.ties_as_half
-        return self if half is None else half
+        return self if self._ties_as_half is None else self._ties_as_half
 
     def beside_expected_score(self, half: Bootstrap) -> ContextualBootstrap:
         """Return the same with ``half``, the resamples refitted with ties as half a win."""
-        fit = replace(self.fit, _ties_as_half=half.fit)
-        return replace(self, fit=fit, _context=self._draws_of_context._replace(ties_as_half=half))
+        return replace(self, fit=replace(self.fit, _ties_as_half=half.fit), _ties_as_half=half)
 
     @property
     def warnings(self) -> list[str]:
@@ -316,5 +302,5 @@ def contextual_bootstrap(fit: ContextualFit, refitted: Refitted, options: Bootst
     fitted = fit._likelihood
     kept = np.where(refitted.converged[:, None], refitted.parameters, np.nan)
     coefficients = unit_coefficients(kept[:, kept.shape[1] - 1 - fitted.n_features : -1], fitted)
-    context = ContextDraws(coefficients, tie_parameters(kept[:, -1], fitted), None)
-    return bootstrap_result(ContextualBootstrap, fit, refitted, options, context)
+    ties = tie_parameters(kept[:, -1], fitted)
+    return bootstrap_result(ContextualBootstrap, fit, refitted, options, coefficient_draws=coefficients, tie_draws=ties)

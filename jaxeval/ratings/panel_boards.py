@@ -12,7 +12,7 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
-from jaxeval.execution.precision import double_precision, one_blas_thread
+from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_few, padded_size
 from jaxeval.kernels.batch.choice_models import ChoiceData, fit_choices, refit_choices
 from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
@@ -23,7 +23,7 @@ from jaxeval.ratings.boards import MOST_INVERTED, Board, FittedBoard, fit_terms,
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form, lane_problem
+from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, refit_problem, stages
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -436,14 +436,11 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     )
     start, moves = (padded_panel(x, model, m) for x in (np.concatenate(at), fitted.moves))
     main = pad(np.where(board.active, main, 0.0), (model.models,))
-    problem = lane_problem(draws, data, start, inverse, moves, main)
+    problem = on_device(refit_problem(draws, data, start, main, inverse, moves=moves))
     form, p = lane_form(options, model), len(inverse)
     held = _PER_ENTRY * (draws.units.size.size + data.entries.shares[0].size) + _PER_CONTEST * len(contests.first)
     tables = {Solver.CHORD: 2 * model.models**2, Solver.NEWTON: 4 * p**2}
-    ways = [
-        Stage(solver, steps, REFITS, held + tables[solver], 8 * (held + 4 * p**2))
-        for solver, steps in _MAX_STEPS.items()
-    ]
+    ways = stages(_MAX_STEPS, REFITS, lambda solver: held + tables[solver], 8 * (held + 4 * p**2))
 
     def on_board(refitted: Refitted) -> Refitted:
         """Scale the parameters, without padding, as those of the fit."""

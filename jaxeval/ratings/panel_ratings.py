@@ -138,7 +138,7 @@ class JudgePanel(Bootstrap):
 
     fit: JudgePanelFit
     settings: PanelSettings
-    _judges: Float | None = field(default=None, repr=False)  # (B, 2 K) of `joint_judges`; NaN without a figure
+    _judges: Float = field(kw_only=True, repr=False)  # (B, 2 K) of `joint_judges`; NaN without a figure
 
     @property
     def ratings(self) -> pd.Series:
@@ -163,7 +163,6 @@ class JudgePanel(Bootstrap):
     @property
     def joint_judges(self) -> Draws:
         """Discriminations and side biases as joint draws; their names have the levels ``measure`` and ``judge``."""
-        assert self._judges is not None
         fit = self.fit
         discriminations, side_biases = np.split(self._judges, 2, axis=1)
         measures = {"discrimination": (fit.discriminations, discriminations)}
@@ -363,9 +362,9 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
         m = len(fit.ratings)
         there = refitted.converged[:, None] & fit._likelihood.moves[m:]
         of_judges = np.where(there, refitted.parameters[:, m:], np.nan)
-        board = bootstrap_result(JudgePanel, fit, refitted, self.options)
-        settings = PanelSettings.of(vars(board.settings) | {"side_bias": self.side_bias})
-        return replace(board, settings=settings, _judges=of_judges)
+        return bootstrap_result(
+            JudgePanel, fit, refitted, self.options, PanelSettings, self.deciding, _judges=of_judges
+        )
 
 
 def _clusters(

@@ -20,7 +20,7 @@ from jaxeval.data.features import design
 from jaxeval.data.ranking_places import REST, Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
-from jaxeval.execution.precision import double_precision, one_blas_thread
+from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import (
     CONTEXTUAL_REFITS,
     UNIT_ROWS,
@@ -41,7 +41,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, Stage, lane_form, lane_problem
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_form, refit_problem, stages
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad, unit_draw
@@ -269,20 +269,15 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     drawn_members = padded_use(members.cell, row * n_columns + column, members.times.astype(float))
     (start, inverse, diagonal), main = map(np.asarray, fitted.base), pad(fitted.main_weight, (size,))
     data = RankingData(drawn_members, fitted.choices)
-    problem = lane_problem(draw, data, start, inverse, np.arange(size) < m, main, diagonal)
+    problem = on_device(refit_problem(draw, data, start, main, inverse, diagonal, np.arange(size) < m))
     n_cells = padded_cells(len(fitted.cells.count))
     form = lane_form(options, n_cells)
     entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
-    ways = [
-        Stage(
-            solver,
-            steps,
-            CONTEXTUAL_REFITS,
-            entries + (_PER_PAIR if solver == Solver.NEWTON else 1) * size**2,
-            8 * (entries + _PER_PAIR * size**2),
-        )
-        for solver, steps in _MAX_STEPS.items()
-    ]
+
+    def words(solver: Solver) -> int:
+        return entries + (_PER_PAIR if solver == Solver.NEWTON else 1) * size**2
+
+    ways = stages(_MAX_STEPS, CONTEXTUAL_REFITS, words, 8 * words(Solver.NEWTON))
     return BoardRefits(options, refit_rankings, problem, form, ways, size)
 
 

@@ -118,22 +118,20 @@ class PredictionPoweredBoard(Bootstrap):
 
     fit: PredictionPoweredFit
     settings: PredictionPoweredSettings
-    _lam: Float | None = field(default=None, repr=False)  # (B,); NaN where a resample did not converge, like the next
-    _gain: Float | None = field(default=None, repr=False)  # (B,) from the judge
+    lam_draws: Float = field(kw_only=True, repr=False)  # (B,) lam of each resample; NaN without convergence, like gains
+    _gain: Float = field(kw_only=True, repr=False)  # (B,) from the judge
 
     @property
     def warnings(self) -> list[str]:
         """As in `Bootstrap`, and whether the votes are too few to know the judge's worth."""
         messages = super().warnings
-        if self._gain is not None:
-            worths = self._worth(self._gain)
-            if self.worth - worths.mean() > _TOO_LOW * worths.std() > 0:
-                messages.append(
-                    f"in the resamples the judge's verdicts are worth {counted(round(worths.mean()), 'vote')} on "
-                    f"average, below the {self.worth:,.0f} of the data: with so few votes per {self.competitor.one} "
-                    "both numbers are "
-                    "too low, and so is the interval of the worth"
-                )
+        worths = self._worth(self._gain)
+        if self.worth - worths.mean() > _TOO_LOW * worths.std() > 0:
+            messages.append(
+                f"in the resamples the judge's verdicts are worth {counted(round(worths.mean()), 'vote')} on average, "
+                f"below the {self.worth:,.0f} of the data: with so few votes per {self.competitor.one} both numbers "
+                "are too low, and so is the interval of the worth"
+            )
         return messages
 
     @property
@@ -150,12 +148,6 @@ class PredictionPoweredBoard(Bootstrap):
     def lam(self) -> float:
         """The weight of the judge's verdicts, from 0 (they are not used) to 1."""
         return self.fit._likelihood.lam
-
-    @property
-    def lam_draws(self) -> Float:
-        """(B,) the weight in each resample."""
-        assert self._lam is not None
-        return self._lam
 
     @property
     def worth(self) -> float:
@@ -180,7 +172,6 @@ class PredictionPoweredBoard(Bootstrap):
         Raises:
             ValueError: a level that is not between 0 and 1.
         """
-        assert self._gain is not None
         lower, upper = (float(end) for end in interval_bounds(self._worth(self._gain), level))
         if not (self.worth > 0 and upper > 0):
             return lower, upper
@@ -315,10 +306,11 @@ class _Powered(SliceBoards[PredictionPoweredFit, PredictionPoweredBoard]):
 
     def result(self, fit: PredictionPoweredFit, refitted: Refitted | None) -> PredictionPoweredBoard:
         assert refitted is not None
-        board = bootstrap_result(PredictionPoweredBoard, fit, refitted, self.options)
         lam, gain = np.where(refitted.converged, refitted.parameters[:, -2:].T, np.nan)
-        settings = PredictionPoweredSettings.of(vars(board.settings) | self.how)
-        return replace(board, settings=settings, _lam=lam, _gain=gain)
+        return bootstrap_result(
+            PredictionPoweredBoard, fit, refitted, self.options, PredictionPoweredSettings, self.how,
+            lam_draws=lam, _gain=gain,
+        )  # fmt: skip
 
 
 def _checked_models(best_for: Any, rows: VerdictRows) -> tuple[Any, Any]:

@@ -31,9 +31,9 @@ from jaxeval.execution.shapes import (
     side_by_side,
 )
 from jaxeval.kernels.batch import refits, sparse
-from jaxeval.kernels.batch.refits import LaneForm, LaneProblem, PairProblem, RefitForm, Refits, Solver
-from jaxeval.kernels.batch.sparse import SLOTS, SparseProblem
-from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver
+from jaxeval.kernels.batch.sparse import SLOTS
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
@@ -142,33 +142,30 @@ class BoardRefits:
         return Task(call, way.budget, way.words, way.lane_bytes, held + self.fixed_bytes)
 
 
-def lane_form(options: BootstrapOptions, model: Any, whole: type = np.int32) -> LaneForm:
+def refit_problem(
+    draw: UnitDraw | VoteDraws, data: Any, start: Float, main: Float | None = None, inverse: Float | None = None,
+    diagonal: Float | None = None, moves: Bool | None = None,
+) -> RefitProblem:  # fmt: skip
+    """Return what is drawn and refitted of one slice; NumPy arrays."""
+    further = [None if x is None else as_leaf(x, np.float64) for x in (main, inverse, diagonal)]
+    further.append(None if moves is None else as_leaf(moves, np.bool_))
+    stream, begin = as_leaf(draw.stream, np.uint64), as_leaf(start, np.float64)
+    return RefitProblem(draw.units, stream, data, begin, *further)
+
+
+def lane_form(options: BootstrapOptions, model: Any, whole: type = np.int32) -> RefitForm:
     """Return the static choices of refits that draw all lanes side by side; ``whole`` holds whole draws."""
-    return LaneForm(options.drawn, np.float64 if options.drawn == DrawScheme.BAYESIAN else whole, Solver.CHORD, model)
+    return RefitForm(options.drawn, Solver.CHORD, np.float64 if options.drawn == DrawScheme.BAYESIAN else whole, model)
 
 
-def lane_problem(
-    draw: UnitDraw | VoteDraws, data: Any, start: Float, inverse: Float, moves: Bool, main: Float | None = None,
-    diagonal: Float | None = None,
-) -> LaneProblem:  # fmt: skip
-    """Return what is drawn and refitted lane by lane, on the device."""
-    stream, moving = as_leaf(draw.stream, np.uint64), as_leaf(moves, np.bool_)
-    begin, around = as_leaf(start, np.float64), as_leaf(inverse, np.float64)
-    further = (None if x is None else as_leaf(x, np.float64) for x in (main, diagonal))
-    return on_device(LaneProblem(draw.units, stream, data, begin, around, moving, *further))
-
-
-def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver: Solver) -> RefitForm:
-    """Return the static choices of refits to sums by pair."""
-    return RefitForm(
-        scheme=options.drawn,
-        packing=packing,
-        n_pairs=n_pairs,
-        solver=solver,
-        dtype=np.dtype(options.dtype).type,
-        link=options.response.link,
-        ties=options.response.ties,
-    )
+def stages(
+    limits: Mapping[Solver, int], budget: Budget, words: Callable[[Solver], int], lane_bytes: int, secure: bool = True
+) -> list[Stage]:
+    """Return the solvers in turn, with the limits of their steps; chord steps take only boards that are ``secure``."""
+    no_lane = {} if secure else {Solver.CHORD: np.zeros(1, bool)}
+    return [
+        Stage(solver, steps, budget, words(solver), lane_bytes, no_lane.get(solver)) for solver, steps in limits.items()
+    ]
 
 
 def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[int]) -> list[Refitted]:
@@ -331,9 +328,9 @@ _BYTES_PER_WORD = 10
 _WEAKLY_JOINED = 1e4
 
 
-def table_words(problems: PairProblem, solver: Solver) -> int:
+def table_words(problems: RefitProblem, solver: Solver) -> int:
     """Return numbers that a lane works on."""
-    units, layout = problems.units, problems.layout
+    units, layout = problems.units, problems.data
     tables = _of_slice(layout.position) * _TABLES[solver]
     drawn = _of_slice(units.size) * (1 if units.tables is not None else _WITHOUT_TABLES)
     return tables + drawn + (0 if layout.weight is None else 4 * _of_slice(layout.weight))
@@ -382,7 +379,7 @@ def pair_problems(
     drawn: Sequence[VoteGroups],
     options: BootstrapOptions,
     full: tuple[Float, Float, Float],
-) -> tuple[PairProblem, RefitForm]:
+) -> tuple[RefitProblem, RefitForm]:
     """Return what is drawn, and how chord steps refit it; arguments as in `dense_refits`.
 
     ``full`` holds the parameters (S, P) of the full data, the pseudo-inverse of their information, and its diagonal.
@@ -395,18 +392,18 @@ def pair_problems(
     packing = entries.packing(max(battles_per_model(board.cells, len(board.theta)).max() for board in boards))
     draws = in_threads(entries.draw, range(len(boards)), repeat(options.drawn), labels, repeat(packing))
     problems = [
-        PairProblem(
-            units=draw.units,
-            layout=entries.layout(s, *_tables_of_pairs(board, size, n_pairs - 1)),
-            stream=as_leaf(draw.stream, np.uint64),
-            start=as_leaf(full[0][s], np.float64),
-            inverse=as_leaf(full[1][s], np.float64),
-            information_diagonal=as_leaf(full[2][s], np.float64),
-            main_battles=as_leaf(pad(main_battles(board), (size,)), np.float64),
+        refit_problem(
+            draw,
+            entries.layout(s, *_tables_of_pairs(board, size, n_pairs - 1)),
+            full[0][s],
+            pad(main_battles(board), (size,)),
+            full[1][s],
+            full[2][s],
         )
         for s, (board, draw) in enumerate(zip(boards, draws, strict=True))
     ]
-    return on_device(stacked(problems, padded_few(len(boards)))), refit_form(options, packing, n_pairs, Solver.CHORD)
+    form = RefitForm(options.drawn, Solver.CHORD, np.dtype(options.dtype).type, options.response, packing, n_pairs)
+    return on_device(stacked(problems, padded_few(len(boards)))), form
 
 
 def _tables_of_pairs(board: Board, size: int, no_pair: int) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
@@ -432,15 +429,9 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
     packing = entries.packing(battles_per_model(board.cells, len(board.theta)).max())
     draw = entries.draw(0, options.drawn, label, packing)
     weight = None if board.pair_weight is None else pad(board.pair_weight, (n_pairs,))
-    problem = SparseProblem(
-        units=draw.units,
-        layout=entries.layout(0, np.zeros((0, 0), np.int64), weight),  # no tables
-        stream=as_leaf(draw.stream, np.uint64),
-        graph=wide.graph,
-        start=as_leaf(wide.numbered(board.theta), np.float64),
-        main_battles=as_leaf(wide.numbered(main_battles(board)), np.float64),
-    )
-    form = refit_form(options, packing, n_pairs, Solver.SPARSE)
+    data = entries.layout(0, np.zeros((0, 0), np.int64), weight), wide.graph  # no tables
+    problem = refit_problem(draw, data, wide.numbered(board.theta), wide.numbered(main_battles(board)))
+    form = RefitForm(options.drawn, Solver.SPARSE, np.dtype(options.dtype).type, options.response, packing, n_pairs)
     # The weights by slot, which every step passes over.
     slot_bytes = 3 * wide.graph.adjacency.owner.size * SLOTS * np.dtype(form.dtype).itemsize
 

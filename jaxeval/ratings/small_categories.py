@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import jax
 import numpy as np
@@ -56,30 +56,21 @@ _LEAST_FACTOR = 0.1
 _TABLE_ENTRIES = 2**24
 
 
-class Prior(NamedTuple):
-    """The prior of a spread: the right half of a normal distribution about 0, for ratings and what is borrowed.
+def _of_spreads(evidence: Float) -> tuple[Float, Float]:
+    """Return (K,) probabilities of the spreads after the battles: for ratings, and for intervals.
 
-    Nearly flat where the spreads of most categories are, up to half its scale (DOI 10.1214/06-BA117A).
+    The prior of a spread is the right half of a normal distribution about 0, for ratings and what is borrowed. Nearly
+    flat where the spreads of most categories are, up to half its scale (DOI 10.1214/06-BA117A).
 
     Intervals take Rayleigh's distribution of the same scale. It is flat in the square of small spreads, by which they
     hold at each spread (Morris 1983, DOI 10.1080/01621459.1983.10477920); by the other prior they held on average over
     spreads, and .91 at some. Ratings by it would borrow too little where the battles are few.
     """
-
-    scale: float  # logits
-
-    @property
-    def spreads(self) -> Float:
-        """(K,) those that are tried."""
-        return self.scale * _SPREADS
-
-    def weights(self, evidence: Float) -> tuple[Float, Float]:
-        """Return (K,) probabilities of the spreads after the battles: for ratings, and for intervals."""
-        ratings = np.log(np.gradient(_SPREADS)) - 0.5 * _SPREADS**2  # each stands for the spreads around it
-        with np.errstate(divide="ignore"):
-            logs = [evidence + ratings, evidence + ratings + np.log(_SPREADS)]
-        first, second = (scipy.special.softmax(np.where(np.isfinite(x), x, -np.inf)) for x in logs)
-        return first, second
+    ratings = np.log(np.gradient(_SPREADS)) - 0.5 * _SPREADS**2  # each stands for the spreads around it
+    with np.errstate(divide="ignore"):
+        logs = [evidence + ratings, evidence + ratings + np.log(_SPREADS)]
+    first, second = (scipy.special.softmax(np.where(np.isfinite(x), x, -np.inf)) for x in logs)
+    return first, second
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +97,7 @@ class BorrowedBoard(FittedBoard):
 
 
 def borrowed_boards(
-    whole: Board, whole_drawn: VoteGroups, slices: Slices, prior: Prior, n_resamples: int, seed: int
+    whole: Board, whole_drawn: VoteGroups, slices: Slices, prior_scale: float, n_resamples: int, seed: int
 ) -> Iterator[BorrowedBoard]:
     """Yield the boards of all slices, which borrow from the ``whole`` board less their own battles.
 
@@ -114,7 +105,7 @@ def borrowed_boards(
         whole: the fitted board of all battles.
         whole_drawn: which of them belong together.
         slices: of the categories.
-        prior: of the spread of each category.
+        prior_scale: of the prior of the spread of each category, logits.
         n_resamples: B.
         seed: of the draws.
 
@@ -136,11 +127,11 @@ def borrowed_boards(
     for first in range(0, len(categories), together):
         block = range(first, min(first + together, len(categories)))
         splits = [_split(whole, all_wins, categories[s], factors[s], common, size) for s in block]
-        beliefs = _beliefs(splits, prior.spreads, pad(whole.theta, (size,)))
+        beliefs = _beliefs(splits, prior_scale * _SPREADS, pad(whole.theta, (size,)))
         for s, belief in zip(block, beliefs, strict=True):
             numbers = np.random.default_rng([seed, stream_number(slices.labels[s]), 5])
             normal = numbers.standard_normal((n_resamples, m + 1))  # resample r takes row r
-            yield _mixed(whole, categories[s], factors[s], prior, belief, normal)
+            yield _mixed(whole, categories[s], factors[s], prior_scale * _SPREADS, belief, normal)
 
 
 def _on_all_models(models: pd.Index, listed: pd.Index, cells: Cells) -> Cells:
@@ -193,16 +184,16 @@ def _beliefs(splits: list[Split], spreads: Float, start: Float) -> list[Belief]:
     return [Belief(*(x[s] for x in beliefs)) for s in range(len(splits))]
 
 
-def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Belief, normal: Float) -> BorrowedBoard:
+def _mixed(whole: Board, cells: Cells, factor: float, spreads: Float, belief: Belief, normal: Float) -> BorrowedBoard:
     """Return the board of a category: a mixture over the spreads, each as probable as the battles make it."""
     m = len(whole.theta)
-    weight, for_draws = prior.weights(np.asarray(belief.evidence))
+    weight, for_draws = _of_spreads(np.asarray(belief.evidence))
     mean, covariance = np.asarray(belief.mean)[:, :m], np.asarray(belief.covariance)[:, :m, :m]
     theta = weight @ mean
     off = (mean - for_draws @ mean) * np.sqrt(for_draws)[:, None]
     n, wins = cells.pair_sums()
     alone = cells.count.sum() == whole.cells.count.sum()  # there are no other battles that it could differ from
-    spreads = np.full_like(prior.spreads, np.nan) if alone else prior.spreads
+    spreads = np.full_like(spreads, np.nan) if alone else spreads
     board = whole._replace(
         cells=cells,
         n=n,
@@ -466,10 +457,9 @@ def small_categories(
     check_room(checked.n_resamples, RESULT_BYTES * battles.n_models * len(slices.boards))
     cells, drawn = whole_board(battles, no_covariates, checked)
     (whole,) = fit_boards([(battles.models, cells)], checked)
-    prior = Prior(scale / ELO_PER_LOGIT)
     with progress_bar(len(slices.boards), "categories", progress) as advance:
         borrowed = []
-        for board in borrowed_boards(whole, drawn, slices, prior, checked.n_resamples, checked.seed):
+        for board in borrowed_boards(whole, drawn, slices, scale / ELO_PER_LOGIT, checked.n_resamples, checked.seed):
             borrowed.append(board)
             advance(1)
     boards = [
@@ -494,5 +484,5 @@ def _board(
         standing=np.zeros((b, m), np.int8),
         solver=np.full(b, Solver.CHORD, np.int8),
     )
-    board = bootstrap_result(CategoryBoard, fit, refitted, options)
-    return replace(board, settings=CategorySettings.of(vars(board.settings) | {"prior_spread": prior_spread}))
+    how = {"prior_spread": prior_spread}
+    return bootstrap_result(CategoryBoard, fit, refitted, options, CategorySettings, how)

@@ -202,7 +202,8 @@ class TestBootstrap:
         method = own.form._replace(n_pairs=plan.n_pairs)
         with double_precision():
             n, wins = draw(refits.problem, method, np.uint64(5), 0, 11)
-            drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.form, np.uint64(5), np.array([11]))
+            layout, _ = own.problem.data
+            drawn = jax.jit(draw_pairs, static_argnums=2)(own.problem, layout, own.form, np.uint64(5), np.array([11]))
             mine = np.stack(unpacked(drawn, own.form.packing, np.float64))[:, 0, : len(cells.first)]
         theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
         np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)

@@ -14,7 +14,7 @@ from jax import Array, lax
 
 from jaxeval.kernels import lane_draws
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import LaneForm, LaneProblem, Refits, Solver, lane_draws_of, refit_program
+from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int8
 from jaxeval.kernels.platforms import by_platform, one_by_one
 from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, iterate, loop, solved
@@ -154,7 +154,7 @@ _LEAST_KNOWN = 1e-9
 
 
 class ChoiceData(NamedTuple):
-    """The data of a `LaneProblem` of choices."""
+    """The data of a `RefitProblem` of choices."""
 
     entries: lane_draws.DrawnSums  # by occasion, to each of the K choices
     occasions: Any  # what the model knows of the C occasions
@@ -184,7 +184,7 @@ class LaneModel:
         """Return those of all lanes, by JAX."""
         return derived(jax.vmap(lambda phi: self(phi, data), in_axes=-1, out_axes=-1), counts, ridge)
 
-    def resampled(self, problem: LaneProblem, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> Resampled:
+    def resampled(self, problem: RefitProblem, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> Resampled:
         """Return what the ``counts`` say something of: all that ``problem.moves``, or a lane is not determined."""
         lanes = jnp.broadcast_to(problem.start[:, None], (len(problem.start), counts.shape[-1]))
         information = self.derivatives(problem.data.occasions, counts, ridge).information(lanes)
@@ -226,7 +226,7 @@ def fit_choices(
     return jax.tree.map(lambda x: x[..., 0], end)
 
 
-def count_choices(problem: LaneProblem, form: LaneForm, seed: Array, numbers: Array) -> Float[Array, "K C R"]:
+def count_choices(problem: RefitProblem, form: RefitForm, seed: Array, numbers: Array) -> Float[Array, "K C R"]:
     """Count what is chosen in the resamples ``numbers``."""
     n_occasions = len(jax.tree.leaves(problem.data.occasions)[0])
     draws = lane_draws_of(problem, form, seed, numbers)
@@ -234,7 +234,7 @@ def count_choices(problem: LaneProblem, form: LaneForm, seed: Array, numbers: Ar
 
 
 @refit_program
-def refit_choices(problem: LaneProblem, form: LaneForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
+def refit_choices(problem: RefitProblem, form: RefitForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
     """Refit resamples of one slice, as `refit` does; parameters that do not move are NaN.
 
     A resample that leaves a direction of the parameters open has the status `Status.TOO_FEW`.

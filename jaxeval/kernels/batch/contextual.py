@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from jaxeval.kernels import connectivity, tie_models
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import LaneForm, LaneProblem, Refits, Solver, lane_draws_of, rated, refit_program
+from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, rated, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import (
@@ -442,30 +442,30 @@ def fit_contextual(
 
 
 def count_rows(
-    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "T E G R"]:
     """Return draws of every row's unit in the resamples ``numbers``."""
     drawn = lane_draws_of(problem, form, seed, numbers)
     return counts_of_rows(problem.data, drawn)
 
 
-def _at_estimate(problem: LaneProblem, form: LaneForm) -> tuple[LaneProblem, RowBase]:
+def _at_estimate(problem: RefitProblem, form: RefitForm) -> tuple[RefitProblem, RowBase]:
     """Return the problem, and its rows at the full data's estimate."""
-    of_fit = problem.start, len(jnp.asarray(problem.main)), problem.inverse, jnp.asarray(problem.diagonal)
+    of_fit = problem.start, len(problem.main), problem.inverse, problem.diagonal
     return problem, at_estimate(form.model, problem.data, *of_fit)
 
 
 @partial(refit_program, ready=_at_estimate)
 def refit_contextual(
-    posed: tuple[LaneProblem, RowBase],
-    form: LaneForm,
+    posed: tuple[RefitProblem, RowBase],
+    form: RefitForm,
     seed: Integer[Array, ""],
     terms: Terms,
     numbers: Integer[Array, "R"],
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does. The ridge is (P,), a coefficient for each parameter."""
     problem, base = posed
-    rows, main = problem.data, jnp.asarray(problem.main)
+    rows, main = problem.data, problem.main
     n_models = len(main)
     lanes = RowLanes(form.model, rows, count_rows(problem, form, seed, numbers), terms)
     if form.solver == Solver.CHORD:

@@ -17,7 +17,7 @@ from jax import Array, nn
 
 from jaxeval.kernels import connectivity
 from jaxeval.kernels.batch.choice_models import LaneDerivatives, LaneModel, Resampled
-from jaxeval.kernels.batch.refits import LaneProblem, rated
+from jaxeval.kernels.batch.refits import RefitProblem, rated
 from jaxeval.kernels.kinds import Bool, Float, Int32
 from jaxeval.kernels.platforms import added
 
@@ -73,10 +73,10 @@ class PanelModel(LaneModel):
 
         return LaneDerivatives(gradient, information)
 
-    def resampled(self, problem: LaneProblem, counts: Float[Array, "2 C R"], ridge: Float[Array, "P"]) -> Resampled:
+    def resampled(self, problem: RefitProblem, counts: Float[Array, "2 C R"], ridge: Float[Array, "P"]) -> Resampled:
         """Look for separated models: verdicts on them are left out, and so are judges without any other verdicts."""
         wins = self.win_tables(problem.data.occasions, counts)
-        standing = jax.vmap(lambda wins: connectivity.standing(wins, jnp.asarray(problem.main)))(wins)
+        standing = jax.vmap(lambda wins: connectivity.standing(wins, problem.main))(wins)
         active = rated(standing, ridge[0]).T & problem.moves[: self.models, None]
         counts, moves = self.among(problem.data.occasions, counts, active, problem.moves)
         return Resampled(counts, moves, standing, jnp.ones(counts.shape[-1], bool))

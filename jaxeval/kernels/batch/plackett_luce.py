@@ -23,7 +23,7 @@ from jaxeval.kernels import connectivity, solve
 from jaxeval.kernels.batch import choice_models
 from jaxeval.kernels.batch.choice_models import LaneDerivatives
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import LaneForm, LaneProblem, Refits, Solver, lane_draws_of, refit_program
+from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
 from jaxeval.kernels.solve import Solution, Terms, capped, centred, iterate, pseudo_inverse
@@ -221,7 +221,7 @@ def newton(of_lanes: LaneDerivatives, start: Float[Array, "M R"], rated: Rated, 
 
 
 class RankingData(NamedTuple):
-    """The data of a `LaneProblem` of rankings."""
+    """The data of a `RefitProblem` of rankings."""
 
     members: ChoiceUse  # rankings of each cell (``number``) by unit (``cell``)
     choices: Choices
@@ -252,7 +252,7 @@ def fit_rankings(
 
 
 def count_rankings(
-    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "C R"]:
     """Rankings of every cell in the resamples ``numbers``."""
     drawn = lane_draws_of(problem, form, seed, numbers)
@@ -261,12 +261,12 @@ def count_rankings(
 
 @refit_program
 def refit_rankings(
-    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does; every solver looks for separated items first."""
-    choices, base = problem.data.choices, ItemBase(problem.start, problem.inverse, jnp.asarray(problem.diagonal))
+    choices, base = problem.data.choices, ItemBase(problem.start, problem.inverse, problem.diagonal)
     count = count_rankings(problem, form, seed, numbers)
-    standing = _standing(choices, count, jnp.asarray(problem.main))
+    standing = _standing(choices, count, problem.main)
     rated = rated_items(standing, problem.moves, terms)
     counts = counted_choices(choices, count, len(base.theta))
     of_lanes = lane_derivatives(choices, counts, rated, terms.ridge)

@@ -26,8 +26,8 @@ from jax import Array, lax
 from jaxeval.kernels import connectivity, dense_solve, lane_draws, pair_tables
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import (
-    LaneForm,
-    LaneProblem,
+    RefitForm,
+    RefitProblem,
     Refits,
     Solver,
     lane_draws_of,
@@ -185,7 +185,7 @@ def without_optimum(
 
 
 class PoweredData(NamedTuple):
-    """The data of a `LaneProblem` of both samples."""
+    """The data of a `RefitProblem` of both samples."""
 
     entries: lane_draws.DrawnSums  # by pair in one sample, to the sums of `PairSums.of`
     position: Int32[Array, "M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
@@ -228,7 +228,7 @@ def _table(
 
 
 def powered_sums(
-    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> PairSums:
     """Return sums by pair of the resamples ``numbers``."""
     draws = lane_draws_of(problem, form, seed, numbers)
@@ -237,7 +237,7 @@ def powered_sums(
 
 @refit_program
 def refit_powered(
-    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does; lam and the gain follow the strengths."""
     sums = powered_sums(problem, form, seed, numbers)
@@ -255,18 +255,18 @@ def refit_powered(
     return refits._replace(theta=jnp.concatenate([refits.theta, extra], 1))
 
 
-def _spread(problem: LaneProblem, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "M M"], ...]:
+def _spread(problem: RefitProblem, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "M M"], ...]:
     return tuple(x.at[problem.data.position].get(mode="promise_in_bounds") for x in statistics)
 
 
-def _chord(problem: LaneProblem, terms: Terms, n: Float[Array, "M M"], score: Float[Array, "M"]) -> Refits:
+def _chord(problem: RefitProblem, terms: Terms, n: Float[Array, "M M"], score: Float[Array, "M"]) -> Refits:
     of_link = partial(pair_tables.gradient, Link.LOGIT, ridge=terms.ridge)
     end = dense_solve.chord(of_link, PairTable(n, score), problem.start, problem.inverse, terms)
     return Refits(*end, jnp.zeros(len(score), jnp.int8))
 
 
 def _solve(
-    problem: LaneProblem, form: LaneForm, terms: Terms, n: Float[Array, "M M"], first: Float[Array, "M M"]
+    problem: RefitProblem, form: RefitForm, terms: Terms, n: Float[Array, "M M"], first: Float[Array, "M M"]
 ) -> Refits:
     """Refit the models with a finite strength by conjugate gradients or factors.
 
@@ -275,11 +275,10 @@ def _solve(
     i = jnp.arange(len(n))
     result = jnp.where(i[:, None] < i, first, n - first)
     # Models compare as soon as they met: their points may lie outside of what battles can give.
-    table, standing = _table(n, result, connectivity.standing(n, jnp.asarray(problem.main)), terms)
+    table, standing = _table(n, result, connectivity.standing(n, problem.main), terms)
     active = rated(standing, terms.ridge)
     if form.solver == Solver.NEWTON:
         end = dense_solve.newton(Link.LOGIT, table, active, terms, problem.start)
     else:
-        diagonal = jnp.asarray(problem.diagonal)
-        end = dense_solve.newton_cg(Link.LOGIT, table, problem.start, problem.inverse, diagonal, terms)
+        end = dense_solve.newton_cg(Link.LOGIT, table, problem.start, problem.inverse, problem.diagonal, terms)
     return Refits(*end, standing)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,16 +38,18 @@ class Solver(IntEnum):
     "Newton's method on tables with leverages, for another maximum than that of the others; see `firth`."
 
 
-class PairProblem(NamedTuple):
+class RefitProblem(NamedTuple):
     """One slice: what is resampled, and the full-data fit that refits start from; or S slices, stacked."""
 
     units: resample.Units
-    layout: pair_tables.Layout
     stream: UInt64[Array, "..."]  # names the slice's random numbers
-    start: Float[Array, "... P"]  # full-data log-strengths, and t of a tie model
-    inverse: Float[Array, "... P P"]  # pseudo-inverse of the full-data information
-    information_diagonal: Float[Array, "... P"]
-    main_battles: Float[Array, "... M"]  # full-data battles of the models of its main group, 0 for the others
+    data: Any  # what the draws add to, on tables a `Layout`, and what else a kind of boards knows
+    start: Float[Array, "... P"]  # full-data log-strengths, and other parameters
+    # Where a kind of boards has no use for one of the next four, it is None.
+    main: Any = None  # (..., M) full-data judgments of the models of the main group, 0 for the others
+    inverse: Any = None  # (..., P, P) of the information, at right angles to what the data do not see
+    diagonal: Any = None  # (..., P) of the information
+    moves: Any = None  # (..., P) what is fitted; false for padding
 
 
 class Refits(NamedTuple):
@@ -64,62 +66,28 @@ class RefitForm(NamedTuple):
     """Static choices; each combination compiles once per shape."""
 
     scheme: resample.DrawScheme
-    packing: resample.Packing
-    n_pairs: int
     solver: Solver  # all but CHORD search for separated models first
-    dtype: type
-    link: Link = Link.LOGIT
-    ties: TieModel = TieModel.HALF  # another one works with chord steps only
-
-
-class LaneForm(NamedTuple):
-    """Static choices, as in `RefitForm`, of refits that draw all lanes side by side."""
-
-    scheme: resample.DrawScheme
-    count_dtype: type  # of a unit's draws
-    solver: Solver
-    model: Any  # what else is static, as sizes or what a tie is
-
-
-class LaneProblem(NamedTuple):
-    """One slice that is drawn lane by lane: what is drawn, and the full-data fit that refits start from."""
-
-    units: resample.Units
-    stream: UInt64[Array, ""]  # names the slice's random numbers
-    data: Any  # what the draws add to, and what else a kind of boards knows
-    start: Float[Array, "P"]
-    inverse: Float[Array, "P P"]  # of the information, at right angles to what the data do not see
-    moves: Bool[Array, "P"]  # what is fitted; false for padding
-    main: Float[Array, "M"] | None = None  # full-data judgments of the models of its main group, 0 for the others
-    diagonal: Float[Array, "P"] | None = None  # of the information
+    dtype: type  # of the refits; where lanes are drawn side by side, of a unit's draws
+    model: Any  # a `Response`, on tables of ties with chord steps only; or what else is static of a kind of boards
+    packing: resample.Packing = resample.Packing(None)
+    n_pairs: int = 0
 
 
 def lane_draws_of(
-    problem: LaneProblem, form: LaneForm, seed: Array, numbers: Integer[Array, "R"]
+    problem: RefitProblem, form: RefitForm, seed: Array, numbers: Integer[Array, "R"]
 ) -> Num[Array, "units R"]:
-    """Return the draws of the units of a ``problem`` in the resamples ``numbers``."""
-    return lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
-
-
-@runtime_checkable
-class _Drawable(Protocol):
-    """What is resampled: the beginning of a problem."""
-
-    @property
-    def units(self) -> resample.Units: ...
-    @property
-    def layout(self) -> pair_tables.Layout: ...
-    @property
-    def stream(self) -> Array: ...
+    """Return the draws of the units of a ``problem``, all lanes side by side, in the resamples ``numbers``."""
+    return lane_draws.draw(problem.units, form.scheme, form.dtype, seed, problem.stream, numbers)
 
 
 def draw_pairs(
-    problem: _Drawable, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
-) -> tuple[Num[Array, "R {form.n_pairs}"], ...]:
+    problem: RefitProblem, layout: pair_tables.Layout, form: RefitForm, seed: Integer[Array, ""],
+    numbers: Integer[Array, "R"],
+) -> tuple[Num[Array, "R {form.n_pairs}"], ...]:  # fmt: skip
     """Per-pair statistics of the resamples ``numbers``."""
     draws = resample.draw(problem.units, form.scheme, form.packing, seed, problem.stream, numbers)
-    keep_ties = form.ties != TieModel.HALF
-    return jax.vmap(lambda draws: pair_tables.pair_statistics(problem.layout, draws, form.n_pairs, keep_ties))(draws)
+    keep_ties = form.model.ties != TieModel.HALF
+    return jax.vmap(lambda draws: pair_tables.pair_statistics(layout, draws, form.n_pairs, keep_ties))(draws)
 
 
 def refit_program(
@@ -158,23 +126,22 @@ def rated(standing: Int8[Array, "*shape"], ridge: Real[Array, ""]) -> Bool[Array
     return (standing == Standing.IDENTIFIED) | (ridge > 0)
 
 
-def _solve(problem: PairProblem, form: RefitForm, terms: Terms, dense: tuple[Num[Array, "M M"], ...]) -> Refits:
-    start, inverse, diagonal = (
-        x.astype(form.dtype) for x in (problem.start, problem.inverse, problem.information_diagonal)
-    )
-    nobody = jnp.zeros(problem.main_battles.shape, jnp.int8)  # chord steps do not search for separated models
-    if form.ties != TieModel.HALF:
-        ties = tie_models.tie_table(form.ties, problem.layout, dense, form.packing, form.dtype)
-        of_ties = partial(tie_models.table_gradient, form.ties, ridge=terms.ridge)
+def _solve(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tuple[Num[Array, "M M"], ...]) -> Refits:
+    model, layout = form.model, problem.data
+    start, inverse, diagonal = (x.astype(form.dtype) for x in (problem.start, problem.inverse, problem.diagonal))
+    nobody = jnp.zeros(problem.main.shape, jnp.int8)  # chord steps do not search for separated models
+    if model.ties != TieModel.HALF:
+        ties = tie_models.tie_table(model.ties, layout, dense, form.packing, form.dtype)
+        of_ties = partial(tie_models.table_gradient, model.ties, ridge=terms.ridge)
         return Refits(*dense_solve.chord(of_ties, ties, start, inverse, terms), nobody)
-    keep_wins = form.solver != Solver.CHORD or form.link != Link.LOGIT
-    table = pair_tables.pair_table(problem.layout, dense, form.packing, form.dtype, keep_wins)
+    keep_wins = form.solver != Solver.CHORD or model.link != Link.LOGIT
+    table = pair_tables.pair_table(layout, dense, form.packing, form.dtype, keep_wins)
     if form.solver == Solver.CHORD or table.wins is None:
-        of_link = partial(pair_tables.gradient, form.link, ridge=terms.ridge)
+        of_link = partial(pair_tables.gradient, model.link, ridge=terms.ridge)
         return Refits(*dense_solve.chord(of_link, table, start, inverse, terms), nobody)
     # With leverages, models compare as soon as they met.
     edges = table.n if form.solver == Solver.FIRTH else table.wins
-    standing = connectivity.standing(edges, problem.main_battles)
+    standing = connectivity.standing(edges, problem.main)
     active = rated(standing, terms.ridge)
     both = active[:, None] & active
     wins = jnp.where(both, table.wins, 0)
@@ -182,18 +149,19 @@ def _solve(problem: PairProblem, form: RefitForm, terms: Terms, dense: tuple[Num
     if form.solver == Solver.FIRTH:
         end = dense_solve.newton_firth(connected, active, terms, start)
     elif form.solver == Solver.NEWTON:
-        end = dense_solve.newton(form.link, connected, active, terms)
+        end = dense_solve.newton(model.link, connected, active, terms)
     else:
-        end = dense_solve.newton_cg(form.link, connected, start, inverse, diagonal, terms)
+        end = dense_solve.newton_cg(model.link, connected, start, inverse, diagonal, terms)
     return Refits(*end, standing)
 
 
 def _refit_chunk(
-    problem: PairProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
     """Draw, tabulate and refit the resamples ``numbers`` of one slice."""
-    statistics = draw_pairs(problem, form, seed, numbers)
-    dense = stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, problem.layout.position.shape)
+    layout = problem.data
+    statistics = draw_pairs(problem, layout, form, seed, numbers)
+    dense = stored(jax.vmap(partial(pair_tables.spread, layout)), statistics, layout.position.shape)
     return jax.vmap(partial(_solve, problem, form, terms))(dense)
 
 
@@ -221,11 +189,11 @@ def stored(
 
 @program("form", "mesh")
 def refit(
-    problems: PairProblem, form: RefitForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
+    problems: RefitProblem, form: RefitForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> Refits:
     """Refit resamples of slices: (devices, T, R, ...), with zeros where no chunk ran."""
 
-    def chunk(problem: PairProblem, numbers: Array, seed: Array, terms: Terms) -> Refits:
+    def chunk(problem: RefitProblem, numbers: Array, seed: Array, terms: Terms) -> Refits:
         return _refit_chunk(problem, form, seed, terms, numbers)
 
     return over_lanes(chunk, mesh, chunks, (seed, terms), problems)
@@ -233,7 +201,7 @@ def refit(
 
 @program("form")
 def draw(
-    problems: PairProblem,
+    problems: RefitProblem,
     form: RefitForm,
     seed: Integer[Array, ""],
     slice_: Integer[Array, ""],
@@ -241,7 +209,8 @@ def draw(
 ) -> tuple[Num[Array, "M M"], Num[Array, "M M"] | None]:
     """Battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)
-    (statistics,) = zip(*draw_pairs(problem, form, seed, number[None]), strict=True)
-    dense = pair_tables.spread(problem.layout, statistics)
-    table = pair_tables.pair_table(problem.layout, dense, form.packing, np.float64, keep_wins=True)
+    layout = problem.data
+    (statistics,) = zip(*draw_pairs(problem, layout, form, seed, number[None]), strict=True)
+    dense = pair_tables.spread(layout, statistics)
+    table = pair_tables.pair_table(layout, dense, form.packing, np.float64, keep_wins=True)
     return table.n, table.wins

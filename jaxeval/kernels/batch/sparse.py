@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import connectivity, pair_tables, resample
+from jaxeval.kernels import connectivity, pair_tables
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import RefitForm, Refits, draw_pairs, rated, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, Shaped, UInt64
+from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, draw_pairs, rated, refit_program
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, Shaped
 from jaxeval.kernels.links import Link, bend, score_of_points, share
 from jaxeval.kernels.platforms import by_platform
 from jaxeval.kernels.solve import (
@@ -275,17 +275,6 @@ class Graph(NamedTuple):
     place: Int32[Array, "M"]  # of the models on the board; M for padding
 
 
-class SparseProblem(NamedTuple):
-    """One board: what is resampled, and the full-data fit that every refit starts from. Models as in ``graph``."""
-
-    units: resample.Units
-    layout: pair_tables.Layout
-    stream: UInt64[Array, ""]  # names the slice's random numbers
-    graph: Graph
-    start: Float[Array, "M"]  # full-data log-strengths
-    main_battles: Float[Array, "M"]  # full-data battles of the models of its main group, 0 for the others
-
-
 def standing(graph: Graph, pairs: SparsePairs, weight: Num[Array, "M L"]) -> Int8[Array, "M L"]:
     """Standing of every model, see `connectivity.standing_of`."""
     adjacency = jax.tree.map(jnp.asarray, graph.adjacency)
@@ -349,18 +338,18 @@ def fit_sparse(
 
 @refit_program
 def refit_sparse(
-    problem: SparseProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "L"]
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "L"]
 ) -> Refits:
-    """Draw and refit resamples of one board, as `refit` does."""
-    graph = problem.graph
-    statistics = draw_pairs(problem, form, seed, numbers)
+    """Draw and refit resamples of one board, as `refit` does; models are as in the graph, which follows the layout."""
+    layout, graph = problem.data
+    statistics = draw_pairs(problem, layout, form, seed, numbers)
     n, wins = (x.astype(form.dtype) for x in pair_tables.unpacked(statistics, form.packing, form.dtype))
     pairs = SparsePairs(n.T, wins.T)
-    if problem.layout.pair_weight is not None:
-        pairs = SparsePairs(*(x * problem.layout.pair_weight.astype(form.dtype)[:, None] for x in pairs))
-    weight = jnp.broadcast_to(problem.main_battles[:, None], (len(problem.main_battles), len(numbers)))
+    if layout.pair_weight is not None:
+        pairs = SparsePairs(*(x * layout.pair_weight.astype(form.dtype)[:, None] for x in pairs))
+    weight = jnp.broadcast_to(problem.main[:, None], (len(problem.main), len(numbers)))
     standings = standing(graph, pairs, weight)
     active = _rated(graph, standings, terms.ridge)
     start = jnp.broadcast_to(problem.start.astype(form.dtype)[:, None], weight.shape)
-    end = newton_cg(form.link, graph.adjacency, _among(graph, pairs, active), active, start, terms)
+    end = newton_cg(form.model.link, graph.adjacency, _among(graph, pairs, active), active, start, terms)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standings.T)
