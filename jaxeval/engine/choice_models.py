@@ -178,9 +178,8 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
         ways = stages(_MAX_STEPS, REFITS, lambda _: words, 8 * words)
         return BoardRefits(options, refit_choices, problem, form, ways, p, ridge=fit.ridge)
 
-    def result(self, fit: ChoiceBoard, refitted: Refitted | None) -> Draws:
+    def result(self, fit: ChoiceBoard, refitted: Refitted) -> Draws:
         """Return the draws of one slice."""
-        assert refitted is not None
         draws = np.where(refitted.converged[:, None], fit.own(refitted.parameters), np.nan)
         failed, warnings = 1 - refitted.converged.mean(), _warnings(fit)
         if failed > _FEW_FAILED:

@@ -326,7 +326,7 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         """Alone."""
         return self.fits([s])[s]
 
-    def refits(self, s: int, fit: BradleyTerryFit) -> BoardRefits | None:
+    def refits(self, s: int, fit: BradleyTerryFit) -> BoardRefits | Refitted:
         """Alone."""
         return next(self.problems({s: fit}))[2]
 
@@ -340,7 +340,7 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
                 fits[s] = board_fit(board, slices.drawn[s], self.report, options)
         return fits
 
-    def problems(self, fits: dict[int, BradleyTerryFit]) -> Iterator[tuple[str, list[int], BoardRefits | None]]:
+    def problems(self, fits: dict[int, BradleyTerryFit]) -> Iterator[tuple[str, list[int], BoardRefits | Refitted]]:
         """Those on tables are one problem, or two where votes of some are drawn without tables of rates."""
         labels, drawn, options = self.slices.labels, self.slices.drawn, self.options
         dense = [s for s, fit in fits.items() if not isinstance(fit, ContextualFit) and fit._board.graph is None]
@@ -357,9 +357,8 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
                 of_alike = [labels[s] for s in alike], [drawn[s] for s in alike]
                 yield f"slices-{alike[0]}", alike, dense_refits(boards, *of_alike, options)
 
-    def result(self, fit: BradleyTerryFit, refitted: Refitted | None) -> Bootstrap:
+    def result(self, fit: BradleyTerryFit, refitted: Refitted) -> Bootstrap:
         """The draws of one slice."""
-        assert refitted is not None
         if isinstance(fit, ContextualFit):
             return contextual_bootstrap(fit, refitted, self.options)
         return bootstrap_result(Bootstrap, fit, refitted, self.options)

@@ -16,8 +16,6 @@ from jaxeval.data.labels import Labels
 from jaxeval.data.panel_verdicts import ROW, PanelCells, PanelColumns, PanelRows, panel_rows
 from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.batch.refits import Solver
-from jaxeval.kernels.solve import Status
 from jaxeval.options.boards import BoardInterval
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
@@ -352,13 +350,13 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
             return fit
         return replace(fit, standing=pd.Series(CONFOUNDED, fit.ratings.index, name="standing", dtype=object))
 
-    def refits(self, s: int, fit: JudgePanelFit) -> BoardRefits | None:
-        if not fit._likelihood.moves.any():
-            return None
+    def refits(self, s: int, fit: JudgePanelFit) -> BoardRefits | Refitted:
+        moves = fit._likelihood.moves
+        if not moves.any():
+            return Refitted.without_steps(np.full((self.options.n_resamples, len(moves)), np.nan), len(fit.ratings))
         return panel_refits(fit._likelihood, self.slices.labels[s], self.slices.drawn[s], self.options)
 
-    def result(self, fit: JudgePanelFit, refitted: Refitted | None) -> JudgePanel:
-        refitted = _nothing(fit._likelihood, self.options.n_resamples) if refitted is None else refitted
+    def result(self, fit: JudgePanelFit, refitted: Refitted) -> JudgePanel:
         m = len(fit.ratings)
         there = refitted.converged[:, None] & fit._likelihood.moves[m:]
         of_judges = np.where(there, refitted.parameters[:, m:], np.nan)
@@ -380,16 +378,3 @@ def _clusters(
     message = "each row of the table is taken as an item" if rows.item == ROW else f"items: column {rows.item!r}"
     report = replace(rows.report, read_as=(*rows.report.read_as, message))
     return replace(rows, report=report), rows.item, []
-
-
-def _nothing(fitted: PanelBoard, n_resamples: int) -> Refitted:
-    """Resamples of a slice in which nothing can be fitted."""
-    m, p = len(fitted.board.theta), len(fitted.moves)
-    return Refitted(
-        parameters=np.full((n_resamples, p), np.nan),
-        status=np.full(n_resamples, Status.CONVERGED, np.int8),
-        n_steps=np.zeros(n_resamples, np.int32),
-        grad_norm=np.zeros(n_resamples),
-        standing=np.zeros((n_resamples, m), np.int8),
-        solver=np.full(n_resamples, Solver.NEWTON, np.int8),
-    )

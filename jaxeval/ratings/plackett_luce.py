@@ -30,7 +30,8 @@ from jaxeval.execution.shapes import (
     padded_units,
     power_of_two,
 )
-from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, ItemBase, RankingData, fit_rankings, refit_rankings
+from jaxeval.kernels.batch.choice_models import ChoiceData, refit_choices
+from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, RankingModel, fit_rankings
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.resample import Packing
@@ -56,19 +57,21 @@ class RankingBoard(FittedBoard):
     board: Board
     cells: RankingCells
     choices: Choices  # NumPy arrays
-    base: ItemBase  # the fit, NumPy arrays (M',)
+    theta: Float  # (M',) the fit
+    inverse: Float  # (M', M') pseudo-inverse of its information
+    diagonal: Float  # (M',) of that information
     main_weight: Float  # (M,) meetings of the items of the main group, 0 for the others
 
     def inverse_information(self) -> Float:
         """Return (M, M) pseudo-inverse of the information."""
         m = len(self.board.theta)
-        return np.asarray(self.base.inverse)[:m, :m]
+        return self.inverse[:m, :m]
 
     def scores(self) -> scipy.sparse.csr_array:
         """Return (C, M) derivatives of one ranking's log-likelihood in each cell, its weight included."""
-        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.base.theta))
+        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.theta))
         times, shares, _ = self._sets()
-        rated = pad(self.board.active, (len(self.base.theta),)).astype(float)
+        rated = pad(self.board.active, (len(self.theta),)).astype(float)
         return scipy.sparse.csr_array(chosen.multiply(rated) - times @ shares)[:, : len(self.board.theta)]
 
     def score_variance(self) -> Float:
@@ -81,21 +84,21 @@ class RankingBoard(FittedBoard):
 
     def log_likelihood(self) -> float:
         """Log-likelihood of the choices between items with a finite rating."""
-        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.base.theta))
+        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.theta))
         times, _, total = self._sets()
         won = chosen.T @ self.cells.count
-        return float(won @ np.asarray(self.base.theta) - (times.T @ self.cells.count) @ np.log(total))
+        return float(won @ self.theta - (times.T @ self.cells.count) @ np.log(total))
 
     def _sets(self) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Float]:
         """(C, A) times that rankings choose from sets, (A, M') probabilities of their items, (A,) sums of exp(theta).
 
         A set that says nothing about items with a finite rating counts as chosen from 0 times, and its sum is 1.
         """
-        size = len(self.base.theta)
+        size = len(self.theta)
         active, above = np.zeros((2, size), bool)
         active[: len(self.board.theta)] = self.board.active
         above[: len(self.board.theta)] = ~self.board.active & (self.board.connectivity.standing == Standing.ABOVE)
-        mass = np.where(active, np.exp(np.asarray(self.base.theta)), 0.0)
+        mass = np.where(active, np.exp(self.theta), 0.0)
         items, ends, total, says = [], [], [], []
         for table in map(np.asarray, self.choices.sets):
             total.append(mass[table].sum(0))
@@ -138,7 +141,7 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
     board = Board.at(solution, models, cells, connectivity=connectivity, active=active, ridge=options.ridge)
     theta: Any = pad(board.theta, (size,))
     main_weight = np.where(connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
-    return RankingBoard(board, cells, choices, ItemBase(theta, inverse, diagonal), main_weight)
+    return RankingBoard(board, cells, choices, theta, np.asarray(inverse), np.asarray(diagonal), main_weight)
 
 
 def _connectivity(cells: RankingCells, n_items: int) -> tuple[Connectivity, Float]:
@@ -265,20 +268,21 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     column, row = np.divmod(members.unit, UNIT_ROWS)
     grid = pad(members.units, (UNIT_ROWS, n_columns))
     draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
-    m, size = len(fitted.board.theta), len(fitted.base.theta)
+    m, size = len(fitted.board.theta), len(fitted.theta)
     drawn_members = padded_use(members.cell, row * n_columns + column, members.times.astype(float))
-    (start, inverse, diagonal), main = map(np.asarray, fitted.base), pad(fitted.main_weight, (size,))
-    data = RankingData(drawn_members, fitted.choices)
-    problem = on_device(refit_problem(draw, data, start, main, inverse, diagonal, np.arange(size) < m))
+    is_item = as_leaf(np.arange(size)[None] < m, np.float64)
+    data = ChoiceData(drawn_members, fitted.choices, is_item)
+    main, moves = pad(fitted.main_weight, (size,)), fitted.diagonal > 0
+    problem = on_device(refit_problem(draw, data, fitted.theta, main, fitted.inverse, fitted.diagonal, moves))
     n_cells = padded_cells(len(fitted.cells.count))
-    form = lane_form(options, n_cells)
+    form = lane_form(options, RankingModel(n_cells))
     entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
 
     def words(solver: Solver) -> int:
         return entries + (_PER_PAIR if solver == Solver.NEWTON else 1) * size**2
 
     ways = stages(_MAX_STEPS, CONTEXTUAL_REFITS, words, 8 * words(Solver.NEWTON))
-    return BoardRefits(options, refit_rankings, problem, form, ways, size)
+    return BoardRefits(options, refit_choices, problem, form, ways, size)
 
 
 #: Options of a fit that are about battles, with the value that stands for none.
@@ -408,9 +412,8 @@ class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
         """Rankings are drawn, or clusters of them."""
         return ranking_refits(fit._likelihood, self.slices.labels[s], self.slices.drawn[s], self.options)
 
-    def result(self, fit: PlackettLuceFit, refitted: Refitted | None) -> Bootstrap:
+    def result(self, fit: PlackettLuceFit, refitted: Refitted) -> Bootstrap:
         """Return the draws of one slice."""
-        assert refitted is not None
         return bootstrap_result(Bootstrap, fit, refitted, self.options)
 
 

@@ -304,8 +304,7 @@ class _Powered(SliceBoards[PredictionPoweredFit, PredictionPoweredBoard]):
         groups = self.slices.labels[s], self.slices.drawn[s]
         return powered_refits(fit._likelihood, *groups, self.options, self.how["given_lam"])
 
-    def result(self, fit: PredictionPoweredFit, refitted: Refitted | None) -> PredictionPoweredBoard:
-        assert refitted is not None
+    def result(self, fit: PredictionPoweredFit, refitted: Refitted) -> PredictionPoweredBoard:
         lam, gain = np.where(refitted.converged, refitted.parameters[:, -2:].T, np.nan)
         return bootstrap_result(
             PredictionPoweredBoard, fit, refitted, self.options, PredictionPoweredSettings, self.how,

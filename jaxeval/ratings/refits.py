@@ -68,6 +68,13 @@ class Refitted(NamedTuple):
     standing: NDArray[np.int8]  # (B, M')
     solver: NDArray[np.int8]  # a `Solver`: the one that came last
 
+    @classmethod
+    def without_steps(cls, parameters: Float, n_models: int, status: Status = Status.CONVERGED) -> Refitted:
+        """Return draws of ``parameters`` (B, P) that no solver has made, in which no model is separated."""
+        b = len(parameters)
+        of_lanes = np.full(b, status, np.int8), np.zeros(b, np.int32), np.zeros(b), np.zeros((b, n_models), np.int8)
+        return cls(parameters, *of_lanes, np.full(b, Solver.CHORD, np.int8))
+
     @property
     def theta(self) -> Float:
         """(B, M') log-strengths."""
@@ -213,11 +220,11 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
         """Return the full-data fit of slice ``s``."""
 
     @abstractmethod
-    def refits(self, s: int, fit: Fit) -> BoardRefits | None:
-        """Return the refits of slice ``s``; None where nothing can be fitted."""
+    def refits(self, s: int, fit: Fit) -> BoardRefits | Refitted:
+        """Return the refits of slice ``s`` that are to be done, or what they give where nothing can be fitted."""
 
     @abstractmethod
-    def result(self, fit: Fit, refitted: Refitted | None) -> Resampled:
+    def result(self, fit: Fit, refitted: Refitted) -> Resampled:
         """Return the result of a slice."""
 
     @property
@@ -252,7 +259,7 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
                 fitted[s] = self.fit(s)
         return fitted
 
-    def problems(self, fits: dict[int, Fit]) -> Iterator[tuple[str, list[int], BoardRefits | None]]:
+    def problems(self, fits: dict[int, Fit]) -> Iterator[tuple[str, list[int], BoardRefits | Refitted]]:
         """Yield the refits of a block: name in a checkpoint, and slices, of each `Problem`."""
         for s, fit in fits.items():
             with self.slices.naming(s):
@@ -289,9 +296,8 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
         for block in self.blocks():
             fits = self.fits(block)
             for section, members, problem in self.problems(fits):
-                refits: Sequence[Refitted | None]
-                if problem is None:
-                    refits = [None]
+                if isinstance(problem, Refitted):
+                    refits = [problem]
                     run.advance(self.options.n_resamples)
                 else:
                     refits = refit(problem, run, section, [len(self.slices.boards[s][0]) for s in members])

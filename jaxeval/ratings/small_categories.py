@@ -22,7 +22,7 @@ from jaxeval.execution.progress import progress_bar
 from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.borrowing import Belief, Split, category_beliefs
-from jaxeval.kernels.batch.refits import Solver
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import Board, FittedBoard, fit_boards, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bootstraps import Bootstraps
@@ -474,15 +474,7 @@ def _board(
     borrowed: BorrowedBoard, drawn: VoteGroups, report: DataReport, options: BootstrapOptions, prior_spread: float
 ) -> CategoryBoard:
     """Return the result for one category."""
-    b, m = borrowed.draws.shape
     fit = fit_result(CategoryFit, borrowed, drawn, report, options)
-    refitted = Refitted(
-        parameters=borrowed.draws,
-        status=np.full(b, borrowed.board.status, np.int8),
-        n_steps=np.zeros(b, np.int32),
-        grad_norm=np.zeros(b),
-        standing=np.zeros((b, m), np.int8),
-        solver=np.full(b, Solver.CHORD, np.int8),
-    )
+    refitted = Refitted.without_steps(borrowed.draws, borrowed.draws.shape[1], Status(borrowed.board.status))
     how = {"prior_spread": prior_spread}
     return bootstrap_result(CategoryBoard, fit, refitted, options, CategorySettings, how)

@@ -24,7 +24,7 @@ from jaxeval.execution.shapes import lane_bytes
 from jaxeval.kernels.batch.programs import Chunks, Program, kept_in
 from jaxeval.kernels.solve import Status
 
-_CASCADES = {"refit", "refit_contextual", "refit_rankings", "refit_sparse", "hold_out"}
+_CASCADES = {"refit", "refit_contextual", "refit_choices", "refit_sparse", "hold_out"}
 # Operations that name, group or steer others; all else a GPU launches.
 _NOT_LAUNCHED = {"bitcast", "call", "conditional", "constant", "get-tuple-element", "parameter", "tuple", "while"}
 _COLLECTIVES = "all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter"

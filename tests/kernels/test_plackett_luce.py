@@ -11,6 +11,7 @@ from scipy.optimize import approx_fprime
 from jaxeval import Rankings
 from jaxeval.execution.precision import double_precision, on_device
 from jaxeval.kernels.batch import choice_models, plackett_luce
+from jaxeval.kernels.batch.refits import RefitProblem
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.plackett_luce import make_choices
@@ -111,15 +112,19 @@ class TestSolvers:
         choices, counts, weights, _ = lanes
         rated, theta = all_rated(), np.zeros((SIZE, LANES))
         with double_precision():
-            of_lanes = plackett_luce.lane_derivatives(choices, counts, rated, self.TERMS.ridge)
-            end = jax.jit(lambda start: plackett_luce.newton(of_lanes, start, rated, self.TERMS))(theta)
+            of_lanes = plackett_luce.RankingModel(128).derivatives(choices, (counts, rated), self.TERMS.ridge)
+            gauge = jnp.ones((1, SIZE))
+            end = jax.jit(lambda start: choice_models.newton(of_lanes, start, rated.active, gauge, self.TERMS))(theta)
             matrix = np.asarray(of_lanes.information(end.theta))
             inverse = np.linalg.pinv(matrix[0], rcond=1e-10, hermitian=True)
-            base = plackett_luce.ItemBase(end.theta[:, 0], jnp.asarray(inverse), jnp.diagonal(matrix[0]))
-            chord = jax.jit(
-                lambda alike: choice_models.chord(of_lanes.gradient, base.theta, base.inverse, alike, self.TERMS)
-            )(np.ones(LANES, bool))
-            gradients = jax.jit(plackett_luce.newton_cg)(choices, counts, rated, base, self.TERMS)
+            base = end.theta[:, 0], jnp.asarray(inverse)
+            chord = jax.jit(lambda alike: choice_models.chord(of_lanes.gradient, *base, alike, self.TERMS))(
+                np.ones(LANES, bool)
+            )
+            problem = RefitProblem(None, None, None, base[0], None, base[1], jnp.diagonal(matrix[0]))
+            gradients = jax.jit(lambda moves: choice_models.newton_cg(of_lanes, problem, moves, self.TERMS))(
+                rated.active
+            )
         np.testing.assert_allclose(end.theta[:M, 0], twins.plackett_luce(RANKED, M, weights[:, 0]), atol=1e-6)
         for lane in range(1, LANES):  # the log-likelihood is concave
             top = np.asarray(end.theta)[:M, lane]
@@ -134,10 +139,10 @@ class TestSolvers:
         standing = np.array([Standing.IDENTIFIED, Standing.ABOVE, Standing.BELOW, Standing.INCOMPARABLE], np.int8)
         is_item = np.array([True, True, True, False])
         standing, is_item = jnp.asarray(standing[:, None]), jnp.asarray(is_item)
-        free = plackett_luce.rated_items(standing, is_item, self.TERMS)
+        free = plackett_luce.rated_items(standing, is_item, self.TERMS.ridge)
         assert np.asarray(free.active)[:, 0].tolist() == [True, False, False, False]
         assert np.asarray(free.above)[:, 0].tolist() == [False, True, False, False]
-        held = plackett_luce.rated_items(standing, is_item, self.TERMS._replace(ridge=np.float64(1)))
+        held = plackett_luce.rated_items(standing, is_item, np.float64(1))
         np.testing.assert_array_equal(np.asarray(held.active)[:, 0], is_item)
         assert not np.asarray(held.above).any()
 

@@ -13,7 +13,7 @@ import jaxeval
 from jaxeval import Battles, DataError, Rankings, bootstrap, fit_bradley_terry, fit_plackett_luce, leaderboard
 from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels.batch.plackett_luce import count_rankings
+from jaxeval.kernels.batch.choice_models import count_choices
 from jaxeval.kernels.batch.refits import draw_one
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.plackett_luce import fit_ranking_board, ranking_refits
@@ -163,7 +163,7 @@ def drawn(rankings, number, scheme, **groups):
     cells, drawn = whole_board(rankings.rows, design(rankings.rows, (), True), options)
     refits = ranking_refits(fit_ranking_board(rankings.items, cells, options), "", drawn, options)
     with double_precision():
-        count = np.asarray(draw_one(count_rankings, refits.problem, refits.form, np.uint64(0), np.int64(number)))
+        count = np.asarray(draw_one(count_choices, refits.problem, refits.form, np.uint64(0), np.int64(number)))
     places, n = cells.places, len(cells.count)
     assert not count[n:].any()
     lists = []

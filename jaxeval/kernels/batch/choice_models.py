@@ -12,12 +12,23 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import lane_draws
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int8
+from jaxeval.kernels.kinds import Bool, Float, Int8, Num
 from jaxeval.kernels.platforms import by_platform, one_by_one
-from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, iterate, loop, solved
+from jaxeval.kernels.solve import (
+    Solution,
+    SolveStep,
+    Status,
+    Terms,
+    capped,
+    centred,
+    iterate,
+    loop,
+    newton_cg_step,
+    preconditioner,
+    solved,
+)
 
 #: Log-probabilities (K, C, R) by parameters (P, R).
 LogProbabilities: TypeAlias = Callable[[Array], Array]
@@ -32,6 +43,8 @@ class LaneDerivatives(NamedTuple):
 
     gradient: Callable[[Array], Array]  # (P, R)
     information: Callable[[Array], Array]  # (R, P, P), expected
+    # Gradient, diagonal (P, R) of the information, and what multiplies (P, R) by it; None where there is `information`.
+    products: Callable[[Array], tuple[Array, Array, Callable[[Array], Array]]] | None = None
 
 
 def derived(model: LogProbabilities, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> LaneDerivatives:
@@ -127,6 +140,21 @@ def chord(
     return end._replace(status=jnp.where(alike, end.status, jnp.int8(Status.STEP_LIMIT)))
 
 
+def newton_cg(of_lanes: LaneDerivatives, problem: RefitProblem, moves: Bool[Array, "M R"], terms: Terms) -> Solution:
+    """Newton's method with steps by preconditioned conjugate gradients, as `dense_solve.newton_cg`, of strengths."""
+    products = of_lanes.products
+    assert products is not None  # of models that are fitted so
+
+    def step(theta: Array) -> tuple[Array, Array]:
+        grad, diagonal, product = products(theta)
+        apply = preconditioner(problem.inverse, problem.diagonal, diagonal, terms.ridge, len(theta))
+        change = newton_cg_step(product, lambda r: jnp.where(moves, apply(r), 0.0), diagonal, grad)
+        return capped(change), grad
+
+    start = centred(jnp.where(moves, problem.start[:, None], 0.0), moves)
+    return iterate(step, start, terms.tolerance, terms.max_steps)
+
+
 def determined(
     information: Float[Array, "R P P"], moves: Bool[Array, "P"], gauge: Float[Array, "U P"], least: float
 ) -> Bool[Array, "R"]:
@@ -156,7 +184,7 @@ _LEAST_KNOWN = 1e-9
 class ChoiceData(NamedTuple):
     """The data of a `RefitProblem` of choices."""
 
-    entries: lane_draws.DrawnSums  # by occasion, to each of the K choices
+    entries: Any  # what the draws add to, as a rule `DrawnSums` by occasion to each of the K choices
     occasions: Any  # what the model knows of the C occasions
     gauge: Float[Array, "U P"]
 
@@ -164,10 +192,11 @@ class ChoiceData(NamedTuple):
 class Resampled(NamedTuple):
     """What resamples hold, and what they say something of."""
 
-    counts: Float[Array, "K C R"]
+    counts: Any  # as the model's derivatives take them, as a rule (K, C, R)
     moves: Bool[Array, "P R"]  # parameters that are fitted
     standing: Int8[Array, "R M"]  # a `Standing`; all IDENTIFIED where no model can be separated
     determined: Bool[Array, "R"]
+    start: Float[Array, "P #R"]  # of Newton's method
 
 
 class LaneModel:
@@ -180,17 +209,21 @@ class LaneModel:
         """Return the log-probabilities."""
         raise NotImplementedError
 
-    def derivatives(self, data: Any, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> LaneDerivatives:
+    def counted(self, data: ChoiceData, draws: Num[Array, "units R"]) -> Any:
+        """Return what is chosen in the ``draws`` of all units: (K, C, R)."""
+        return jnp.stack(data.entries.of(draws, len(jax.tree.leaves(data.occasions)[0])))
+
+    def derivatives(self, data: Any, counts: Any, ridge: Num[Array, "..."]) -> LaneDerivatives:
         """Return those of all lanes, by JAX."""
         return derived(jax.vmap(lambda phi: self(phi, data), in_axes=-1, out_axes=-1), counts, ridge)
 
-    def resampled(self, problem: RefitProblem, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> Resampled:
+    def resampled(self, problem: RefitProblem, counts: Any, ridge: Num[Array, "..."]) -> Resampled:
         """Return what the ``counts`` say something of: all that ``problem.moves``, or a lane is not determined."""
         lanes = jnp.broadcast_to(problem.start[:, None], (len(problem.start), counts.shape[-1]))
         information = self.derivatives(problem.data.occasions, counts, ridge).information(lanes)
         known = determined(information, problem.moves, problem.data.gauge, _LEAST_KNOWN)
         moves = jnp.broadcast_to(problem.moves[:, None], lanes.shape)
-        return Resampled(counts, moves, jnp.zeros(lanes.T.shape, jnp.int8), known)
+        return Resampled(counts, moves, jnp.zeros(lanes.T.shape, jnp.int8), known, problem.start[:, None])
 
 
 @program("model")
@@ -226,11 +259,9 @@ def fit_choices(
     return jax.tree.map(lambda x: x[..., 0], end)
 
 
-def count_choices(problem: RefitProblem, form: RefitForm, seed: Array, numbers: Array) -> Float[Array, "K C R"]:
+def count_choices(problem: RefitProblem, form: RefitForm, seed: Array, numbers: Array) -> Any:
     """Count what is chosen in the resamples ``numbers``."""
-    n_occasions = len(jax.tree.leaves(problem.data.occasions)[0])
-    draws = lane_draws_of(problem, form, seed, numbers)
-    return jnp.stack(problem.data.entries.of(draws, n_occasions))
+    return form.model.counted(problem.data, lane_draws_of(problem, form, seed, numbers))
 
 
 @refit_program
@@ -239,14 +270,16 @@ def refit_choices(problem: RefitProblem, form: RefitForm, seed: Array, terms: Te
 
     A resample that leaves a direction of the parameters open has the status `Status.TOO_FEW`.
     """
-    counts, moves, standing, known = form.model.resampled(
+    counts, moves, standing, known, start = form.model.resampled(
         problem, count_choices(problem, form, seed, numbers), terms.ridge
     )
     of_lanes = form.model.derivatives(problem.data.occasions, counts, terms.ridge)
     if form.solver == Solver.CHORD:
         alike = jnp.all(moves == problem.moves[:, None], 0)
         end = chord(of_lanes.gradient, problem.start, problem.inverse, alike, terms)
+    elif form.solver == Solver.NEWTON_CG:
+        end = newton_cg(of_lanes, problem, moves, terms)
     else:
-        end = newton(of_lanes, problem.start[:, None], moves, problem.data.gauge, terms)
+        end = newton(of_lanes, start, moves, problem.data.gauge, terms)
     status = jnp.where(known, end.status, Status.TOO_FEW).astype(jnp.int8)
     return Refits(jnp.where(moves, end.theta, jnp.nan).T, status, end.n_steps, end.grad_norm, standing)

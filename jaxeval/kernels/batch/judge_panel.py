@@ -79,7 +79,7 @@ class PanelModel(LaneModel):
         standing = jax.vmap(lambda wins: connectivity.standing(wins, problem.main))(wins)
         active = rated(standing, ridge[0]).T & problem.moves[: self.models, None]
         counts, moves = self.among(problem.data.occasions, counts, active, problem.moves)
-        return Resampled(counts, moves, standing, jnp.ones(counts.shape[-1], bool))
+        return Resampled(counts, moves, standing, jnp.ones(counts.shape[-1], bool), problem.start[:, None])
 
     def win_tables(self, data: Contests, counts: Float[Array, "2 C R"]) -> Float[Array, "R M M"]:
         """Return the points of the row's model against the column's, over all judges and both sides."""

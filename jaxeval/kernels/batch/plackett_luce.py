@@ -13,20 +13,21 @@ Lanes are the last axis of all arrays, so the numbers of one item in all lanes a
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import connectivity, solve
+from jaxeval.kernels import connectivity
 from jaxeval.kernels.batch import choice_models
-from jaxeval.kernels.batch.choice_models import LaneDerivatives
+from jaxeval.kernels.batch.choice_models import ChoiceData, LaneDerivatives, LaneModel, Resampled
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, refit_program
+from jaxeval.kernels.batch.refits import RefitProblem
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
-from jaxeval.kernels.solve import Solution, Terms, capped, centred, iterate, pseudo_inverse
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Num
+from jaxeval.kernels.solve import Solution, Terms, pseudo_inverse
 
 _UNROLLED = 8  # items of a set that are added in one pass over the sets
 
@@ -66,14 +67,6 @@ class Rated(NamedTuple):
     above: Bool[Array, "M R"]  # infinitely strong: whatever is chosen from a set with such an item is such an item
 
 
-class ItemBase(NamedTuple):
-    """The fit of the full data, which refits start from."""
-
-    theta: Float[Array, "M"]
-    inverse: Float[Array, "M M"]  # pseudo-inverse of its information
-    diagonal: Float[Array, "M"]  # of that information
-
-
 def take(values: Num[Array, "rows R"], index: Int32[Array, "_"]) -> Num[Array, "_ R"]:
     """``values[index]``, unchecked."""
     return values.at[index].get(mode="promise_in_bounds")
@@ -99,9 +92,9 @@ def edges(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Bool[Arra
     return table.T.reshape(-1, n_items, n_items)
 
 
-def rated_items(standing: Int8[Array, "M R"], is_item: Bool[Array, "M"], terms: Terms) -> Rated:
+def rated_items(standing: Int8[Array, "M R"], is_item: Bool[Array, "M"], ridge: Num[Array, ""]) -> Rated:
     """Return which items move: with a ridge all, else those of the main group."""
-    free = terms.ridge > 0
+    free = ridge > 0
     active = is_item[:, None] & ((standing == Standing.IDENTIFIED) | free)
     return Rated(active, (standing == Standing.ABOVE) & ~free)
 
@@ -185,52 +178,39 @@ def information(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Arr
     return jnp.moveaxis(lax.map(column, jnp.arange(m)), -1, 0)
 
 
-def lane_derivatives(choices: Choices, counts: Counts, rated: Rated, ridge: Num[Array, ""]) -> LaneDerivatives:
-    """Return gradient and information of all lanes: in far less time than by JAX, as sets share their sums."""
+@dataclass(frozen=True)
+class RankingModel(LaneModel):
+    """The model of rankings in this number of cells, with padding: counts are `Counts`, and which items move."""
 
-    def at(theta: Array) -> Slope:
-        return slope(choices, counts, rated, theta, ridge)
+    n_cells: int
 
-    return LaneDerivatives(lambda theta: at(theta).grad, lambda theta: information(choices, at(theta), ridge))
+    def counted(self, data: ChoiceData, draws: Num[Array, "units R"]) -> Num[Array, "C R"]:
+        """Return rankings of every cell; entries of the data are rankings of each cell (``number``) by unit."""
+        return used(data.entries, draws, self.n_cells)
 
+    def derivatives(self, data: Choices, counts: tuple[Counts, Rated], ridge: Num[Array, ""]) -> LaneDerivatives:
+        """Return those of all lanes: in far less time than by JAX, as sets share their sums."""
 
-def newton_cg(choices: Choices, counts: Counts, rated: Rated, base: ItemBase, terms: Terms) -> Solution:
-    """Newton's method with steps by preconditioned conjugate gradients, as `dense_solve.newton_cg`."""
-    n_items = len(base.theta)
+        def at(theta: Array) -> Slope:
+            return slope(data, *counts, theta, ridge)
 
-    def step(theta: Array) -> tuple[Array, Array]:
-        at = slope(choices, counts, rated, theta, terms.ridge)
-        curvature = diagonal(choices, at, terms.ridge)
-        apply = solve.preconditioner(base.inverse, base.diagonal, curvature, terms.ridge, n_items)
-        change = solve.newton_cg_step(
-            lambda p: product(choices, at, p, terms.ridge),
-            lambda r: jnp.where(rated.active, apply(r), 0.0),
-            curvature,
-            at.grad,
+        def products(theta: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
+            here = at(theta)
+            return here.grad, diagonal(data, here, ridge), lambda p: product(data, here, p, ridge)
+
+        return LaneDerivatives(
+            lambda theta: at(theta).grad, lambda theta: information(data, at(theta), ridge), products
         )
-        return capped(change), at.grad
 
-    start = jnp.where(rated.active, base.theta[:, None], 0.0)
-    return iterate(step, centred(start, rated.active), terms.tolerance, terms.max_steps)
-
-
-def newton(of_lanes: LaneDerivatives, start: Float[Array, "M R"], rated: Rated, terms: Terms) -> Solution:
-    """`choice_models.newton`, which holds the mean of the items that move."""
-    gauge = jnp.ones((1, len(start)))
-    return choice_models.newton(of_lanes, centred(start, rated.active), rated.active, gauge, terms)
-
-
-class RankingData(NamedTuple):
-    """The data of a `RefitProblem` of rankings."""
-
-    members: ChoiceUse  # rankings of each cell (``number``) by unit (``cell``)
-    choices: Choices
-
-
-def _standing(choices: Choices, count: Num[Array, "C R"], main_weight: Float[Array, "M"]) -> Int8[Array, "M R"]:
-    """Standing of every item, see `connectivity.standing_of`."""
-    preferred = edges(choices, count, len(main_weight))
-    return jax.vmap(lambda edge: connectivity.standing(edge, main_weight))(preferred).T
+    def resampled(self, problem: RefitProblem, counts: Num[Array, "C R"], ridge: Num[Array, ""]) -> Resampled:
+        """Look for separated items; what the gauge holds are items, and the others are padding."""
+        choices, n_items = problem.data.occasions, len(problem.start)
+        preferred = edges(choices, counts, n_items)
+        standing = jax.vmap(lambda edge: connectivity.standing(edge, problem.main))(preferred)
+        rated = rated_items(standing.T, problem.data.gauge[0] > 0, ridge)
+        of_sets = counted_choices(choices, counts, n_items)
+        known, zero = jnp.ones(counts.shape[1], bool), jnp.zeros(rated.active.shape)
+        return Resampled((of_sets, rated), rated.active, standing, known, zero)
 
 
 @program()
@@ -242,39 +222,10 @@ def fit_rankings(
     It also returns the pseudo-inverse of the information, and the diagonal of the information itself.
     """
     m = len(is_item)
-    counts = counted_choices(choices, count[:, None].astype(float), m)
-    rated = rated_items(standing[:, None], is_item, terms)
-    of_lane = lane_derivatives(choices, counts, rated, terms.ridge)
-    end = newton(of_lane, jnp.zeros((m, 1)), rated, terms)
+    rated = rated_items(standing[:, None], is_item, terms.ridge)
+    counts = counted_choices(choices, count[:, None].astype(float), m), rated
+    of_lane = RankingModel(len(count)).derivatives(choices, counts, terms.ridge)
+    end = choice_models.newton(of_lane, jnp.zeros((m, 1)), rated.active, jnp.ones((1, m)), terms)
     (matrix,), active = of_lane.information(end.theta), rated.active[:, 0]
     inverse = pseudo_inverse(matrix, active, m, terms.ridge)
     return jax.tree.map(lambda x: x[..., 0], end), inverse, jnp.where(active, jnp.diagonal(matrix), 0.0)
-
-
-def count_rankings(
-    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
-) -> Num[Array, "C R"]:
-    """Rankings of every cell in the resamples ``numbers``."""
-    drawn = lane_draws_of(problem, form, seed, numbers)
-    return used(problem.data.members, drawn, form.model)
-
-
-@refit_program
-def refit_rankings(
-    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
-) -> Refits:
-    """Refit resamples of one slice, as `refit` does; every solver looks for separated items first."""
-    choices, base = problem.data.choices, ItemBase(problem.start, problem.inverse, problem.diagonal)
-    count = count_rankings(problem, form, seed, numbers)
-    standing = _standing(choices, count, problem.main)
-    rated = rated_items(standing, problem.moves, terms)
-    counts = counted_choices(choices, count, len(base.theta))
-    of_lanes = lane_derivatives(choices, counts, rated, terms.ridge)
-    if form.solver == Solver.CHORD:
-        alike = jnp.all(rated.active == (base.diagonal > 0)[:, None], 0)
-        end = choice_models.chord(of_lanes.gradient, base.theta, base.inverse, alike, terms)
-    elif form.solver == Solver.NEWTON_CG:
-        end = newton_cg(choices, counts, rated, base, terms)
-    else:
-        end = newton(of_lanes, jnp.zeros(rated.active.shape), rated, terms)
-    return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing.T)
