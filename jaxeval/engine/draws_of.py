@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Literal, Unpack
 
@@ -467,16 +467,12 @@ class _Derivatives:
     weighings: Sequence[Weighing]
     seed: int
     lanes: Lanes
-    _kept: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def _sums(self) -> tuple[Float, Float]:
+    def influence_sums(self) -> tuple[Float, Float]:
+        """(M,) sums over the units of the squares and of the cubes of their influences."""
         squares, cubes = zip(*(self._influence_sums(weighing) for weighing in self.weighings), strict=True)
         return np.concatenate(squares), np.concatenate(cubes)
-
-    def influence_sums(self) -> tuple[Float, Float]:
-        """As of `smooth.Derivatives`."""
-        return self._sums
 
     def _influence_sums(self, weighing: Weighing) -> tuple[Float, Float]:
         rows = WeighedRows((), None, as_leaf(weighing.full, np.float64), as_leaf(_units(weighing)[:, None], np.int32))
@@ -495,14 +491,11 @@ class _Derivatives:
         return (weighing.copies[:, None] * away**2).sum(0), (weighing.copies[:, None] * away**3).sum(0)
 
     @cached_property
-    def _errors(self) -> tuple[Float, Float]:
+    def studentised(self) -> tuple[Float, Float]:
+        """Standard errors of the estimates (M,), and of the statistic in each resample (B, M), from influences."""
         parts = [self._studentised(weighing) for weighing in self.weighings]
         errors = np.concatenate(parts, axis=1)
         return errors[0], errors[1:]
-
-    def studentised(self) -> tuple[Float, Float]:
-        """As of `smooth.Derivatives`."""
-        return self._errors
 
     def _studentised(self, weighing: Weighing) -> Float:
         if weighing.stratum is not None:

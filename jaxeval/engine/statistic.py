@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -371,23 +371,13 @@ def same_numbers(one: Float, other: Float) -> bool:
     return bool(np.allclose(one, other, rtol=1e-6, atol=1e-9 * scale, equal_nan=True))
 
 
-class Derivatives(Protocol):
-    """What a statistic's derivatives say; computed when asked for."""
-
-    def influence_sums(self) -> tuple[Float, Float]:
-        """Return (M,) sums over the units of the squares and of the cubes of their influences."""
-        ...
-
-    def studentised(self) -> tuple[Float, Float]:
-        """Give standard errors of the estimates (M,), and of the statistic in each resample (B, M), from influences."""
-        ...
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class StatisticDraws(Draws):
     """`Draws` of a statistic that can be differentiated by its weights: BCa and studentised intervals, too."""
 
-    derivatives: Derivatives | None = field(default=None, repr=False)
+    derivatives: Any = field(
+        default=None, repr=False
+    )  # its `influence_sums` and `studentised` errors
     place: Any = field(default=None, repr=False)  # (M,) of each quantity among those of the derivatives
     about: str = field(default="", repr=False)  # which facets are random, if any are
 
@@ -411,10 +401,10 @@ class StatisticDraws(Draws):
         Raises:
             ValueError: the statistic has no derivatives, or units are not drawn by themselves.
         """
-        return pd.Series(np.sqrt(self._known.influence_sums()[0][self._places]), self.names)
+        return pd.Series(np.sqrt(self._known.influence_sums[0][self._places]), self.names)
 
     @property
-    def _known(self) -> Derivatives:
+    def _known(self) -> Any:
         if self.derivatives is None:
             raise ValueError(
                 "columns that are drawn side by side have no single units, whose influence these errors and intervals "
@@ -437,13 +427,13 @@ class StatisticDraws(Draws):
             return super().interval(level, kind)
         known = np.isfinite(self.estimate) & ~self.without_spread.to_numpy()
         if kind == "bca":
-            squares, cubes = (x[self._places] for x in self._known.influence_sums())
+            squares, cubes = (x[self._places] for x in self._known.influence_sums)
             with np.errstate(invalid="ignore", divide="ignore"):
                 acceleration = np.where(squares > 0, cubes / (6 * squares**1.5), 0.0)
             bounds = bias_corrected_bounds(self.draws, level, self.estimate, acceleration)
             lower, upper = self._widened(self.estimate, bounds, level, self.limits)
         else:
-            error, errors = (x[..., self._places] for x in self._known.studentised())
+            error, errors = (x[..., self._places] for x in self._known.studentised)
             with np.errstate(invalid="ignore", divide="ignore"):
                 scaled = np.where(errors > 0, (self.draws - self.estimate) / errors, np.nan)
             low, high = interval_bounds(scaled, level)

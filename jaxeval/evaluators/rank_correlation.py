@@ -34,7 +34,7 @@ from jaxeval.evaluators.resamples import (
     with_evaluator,
 )
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.rank_agreement import RankedPairs, TierQuestion, rank_measures, tau_b, tier_changes
+from jaxeval.kernels.rank_agreement import RankedPairs, rank_measures, tau_b, tier_changes
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted
@@ -308,24 +308,24 @@ def stratified_rank_change(
         few = f"{counted(m, 'model')} cannot be split into {counted(n_tiers, 'tier')}"
         raise DataError(f"{few}: ask for fewer (n_tiers=, on the command line --tiers)")
     size = 6 * m * (1 if settings.resample == "models" else m)
-    question = TierQuestion(as_leaf(np.arange(n_tiers), np.int64), as_leaf(within_tier, np.bool_))
-    changes = resampled(tier_changes, aligned, (question,), settings, size)
+    tiers = as_leaf(np.arange(n_tiers), np.int64), as_leaf(within_tier, np.bool_)
+    change, n_changed = resampled(tier_changes, aligned, tiers, settings, size)
     n = aligned.n_models[:, None]
     status = first_reason(
         (n < 2, FEW_SCORED),
         (aligned.constant[:, None], CONSTANT),
         (aligned.constant_gold[:, None], CONSTANT_GOLD),
-        (changes.models[0] == 0, NO_MODEL),
+        (n_changed[0] == 0, NO_MODEL),
     )
-    of_tier = changes.models[0].astype(int)
+    of_tier = n_changed[0].astype(int)
     inside = of_tier * (of_tier - 1) // 2
     columns: dict[str, Any] = {
-        "rank_change": np.where(status == OK, changes.change[0], np.nan),
+        "rank_change": np.where(status == OK, change[0], np.nan),
         "n_models": of_tier,
         "n_pairs": inside if within_tier else inside + of_tier * (n - of_tier),
         "n_missing": aligned.n_missing,
         "status": status,
-        **interval_columns(np.where(status == OK, changes.change, np.nan), settings, 0.0, m - 1.0),
+        **interval_columns(np.where(status == OK, change, np.nan), settings, 0.0, m - 1.0),
     }
     if settings.n_resamples:  # no model of those that the evaluator scored can move by more
         columns["upper"] = np.minimum(columns["upper"], np.maximum(n - 1.0, 0))

@@ -1,7 +1,6 @@
 """Time horizons: curves of success against the log of a task's length, and the lengths at which they cross levels."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,33 +18,29 @@ _TOLERANCE = 1e-10  # of the gradient, where the weights of an agent sum to 1
 _NODES, _SHARES = (x.astype(np.float64) for x in np.polynomial.hermite_e.hermegauss(21))
 _SHARES = _SHARES / _SHARES.sum()
 
-
-class CurveSlopes(NamedTuple):
-    """Derivatives by eta of the log of a success's probability, and of a failure's."""
-
-    success: Float[Array, "..."]
-    failure: Float[Array, "..."]
+# Derivatives by eta of the log of a success's probability, and of a failure's.
+_Slopes = tuple[Float[Array, "..."], Float[Array, "..."]]
 
 
-def _logistic(eta: Array, spread: Array) -> CurveSlopes:
-    return CurveSlopes(jax.nn.sigmoid(-eta), -jax.nn.sigmoid(eta))
+def _logistic(eta: Array, spread: Array) -> _Slopes:
+    return jax.nn.sigmoid(-eta), -jax.nn.sigmoid(eta)
 
 
-def _probit(eta: Array, spread: Array) -> CurveSlopes:
+def _probit(eta: Array, spread: Array) -> _Slopes:
     log_density = -(eta**2) / 2 - np.log(2 * np.pi) / 2
-    return CurveSlopes(jnp.exp(log_density - log_ndtr(eta)), -jnp.exp(log_density - log_ndtr(-eta)))
+    return jnp.exp(log_density - log_ndtr(eta)), -jnp.exp(log_density - log_ndtr(-eta))
 
 
-def _asymmetric(eta: Array, spread: Array) -> CurveSlopes:
+def _asymmetric(eta: Array, spread: Array) -> _Slopes:
     rate = jnp.exp(jnp.minimum(eta, 30.0))  # success has the probability 1 - exp(-rate)
-    return CurveSlopes(rate / jnp.expm1(jnp.minimum(rate, 700.0)), -rate)
+    return rate / jnp.expm1(jnp.minimum(rate, 700.0)), -rate
 
 
-def _of_tasks(eta: Array, spread: Array) -> CurveSlopes:
+def _of_tasks(eta: Array, spread: Array) -> _Slopes:
     """The logistic curve, averaged over tasks whose difficulty is normal with the standard deviation ``spread``."""
     each = jax.nn.sigmoid(eta[..., None] + spread * _NODES)
     success, density = (each * _SHARES).sum(-1), (each * (1 - each) * _SHARES).sum(-1)
-    return CurveSlopes(density / success, -density / (1 - success))
+    return density / success, -density / (1 - success)
 
 
 _CURVES = {"logistic": _logistic, "probit": _probit, "asymmetric": _asymmetric, "of tasks": _of_tasks}
@@ -81,9 +76,9 @@ def line(
 
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         intercept, slope, _, n = state
-        slopes = of_eta(intercept + slope * z, spread)
-        score = weight * (share * slopes.success + (1 - share) * slopes.failure)
-        information = -weight * slopes.success * slopes.failure
+        up, down = of_eta(intercept + slope * z, spread)
+        score = weight * (share * up + (1 - share) * down)
+        information = -weight * up * down
         up0, up1 = score.sum(0), (score * z).sum(0) - ridge * slope
         h00, h01, h11 = information.sum(0) + 1e-12, (information * z).sum(0), (information * z**2).sum(0) + ridge
         det = h00 * h11 - h01**2

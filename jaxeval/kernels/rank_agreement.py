@@ -68,20 +68,6 @@ class RankMeasures(NamedTuple):
     rank_deviation: Float[Array, "..."]  # mean |rank - gold rank|
 
 
-class TierQuestion(NamedTuple):
-    """Tiers of the models, and among which models they are ranked."""
-
-    tiers: Integer[Array, "T"]  # 0 .. T - 1, 0 the best
-    within: Bool[Array, ""]  # ranks are among the models of the tier, not all that the evaluator has scored
-
-
-class TierChanges(NamedTuple):
-    """Mean |rank - gold rank| of the models of each of T tiers, NaN for an empty one."""
-
-    change: Float[Array, "... T"]
-    models: Float[Array, "... T"]  # weight of the models
-
-
 class Separation(NamedTuple):
     """Weights of pairs of models by whether their intervals overlap."""
 
@@ -243,19 +229,29 @@ def rank_measures(
 
 
 def tier_changes(
-    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], question: TierQuestion
-) -> TierChanges:
-    """Rank changes by tier of gold (Eq. 4 of Xu et al., see `jaxeval.evaluators.rank_correlation`).
+    scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], tiers: Integer[Array, "T"],
+    within: Bool[Array, ""],
+) -> tuple[Float[Array, "E T"], Float[Array, "E T"]]:  # fmt: skip
+    """Mean |rank - gold rank| by tier of gold (Eq. 4 of Xu et al., see `jaxeval.evaluators.rank_correlation`).
 
     Tiers are equal parts of all models; if they cannot be equal, the better ones are larger. Tied models stay together.
+
+    Args:
+        scores: of the evaluators.
+        gold: scores.
+        counts: of the models.
+        tiers: 0 .. T - 1, 0 the best.
+        within: whether ranks are among the models of the tier, not among all that the evaluator has scored.
+
+    Returns:
+        The mean, NaN for an empty tier; and the weight of the tier's models.
     """
-    tiers, within = question
     n = jnp.sum(counts)
     size = n // len(tiers)
     edge = tiers * size + jnp.minimum(tiers, n - size * len(tiers))  # models in better tiers
     tier = jnp.sum(_ranks(gold, counts)[:, None] > edge[1:], 1)
 
-    def of_evaluator(x: Array) -> TierChanges:
+    def of_evaluator(x: Array) -> Any:
         scored = jnp.where(jnp.isnan(x), 0.0, counts)
 
         def of_tier(t: Array) -> tuple[Array, Array]:
@@ -266,9 +262,10 @@ def tier_changes(
             mean = jnp.sum(jnp.where(member > 0, member * distance, 0.0)) / jnp.maximum(total, 1)
             return jnp.where(total > 0, mean, jnp.nan), total
 
-        return TierChanges(*lax.map(of_tier, tiers))
+        return lax.map(of_tier, tiers)
 
-    return lax.map(of_evaluator, scores)
+    changes: tuple[Array, Array] = lax.map(of_evaluator, scores)
+    return changes
 
 
 def separation(

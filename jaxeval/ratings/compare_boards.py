@@ -111,7 +111,7 @@ def shared_units(one: Posed, other: Posed, votes: SharedVotes) -> tuple[UnitMemb
     cluster, strata = one.options.cluster, one.options.strata
     of_cluster, names = (None, pd.Index([])) if cluster is None else _of_union(one, other, rows, cluster)
     of_stratum = None if strata is None else _of_union(one, other, rows, strata)[0]
-    groups = GroupCodes(of_cluster, names, of_stratum, strata or "").groups(slice(None), kind, times)
+    groups = GroupCodes(of_cluster, names, of_stratum, strata or "", times)(slice(None), kind)
     units = unit_members(union, groups)
     return units.of_cells(kinds[0]), units.of_cells(kinds[1])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
-from jaxeval.options.boards import Ties
 from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, tie_parameters, unit_coefficients
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import Refitted
@@ -24,15 +23,6 @@ from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds, normal_quantile
 from jaxeval.wording import did_you_mean
-
-
-class ContextualSettings(NamedTuple):
-    """Covariates and tie model of a fit."""
-
-    features: tuple[str, ...]
-    normalized: bool
-    feature_ridge: float
-    ties: Ties
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,11 +53,9 @@ class ContextualFit(BradleyTerryFit):
     _likelihood: ContextualBoard = field(repr=False)
 
     @property
-    def context(self) -> ContextualSettings:
-        """The covariates and the tie model."""
-        options = self.settings
-        names = self._likelihood.covariates.names
-        return ContextualSettings(names, options.normalize, options.feature_ridge, options.ties)
+    def context(self) -> FitSettings:
+        """The settings: ``features``, ``normalize``, ``feature_ridge`` and ``ties`` among them."""
+        return self.settings
 
     @property
     def expected_score(self) -> BradleyTerryFit:
@@ -86,7 +74,7 @@ class ContextualFit(BradleyTerryFit):
 
         A slice without ties has it at its limit, -inf or 0.
         """
-        return float("nan") if self.context.ties == "half" else float(self._likelihood.estimates()[-1])
+        return float("nan") if self.settings.ties == "half" else float(self._likelihood.estimates()[-1])
 
     @property
     def tie_parameter_standard_error(self) -> float:
@@ -101,7 +89,7 @@ class ContextualFit(BradleyTerryFit):
         ``odds_ratio`` with its ends, of logits only; ``elo``; and ``unit``, what one unit is on the covariate's own
         scale.
         """
-        size = len(self._likelihood.phi) - 1 - len(self.context.features)
+        size = len(self._likelihood.phi) - 1 - len(self.settings.features)
         error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
         error = error * np.append(self._likelihood.covariates.factor, 1.0)
         half = normal_quantile(level) * error
@@ -111,12 +99,12 @@ class ContextualFit(BradleyTerryFit):
     @property
     def coefficient_names(self) -> pd.Index:
         """The covariates, and with a tie model the "tie parameter"."""
-        of_ties = [] if self.context.ties == "half" else ["tie parameter"]
-        return pd.Index([*self.context.features, *of_ties], name="feature", dtype=object)
+        of_ties = [] if self.settings.ties == "half" else ["tie parameter"]
+        return pd.Index([*self.settings.features, *of_ties], name="feature", dtype=object)
 
     def coefficient_table(self, error: Float, lower: Float, upper: Float) -> pd.DataFrame:
         """`coefficients` from errors and bounds; these arrays may have an entry for t even without a tie model."""
-        names, d = self.coefficient_names, len(self.context.features)
+        names, d = self.coefficient_names, len(self.settings.features)
         n = len(names)
         unit = np.append(self._likelihood.covariates.unit, np.nan)[:n]
         estimate = self._likelihood.estimates()[:n]
@@ -136,8 +124,8 @@ class ContextualFit(BradleyTerryFit):
     @property
     def warnings(self) -> list[str]:
         """What the data cannot say, in words."""
-        coefficients = self._likelihood.estimates()[: len(self.context.features)]
-        runaway = [name for name, x in zip(self.context.features, coefficients, strict=True) if np.isinf(x)]
+        coefficients = self._likelihood.estimates()[: len(self.settings.features)]
+        runaway = [name for name, x in zip(self.settings.features, coefficients, strict=True) if np.isinf(x)]
         messages = super().warnings
         if runaway:
             messages.append(
@@ -176,7 +164,7 @@ def outcome_probabilities(
     coefficients: Float | None = None, tie: ArrayLike | None = None,
 ) -> dict[str, Float]:  # fmt: skip
     """``win, tie, loss, expected`` by the fit, or by draws (B,) of strengths, ``coefficients`` (B, D) and ``tie``."""
-    covariates, n_features = fit._likelihood.covariates, len(fit.context.features)
+    covariates, n_features = fit._likelihood.covariates, len(fit.settings.features)
     if not isinstance(features, Mapping):
         raise TypeError(f"features must be values by name, as {{'length': 2.0}}, got {features!r}")
     unknown = [name for name in features if name not in covariates.names]
@@ -237,7 +225,7 @@ class ContextualBootstrap(Bootstrap):
         """What the data or the computation leave open, in words."""
         messages = super().warnings
         share = np.isinf(self.coefficient_draws).mean(0)
-        for name, lost in zip(self.fit.context.features, share, strict=True):
+        for name, lost in zip(self.fit.settings.features, share, strict=True):
             if lost > 0:
                 messages.append(
                     f"{name!r} has no finite coefficient in {lost:.1%} of the resamples, where the side that has more "

@@ -23,7 +23,7 @@ from jaxeval.execution.precision import in_threads
 from jaxeval.execution.shapes import UNIT_ROWS, battle_blocks, padded_units
 from jaxeval.kernels.batch import contextual
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.vote_groups import GroupsOf, UnitMembers, VoteGroups, vote_groups
+from jaxeval.ratings.vote_groups import GroupCodes, UnitMembers, VoteGroups, vote_groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ def whole_board_rows(battles: Battles, covariates: Design, options: FitOptions) 
     return _compressed(battles, covariates, options)[0](slice(None))[1]
 
 
-def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Compress, GroupsOf]:
+def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Compress, GroupCodes]:
     """Return two functions: one turns rows into cells, the other says which rows, in which cells, belong together."""
     compressed: Compress = battles.compress
     if options.contextual:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,17 +91,19 @@ class VoteGroups(NamedTuple):
 class GroupCodes(NamedTuple):
     """The clusters and strata of rows of votes, by number; None for none."""
 
-    cluster: NDArray[np.intp] | None = None  # (R,)
-    names: pd.Index = pd.Index([])  # of the clusters
-    stratum: NDArray[np.intp] | None = None  # (R,)
-    strata: str = ""  # the column of strata
+    cluster: NDArray[np.intp] | None  # (R,)
+    names: pd.Index  # of the clusters
+    stratum: NDArray[np.intp] | None  # (R,)
+    strata: str  # the column of strata
+    count: Int | None  # (R,) votes that each row stands for; None: one
 
-    def groups(self, rows: slice | NDArray[np.intp], cell: NDArray[np.intp], count: Int | None) -> VoteGroups:
-        """Return the groups of some ``rows``, from the cell of each and how many votes it stands for (None: one).
+    def __call__(self, rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> VoteGroups:
+        """Return the groups of some ``rows``, from the cell of each.
 
         Raises:
             DataError: a cluster lies in several strata.
         """
+        count = None if self.count is None else self.count[rows]
         clusters = None if self.cluster is None else cluster_rows(self.cluster[rows], cell, count)
         stratum = None if self.stratum is None else checked_strata(self.stratum[rows])
         if stratum is None:
@@ -117,23 +118,15 @@ class GroupCodes(NamedTuple):
         return VoteGroups(clusters, rows_of_strata._replace(size=np.bincount(by_cluster), of_cluster=by_cluster))
 
 
-#: The groups of some rows of battles, from those rows and the cell of each.
-GroupsOf = Callable[[slice | NDArray[np.intp], NDArray[np.intp]], VoteGroups]
-
-
-def vote_groups(battles: Battles, cluster: str | None, strata: str | None) -> GroupsOf:
-    """Return a function that gives the clusters and strata of any rows of ``battles``, by the columns of those names.
+def vote_groups(battles: Battles, cluster: str | None, strata: str | None) -> GroupCodes:
+    """Return what gives the clusters and strata of any rows of ``battles``, by the columns of those names.
 
     Raises:
-        DataError: there is no such column, values are missing, or a cluster lies in several strata.
+        DataError: there is no such column, or values are missing.
     """
     of_cluster, names = (None, pd.Index([])) if cluster is None else battles.codes(cluster)
-    codes = GroupCodes(of_cluster, names, None if strata is None else battles.codes(strata)[0], strata or "")
-
-    def groups_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> VoteGroups:
-        return codes.groups(rows, cell, None if battles.count is None else battles.count[rows])
-
-    return groups_of
+    stratum = None if strata is None else battles.codes(strata)[0]
+    return GroupCodes(of_cluster, names, stratum, strata or "", battles.count)
 
 
 def _stratum_rows(stratum: Int, cell_of_row: NDArray[np.intp], times: Int | None) -> StratumRows:

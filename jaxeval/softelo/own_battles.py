@@ -19,7 +19,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import OWN_BATTLES, held_numbers, padded_few, padded_own, padded_size, slices_together
-from jaxeval.kernels.batch.folds import OwnProblem, OwnResamples, own_resamples, rate
+from jaxeval.kernels.batch.folds import OwnProblem, own_resamples, rate
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.units import checked_strata, make_singles, stacked, stream_number
@@ -157,9 +157,9 @@ def resampled_strengths(
             words = width + (together - 1) * of_model
             task = Task(call, OWN_BATTLES, words, lane_bytes=_BYTES_PER_SLOT * words, fixed_bytes=held)
             counting = replace(run, advance=lambda n, g=together: run.advance(g * n))
-            results: OwnResamples = counting.results(task, Lanes.of(n_slices, n_resamples), f"own-{width}-{together}")
+            strength, status = counting.results(task, Lanes.of(n_slices, n_resamples), f"own-{width}-{together}")
             run.advance((len(members) - n_slices * together) * n_resamples)  # the last slice may not be full
-        values = np.where(results.status == Status.CONVERGED, results.theta, np.nan)  # (slices B, G, K)
+        values = np.where(status == Status.CONVERGED, strength, np.nan)  # (slices B, G, K)
         by_slice = values.reshape(n_slices, n_resamples, together, -1).transpose(0, 2, 3, 1)
         theta[members] = by_slice.reshape(-1, *theta.shape[1:])[: len(members)]
     return theta

@@ -324,20 +324,16 @@ def rate(
     return jax.vmap(lambda a, n, y, x: rating(a, n, y, x, terms))(anchors, n, score, start)
 
 
-class OwnResamples(NamedTuple):
-    """Strengths of G models in resamples of their own battles, or clusters."""
-
-    theta: Float[Array, "... G K"]
-    status: Int8[Array, "... G K"]  # a `Status`
-
-
 @program("mesh")
 def own_resamples(
     problem: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
-) -> OwnResamples:
-    """Resamples of models, G of which are a slice: one draws after the other, and all of them iterate together."""
+) -> tuple[Float[Array, "..."], Int8[Array, "..."]]:
+    """Resample models, G of which are a slice: one draws after the other, and all of them iterate together.
 
-    def chunk(problem: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
+    Returns strengths (devices, T, R, G, K) by target map, and their `Status`.
+    """
+
+    def chunk(problem: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> tuple[Array, Array]:
         def drawn(problem: OwnProblem) -> tuple[Array, Array]:
             draws = resample.singles(problem.units, len(problem.target), seed, problem.stream, numbers)
             return own_sums(problem, draws)
@@ -350,6 +346,7 @@ def own_resamples(
 
         n, score = lax.map(drawn, problem)
         solution = jax.vmap(one_model, out_axes=1)(n, score, problem.anchors, problem.start)
-        return OwnResamples(solution.theta, solution.status)
+        return solution.theta, solution.status
 
-    return over_lanes(chunk, mesh, chunks, (seed, terms), problem)
+    results: tuple[Array, Array] = over_lanes(chunk, mesh, chunks, (seed, terms), problem)
+    return results

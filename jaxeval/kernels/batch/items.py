@@ -206,7 +206,7 @@ def evaluator_resamples(
     measure: Callable[..., Any],
     scores: Float[Array, "E M"] | ItemTotals,
     gold: Float[Array, "M"],
-    arguments: tuple[Array | rank_agreement.GapQuestion | rank_agreement.TierQuestion, ...],
+    arguments: tuple[Array | rank_agreement.GapQuestion, ...],
     counts: tuple[Num[Array, "_ _"], ...],
     mesh: Mesh,
     chunks: Chunks,
