@@ -332,10 +332,7 @@ def _of_groups(table: DataRows, number: Int, full: Float) -> Weighing:
     padded_full = np.append(full, 0.0)
     groups = np.vstack([number, np.full((1, number.shape[1]), -2)])
     rows = WeighedRows((), None, as_leaf(padded_full, np.float64), as_leaf(groups, np.int32))
-    return Weighing(
-        None, rows, RowForm(), table.arrays, size - 1, padded_full, padded_full, None, np.ones(0, np.int64), None, 0,
-        None, (),
-    )  # fmt: skip
+    return Weighing(rows, RowForm(), table.arrays, size - 1, padded_full, padded_full)
 
 
 #: Digests of statistics, with shapes of data, whose results did not change with empty rows after the others.

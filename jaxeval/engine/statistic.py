@@ -375,9 +375,7 @@ def same_numbers(one: Float, other: Float) -> bool:
 class StatisticDraws(Draws):
     """`Draws` of a statistic that can be differentiated by its weights: BCa and studentised intervals, too."""
 
-    derivatives: Any = field(
-        default=None, repr=False
-    )  # its `influence_sums` and `studentised` errors
+    derivatives: Any = field(default=None, repr=False)  # its `influence_sums` and `studentised` errors
     place: Any = field(default=None, repr=False)  # (M,) of each quantity among those of the derivatives
     about: str = field(default="", repr=False)  # which facets are random, if any are
 

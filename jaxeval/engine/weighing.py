@@ -20,7 +20,7 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.execution.shapes import UNIT_ROWS, Step, padded, padded_columns
 from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows
-from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import make_slices
@@ -34,7 +34,7 @@ from jaxeval.resampling.rows import (
     stages_factor,
     worth_merging,
 )
-from jaxeval.resampling.units import checked_strata, pad, small_strata_text, stratum_of_groups, stream_number, unit_draw
+from jaxeval.resampling.units import checked_strata, pad, small_strata_text, stratum_of_groups, stream_number
 from jaxeval.statistics.clusters import effective_clusters, few_clusters_text, freedom_of
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -48,19 +48,19 @@ TAKEN = "an array with a row for each observation, several of them as a dict or 
 class Weighing(NamedTuple):
     """The rows of one slice, N of them, with room for more, which weigh nothing."""
 
-    name: Hashable  # of the slice; None for the whole
     rows: WeighedRows
     form: RowForm
     data: Any  # what the statistic gets, in the order of the rows: a tree of arrays
     n: int
     full: Float  # (N,) weights in the data
     base: Float  # (N,) weights of what is drawn once
-    unit: Int | None  # (N,) number of the unit that each row is drawn with; None where rows have two
-    copies: Int  # (U,) how many equal units each number stands for
-    stratum: Int | None  # (U,)
-    numbers: int  # random numbers of a lane
-    freedom: float | None  # degrees of freedom of the variance, where clusters are drawn
-    warnings: tuple[str, ...]
+    name: Hashable = None  # of the slice; None for the whole
+    unit: Int | None = None  # (N,) number of the unit that each row is drawn with; None where rows have two
+    copies: Int = np.ones(0, np.int64)  # (U,) how many equal units each number stands for
+    stratum: Int | None = None  # (U,)
+    numbers: int = 0  # random numbers of a lane
+    freedom: float | None = None  # degrees of freedom of the variance, where clusters are drawn
+    warnings: tuple[str, ...] = ()
 
     @property
     def stacked(self) -> WeighedRows:
@@ -199,7 +199,6 @@ def _alone(
         copies=times,
         stratum=None if strata is None else strata[source],
         numbers=drawn_numbers(factor),
-        freedom=None,
         warnings=tuple(small_strata_text(None if strata is None else np.bincount(strata), "row")),
     )
 
@@ -229,12 +228,11 @@ def _votes(
 ) -> Weighing:  # fmt: skip
     members = unit_members(cells, drawn)
     n_columns = padded_columns(members.units.shape[1])
-    draw = unit_draw(pad(members.units, (UNIT_ROWS, n_columns)), scheme, label, Packing(None), members.stratum)
-    column, row = np.divmod(members.unit, UNIT_ROWS)
+    draw, place = members.drawn(n_columns, scheme, label)
+    size_of_unit = pad(members.units, (UNIT_ROWS, n_columns)).reshape(-1)
     size = padded(len(members.cell) + 1, Step.ITEMS)
     weight = members.times * cells.weight[members.cell]
-    base, full = (pad(x, (size,)) for x in (weight, weight * members.units[row, column]))
-    place = row * n_columns + column
+    base, full = (pad(x, (size,)) for x in (weight, weight * size_of_unit[place]))
     factor = Factor(draw.units, as_leaf(draw.stream, np.uint64), as_leaf(pad(place, (size,)), np.int32))
     number, pair = all_models.get_indexer(models), cells.pair[members.cell]
     used, unit = np.unique(place, return_inverse=True)
@@ -253,7 +251,7 @@ def _votes(
         full=full,
         base=base,
         unit=pad(unit, (size,)),
-        copies=pad(members.units, (UNIT_ROWS, n_columns)).reshape(-1)[used],
+        copies=size_of_unit[used],
         stratum=stratum,
         numbers=UNIT_ROWS * n_columns,
         freedom=None if clusters is None else freedom_of(np.repeat(np.arange(len(clusters.size)), clusters.size)),

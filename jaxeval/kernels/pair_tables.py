@@ -58,8 +58,8 @@ def pair_statistics(
     return tuple(added(jnp.zeros(n_pairs, x.dtype), (pair, x)) for x in columns)
 
 
-def spread(layout: Layout, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "models models"], ...]:
-    """Per-pair ``statistics`` gathered to tables."""
+def spread(layout: Any, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "models models"], ...]:
+    """Per-pair ``statistics`` gathered to tables, by the ``position`` of a layout."""
     flat = layout.position.reshape(-1)
     return tuple(x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics)
 

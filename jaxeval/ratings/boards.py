@@ -54,8 +54,7 @@ class Board(NamedTuple):
     ridge: float
     link: Link
     graph: WideGraph | None = None  # of the sparse method
-    features: tuple[str, ...] = ()  # names of covariates, here none
-    flags: tuple[str, ...] = ()  # what the battles cannot say of these, here nothing
+    flags: tuple[str, ...] = ()  # what the battles cannot say, here nothing
 
     @classmethod
     def at(
@@ -137,11 +136,6 @@ class FittedBoard:
 
     board: Board
     flags: tuple[str, ...] = ()  # what the data cannot say, in words
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of covariates."""
-        return ()
 
     def inverse_information(self) -> Float:
         """Return the (P, P) pseudo-inverse of the information."""

@@ -589,15 +589,19 @@ def fit_result(
     report: DataReport,
     options: FitOptions,
     count: Float | None = None,
+    features: tuple[str, ...] = (),
 ) -> Fit:
-    """The result of the class ``kind`` for a fitted board; ``count`` (M,) are judgments, by default battles."""
+    """The result of the class ``kind`` for a fitted board; ``count`` (M,) are judgments, by default battles.
+
+    ``features`` are the names of covariates.
+    """
     board, models = likelihood.board, likelihood.board.models
     count = battles_per_model(board.cells, len(models)) if count is None else count
     unit = ELO_PER_UNIT[board.link]
     scale = make_scale(options.gauge, options.base, models, count, board.active, unit, report.competitor)
     theta = rated_theta(board)
     standing = [STANDING_TEXT[s] for s in board.connectivity.standing.tolist()]
-    made = {"gauge": scale.gauge, "method": board.method, "features": likelihood.features}
+    made = {"gauge": scale.gauge, "method": board.method, "features": features}
     made |= {"dtype": "float64", "device": device_name(), "versions": versions()}
     return kind(
         ratings=pd.Series(scale.ratings(theta), models, name="rating"),

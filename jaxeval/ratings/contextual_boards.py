@@ -23,7 +23,6 @@ from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual, refits
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 from jaxeval.options.boards import Ties
@@ -41,7 +40,7 @@ from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, pair_problems, refit_problem, stages, table_words
 from jaxeval.ratings.slices import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
-from jaxeval.resampling.units import pad, unit_draw
+from jaxeval.resampling.units import pad
 from jaxeval.wording import counted
 
 #: Covariates that move some difference so far have no finite coefficients: odds of 1 in 1e13.
@@ -69,11 +68,6 @@ class ContextualBoard(FittedBoard):
     tie_limit: float  # the value that stands for t in resamples without ties; NaN if all battles are ties
     response: Response
     flags: tuple[str, ...]  # what the battles cannot say of covariates and ties
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of the covariates."""
-        return self.covariates.names
 
     @property
     def n_features(self) -> int:
@@ -300,14 +294,13 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     if drawn.together or drawn.strata:
         members = unit_members(fitted.cells, drawn)
         rows = make_rows(fitted.cells, members, board.pair_weight)
-    grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
-    draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
+    draw, _ = members.drawn(unit_columns(members), options.drawn, label)
     size = padded_size(len(board.theta))
     moves = np.concatenate([np.arange(size) < len(board.theta), fitted.free])
     main, diagonal = pad(main_battles(board), (size,)), fitted.information_diagonal
     problem = on_device(refit_problem(draw, rows, fitted.phi, main, fitted.inverse, diagonal, moves))
     # A unit of one battle is never drawn as often as 255 times.
-    form = lane_form(options, options.response, np.uint8 if grid.max() == 1 else np.int32)
+    form = lane_form(options, options.response, np.uint8 if members.units.max() == 1 else np.int32)
     secure = is_secure_board(board, drawn.repeating)
 
     n_rows, n_drawn, square = rows.unit.size, problem.units.size.size + rows.unit.size, len(fitted.ridge) ** 2

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
+from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, tie_parameters, unit_coefficients
@@ -186,8 +187,9 @@ def outcome_probabilities(
 
 def board_fit(likelihood: Likelihood, drawn: VoteGroups, report: DataReport, options: FitOptions) -> BradleyTerryFit:
     """Return the result for a fitted board: a `ContextualFit` if it has covariates or a tie model."""
-    kind = ContextualFit if options.contextual else BradleyTerryFit
-    return fit_result(kind, likelihood, drawn, report, options)
+    if isinstance(likelihood, Board):
+        return fit_result(BradleyTerryFit, likelihood, drawn, report, options)
+    return fit_result(ContextualFit, likelihood, drawn, report, options, features=likelihood.covariates.names)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

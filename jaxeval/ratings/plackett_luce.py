@@ -23,7 +23,6 @@ from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import (
     CONTEXTUAL_REFITS,
-    UNIT_ROWS,
     padded_cells,
     padded_columns,
     padded_size,
@@ -34,7 +33,6 @@ from jaxeval.kernels.batch.choice_models import ChoiceData, refit_choices
 from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, RankingModel, fit_rankings
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.resample import Packing
 from jaxeval.options.boards import Gauge
 from jaxeval.ratings.boards import MOST_INVERTED, Board, FittedBoard, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
@@ -45,7 +43,7 @@ from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_form, refit_problem, stages
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.resampling.units import pad, unit_draw
+from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import MODEL, counted
 
@@ -264,12 +262,9 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     Chord steps leave resamples that do not rate the same items as the full data.
     """
     members = unit_members(fitted.cells, drawn)
-    n_columns = padded_units(members.units.shape[1])
-    column, row = np.divmod(members.unit, UNIT_ROWS)
-    grid = pad(members.units, (UNIT_ROWS, n_columns))
-    draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
+    draw, place = members.drawn(padded_units(members.units.shape[1]), options.drawn, label)
     m, size = len(fitted.board.theta), len(fitted.theta)
-    drawn_members = padded_use(members.cell, row * n_columns + column, members.times.astype(float))
+    drawn_members = padded_use(members.cell, place, members.times.astype(float))
     is_item = as_leaf(np.arange(size)[None] < m, np.float64)
     data = ChoiceData(drawn_members, fitted.choices, is_item)
     main, moves = pad(fitted.main_weight, (size,)), fitted.diagonal > 0

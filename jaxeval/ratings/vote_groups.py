@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
-from jaxeval.resampling.units import checked_strata, stratum_of_groups
+from jaxeval.execution.shapes import UNIT_ROWS
+from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.resampling.units import UnitDraw, checked_strata, pad, stratum_of_groups, unit_draw
 from jaxeval.statistics.clusters import cluster_factors
 
 
@@ -59,6 +61,12 @@ class UnitMembers(NamedTuple):
     times: Int
     stratum: Int | None  # (C,) of each column of units; None where there is one
     cluster: Int | None  # (K,) unit numbers of the clusters of several battles, -1 of the others
+
+    def drawn(self, n_columns: int, scheme: DrawScheme, label: str) -> tuple[UnitDraw, Int]:
+        """Return the draw of the units on a grid of ``n_columns``, and (E,) the place of each unit on it, row-major."""
+        column, row = np.divmod(self.unit, UNIT_ROWS)
+        grid = pad(self.units, (UNIT_ROWS, n_columns))
+        return unit_draw(grid, scheme, label, Packing(None), self.stratum), row * n_columns + column
 
     def of_cells(self, number: Int) -> UnitMembers:
         """Give the same units with the battles of another table of cells: ``number`` (C,) of each cell, -1 for none."""

@@ -9,6 +9,7 @@ from compiled import compiled
 from scipy.special import expit, softmax
 
 from jaxeval.kernels.batch import contextual
+from jaxeval.kernels.batch.refits import RefitForm, RefitProblem
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status, Terms, pseudo_inverse
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
@@ -205,7 +206,8 @@ def test_chord_steps_end_where_newtons_do(model, board):
     assert (full.status == Status.CONVERGED).all()
     inverse = pseudo_inverse(matrix[0], everyone[:, 0], M, 0.2)
     diagonal = jnp.where(everyone[:, 0], jnp.diagonal(matrix[0]), 0.0)
-    base = contextual.at_estimate(model, rows, full.theta[:, 0], M, inverse, diagonal)
+    problem = RefitProblem(None, None, rows, full.theta[:, 0], jnp.zeros(M), inverse, diagonal)
+    _, base = contextual.at_estimate(problem, RefitForm(None, None, None, model))
     found = chord(model, rows, count, near, base)
     twin, _ = newton(model, rows, count.astype(float), exact, full.theta, everyone)
     assert (found.status == Status.CONVERGED).all()

@@ -219,18 +219,13 @@ class RowBase(NamedTuple):
     diagonal: Float[Array, "P"]  # of that information
 
 
-def at_estimate(
-    model: Response,
-    rows: ContextualRows,
-    phi: Float[Array, "P"],
-    n_models: int,
-    inverse: Float[Array, "P P"],
-    diagonal: Float[Array, "P"],
-) -> RowBase:
-    """Return the rows at ``phi``."""
+def at_estimate(problem: RefitProblem, form: RefitForm) -> tuple[RefitProblem, RowBase]:
+    """Return the problem, and its rows at the full data's estimate."""
+    rows, phi = problem.data, problem.start
     z = phi[rows.first] - phi[rows.second]
-    z = z[..., None] + jnp.sum(rows.feature * phi[n_models:-1], -1)
-    return RowBase(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
+    z = z[..., None] + jnp.sum(rows.feature * phi[len(problem.main) : -1], -1)
+    score = tie_models.score(form.model, rows.target, z, phi[-1])
+    return problem, RowBase(z, score, phi, problem.inverse, problem.diagonal)
 
 
 def chord(lanes: RowLanes, base: RowBase) -> Solution:
@@ -445,17 +440,10 @@ def count_rows(
     problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "T E G R"]:
     """Return draws of every row's unit in the resamples ``numbers``."""
-    drawn = lane_draws_of(problem, form, seed, numbers)
-    return counts_of_rows(problem.data, drawn)
+    return counts_of_rows(problem.data, lane_draws_of(problem, form, seed, numbers))
 
 
-def _at_estimate(problem: RefitProblem, form: RefitForm) -> tuple[RefitProblem, RowBase]:
-    """Return the problem, and its rows at the full data's estimate."""
-    of_fit = problem.start, len(problem.main), problem.inverse, problem.diagonal
-    return problem, at_estimate(form.model, problem.data, *of_fit)
-
-
-@partial(refit_program, ready=_at_estimate)
+@partial(refit_program, ready=at_estimate)
 def refit_contextual(
     posed: tuple[RefitProblem, RowBase],
     form: RefitForm,

@@ -36,7 +36,7 @@ from jaxeval.kernels.batch.refits import (
     stored,
 )
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Real
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.platforms import added
@@ -231,8 +231,8 @@ def powered_sums(
     problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> PairSums:
     """Return sums by pair of the resamples ``numbers``."""
-    draws = lane_draws_of(problem, form, seed, numbers)
-    return PairSums.of(problem.data.entries.of(draws, 2 * len(problem.data.tuning.first)))
+    draws, n_pairs = lane_draws_of(problem, form, seed, numbers), len(problem.data.tuning.first)
+    return PairSums.of(problem.data.entries.of(draws, 2 * n_pairs))
 
 
 @refit_program
@@ -242,7 +242,7 @@ def refit_powered(
     """Refit resamples of one slice, as `refit` does; lam and the gain follow the strengths."""
     sums = powered_sums(problem, form, seed, numbers)
     fitted = powered(sums, form.model, problem.data.tuning, problem.data.lam)
-    on_tables = jax.vmap(partial(_spread, problem))
+    on_tables = jax.vmap(partial(pair_tables.spread, problem.data))
     shape = problem.data.position.shape
     if form.solver == Solver.CHORD:
         score = by_model(problem.data.tuning, fitted.points, fitted.n - fitted.points, len(problem.start))
@@ -253,10 +253,6 @@ def refit_powered(
         refits = jax.vmap(partial(_solve, problem, form, terms))(n, points)
     extra = jnp.stack([fitted.lam, fitted.gain], 1)
     return refits._replace(theta=jnp.concatenate([refits.theta, extra], 1))
-
-
-def _spread(problem: RefitProblem, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "M M"], ...]:
-    return tuple(x.at[problem.data.position].get(mode="promise_in_bounds") for x in statistics)
 
 
 def _chord(problem: RefitProblem, terms: Terms, n: Float[Array, "M M"], score: Float[Array, "M"]) -> Refits:

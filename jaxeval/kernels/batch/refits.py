@@ -155,16 +155,6 @@ def _solve(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tuple[Nu
     return Refits(*end, standing)
 
 
-def _refit_chunk(
-    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
-) -> Refits:
-    """Draw, tabulate and refit the resamples ``numbers`` of one slice."""
-    layout = problem.data
-    statistics = draw_pairs(problem, layout, form, seed, numbers)
-    dense = stored(jax.vmap(partial(pair_tables.spread, layout)), statistics, layout.position.shape)
-    return jax.vmap(partial(_solve, problem, form, terms))(dense)
-
-
 def stored(
     function: Callable[[tuple[Array, ...]], tuple[Array, ...]],
     statistics: tuple[Num[Array, "R P"], ...],
@@ -194,7 +184,10 @@ def refit(
     """Refit resamples of slices: (devices, T, R, ...), with zeros where no chunk ran."""
 
     def chunk(problem: RefitProblem, numbers: Array, seed: Array, terms: Terms) -> Refits:
-        return _refit_chunk(problem, form, seed, terms, numbers)
+        layout = problem.data
+        statistics = draw_pairs(problem, layout, form, seed, numbers)
+        dense = stored(jax.vmap(partial(pair_tables.spread, layout)), statistics, layout.position.shape)
+        return jax.vmap(partial(_solve, problem, form, terms))(dense)
 
     return over_lanes(chunk, mesh, chunks, (seed, terms), problems)
 
