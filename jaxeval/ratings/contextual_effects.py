@@ -177,7 +177,7 @@ def compare_tie_models(
     for ties in get_args(Ties):
         with_ties = replace(options, ties=ties)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, with_ties)
-        fit = fit_result(ContextualFit, fitted, VoteGroups(), battles.report, with_ties, features=fitted.covariates.names)
+        fit = fit_result(ContextualFit, fitted, VoteGroups(), battles.report, with_ties, features=covariates.names)
         each[ties] = _held_out(fitted, cells, held)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
         n_parameters = int(fitted.board.active.sum()) - 1 + len(covariates.names) + 1
