@@ -151,7 +151,9 @@ def draws_of(
     index = traced.names(names, usual, wrapped.name)
     check_room(n_resamples, 8 * traced.n_numbers * len(weighings))
     settings = {"statistic": wrapped.name, "n_resamples": n_resamples, "seed": seed, "scheme": scheme}
-    settings |= {name: _told(x) for name, x in (("cluster", cluster), ("strata", strata), ("by", by)) if x is not None}
+    settings |= {
+        name: _as_setting(x) for name, x in (("cluster", cluster), ("strata", strata), ("by", by)) if x is not None
+    }
 
     def identity() -> Identity:
         arrays = [jax.tree.leaves((x.data, x.rows)) for x in weighings]
@@ -162,11 +164,11 @@ def draws_of(
     lanes = lanes._replace(numbers=lanes.numbers + WHOLE)  # the data themselves come first
     with open_run(identity, len(weighings) * (n_resamples + 1), "resamples", **running) as run:
         parts = [
-            _checked_run(wrapped, traced, own_rows, seed, lanes, f"statistic-{s}", run, index)
-            for s, own_rows in enumerate(weighings)
+            _checked_run(wrapped, traced, weighing, seed, lanes, f"statistic-{s}", run, index)
+            for s, weighing in enumerate(weighings)
         ]
     values = np.concatenate(parts, axis=1)
-    status, warnings = _told_missing(values, index, wrapped.name, weighings)
+    status, warnings = _without_value(values, index, wrapped.name, weighings)
     freedom = [x.freedom for x in weighings if x.freedom is not None]
     draws = StatisticDraws(
         _with_levels(index, [x.name for x in weighings], levels),
@@ -403,7 +405,7 @@ def plain_number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _told(option: Any) -> Any:
+def _as_setting(option: Any) -> Any:
     """Return an option as settings keep it: names, and not the values of all rows."""
     if isinstance(option, set | frozenset):
         return sorted(option)
@@ -421,7 +423,7 @@ def _with_levels(index: pd.Index, slices: Sequence[Any], levels: Sequence[str]) 
     return pd.MultiIndex.from_tuples([(*head, *name) for head in heads for name in parts], names=[*levels, *names])
 
 
-def _told_missing(
+def _without_value(
     values: Float, index: pd.Index, statistic: str, weighings: Sequence[Weighing]
 ) -> tuple[NDArray[Any], list[str]]:
     """Return what is wrong with each number, in words, and what to say of all of them.

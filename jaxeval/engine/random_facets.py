@@ -27,12 +27,12 @@ def with_random_facets(
     """
     codes = {name: table.groups(name, "random")[0] for name in facets}
     drawn = ("row", None) if cluster is None else (str(cluster), table.groups(cluster, "cluster")[0])
-    found = RandomFacets.of(codes, *drawn)
-    effects, dof = found.effects(_influences(statistic, table), len(draws.draws), seed)
+    of_rows = RandomFacets.of(codes, *drawn)
+    effects, dof = of_rows.effects(_influences(statistic, table), len(draws.draws), seed)
     freedom = [x for x in (draws.freedom, *dof[np.isfinite(dof)]) if x is not None]
     return replace(
         draws, draws=draws.draws + effects, freedom=float(min(freedom)) if freedom else None, derivatives=None,
-        about=found.about, warnings=(*draws.warnings, *found.warnings),
+        about=of_rows.about, warnings=(*draws.warnings, *of_rows.warnings),
         settings={**draws.settings, "random": list(facets)},
     )  # fmt: skip
 

@@ -123,7 +123,7 @@ class TieTable(NamedTuple):
     # Weight of battles between i and j. Davidson: of all; Rao and Kupper: of those that i did not lose.
     battles: Num[Array, "M M"]
     # Davidson: sum of weight * target over the battles of i; Rao and Kupper: the transpose of ``battles``.
-    own: Float[Array, "M"] | Num[Array, "M M"]
+    points: Float[Array, "M"] | Num[Array, "M M"]
     ties: Float[Array, ""]  # weight of all ties
 
 
@@ -163,7 +163,7 @@ def _davidson(theta: Float[Array, "M"], t: Float[Array, ""], table: TieTable) ->
 
     wins = square * quotient_sums(len(a), lambda block: (battles(block), total(block)))
     ties = nu * a * quotient_sums(len(a), lambda block: (battles(block) * a[block], total(block)))
-    return table.own - wins - ties / 2, table.ties - jnp.sum(ties) / 2
+    return table.points - wins - ties / 2, table.ties - jnp.sum(ties) / 2
 
 
 def _rao_kupper(theta: Float[Array, "M"], t: Float[Array, ""], table: TieTable) -> tuple[Array, Array]:
@@ -178,7 +178,7 @@ def _rao_kupper(theta: Float[Array, "M"], t: Float[Array, ""], table: TieTable) 
         return table.battles[:, block].astype(theta.dtype) * b[block], e[:, None] + b[block]
 
     def down(block: slice) -> tuple[Array, Array]:
-        return table.own[:, block].astype(theta.dtype), b[:, None] + e[block]
+        return table.points[:, block].astype(theta.dtype), b[:, None] + e[block]
 
     rises = quotient_sums(len(e), up)
     return rises - b * quotient_sums(len(e), down), -2 / jnp.expm1(-2 * t) * table.ties - jnp.sum(rises)

@@ -91,7 +91,7 @@ def make_scale(
         battles: (M,) battles of each model.
         identified: (M,) models that have a comparable rating; only those enter a mean.
         unit: Elo per unit of strength.
-        own: the word for a model in errors.
+        noun: the word for a model in errors.
 
     Raises:
         TypeError: a rating is no number.

@@ -324,7 +324,7 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
 
     rows: PanelRows
     side_bias: bool
-    told: Sequence[str]  # of the clusters
+    messages: Sequence[str]  # of the clusters
 
     judgments = "verdicts"
 
@@ -344,7 +344,7 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
         models, cells = self.slices.boards[s]
         assert isinstance(cells, PanelCells)
         fitted = fit_panel_board(models, cells, self.rows.judges, self.options, self.side_bias)
-        fitted = replace(fitted, flags=(*fitted.flags, *self.told, SHARED_TASTE))
+        fitted = replace(fitted, flags=(*fitted.flags, *self.messages, SHARED_TASTE))
         fit = fit_result(JudgePanelFit, fitted, self.slices.drawn[s], self.rows.report, self.options)
         if not fitted.confounded:
             return fit

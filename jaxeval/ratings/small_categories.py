@@ -157,8 +157,8 @@ def _squares(whole: Board, cells: Cells, drawn: VoteGroups) -> tuple[float, floa
 def _factor(category: tuple[float, float, float], whole: tuple[float, float, float]) -> float:
     """Give the variance factor of some battles, with `_BATTLES_ON_AVERAGE` average battles of the whole board added."""
     share = _BATTLES_ON_AVERAGE / max(whole[2], 1.0)
-    own_squares, own_expected = (0.0, 0.0) if np.isnan(category[0]) else category[:2]  # all in one cluster
-    squares, expected = own_squares + share * whole[0], own_expected + share * whole[1]
+    squares, expected = (0.0, 0.0) if np.isnan(category[0]) else category[:2]  # all in one cluster
+    squares, expected = squares + share * whole[0], expected + share * whole[1]
     factor = squares / expected if expected > 0 else np.nan
     return 1.0 if np.isnan(factor) else max(float(factor), _LEAST_FACTOR)
 
@@ -168,7 +168,7 @@ def _split(whole: Board, all_wins: Float, cells: Cells, factor: float, common: f
     wins = cells.tables(len(whole.theta))[1] * (whole.active[:, None] & whole.active)
     others = np.maximum(all_wins - wins, 0.0)
     return Split(
-        own=as_leaf(pad(wins / factor, (size, size)), np.float64),
+        category=as_leaf(pad(wins / factor, (size, size)), np.float64),
         others=as_leaf(pad(others / common, (size, size)), np.float64),
         active=as_leaf(pad(whole.active, (size,)), np.bool_),
     )
@@ -463,8 +463,8 @@ def small_categories(
             borrowed.append(board)
             advance(1)
     boards = [
-        _board(category, own_drawn, battles.report, checked, scale)
-        for category, own_drawn in zip(borrowed, slices.drawn, strict=True)
+        _board(category, groups, battles.report, checked, scale)
+        for category, groups in zip(borrowed, slices.drawn, strict=True)
     ]
     assert slices.groups is not None
     return CategoryBoards(zip(slices.groups, boards, strict=True), slices, checked)

@@ -149,7 +149,7 @@ class _Stack:
         at = np.nonzero((fold < self.n_models[:, None]) | (fold == self.size))
         terms = Terms.of(0.0, TOLERANCE_LOGIT, _TEMPERATURE_STEPS)
         call = partial(fold_temperatures, self.judged, self.mesh, float(FEWEST_BATTLES), terms)
-        words = 4 * self.n_labels + self.judged.own.shape[-1]
+        words = 4 * self.n_labels + self.judged.of_model.shape[-1]
         results = self.run.results(
             self._task(call, words, self.judged), Lanes(slices=at[0], numbers=at[1]), f"temperatures-{self.section}"
         )
@@ -265,7 +265,7 @@ def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> JudgedSet:
                 "fitting": pad(fitting, (n_labels,)),
                 "wins": pad(fitting * np.nan_to_num(human), (n_labels,)),
                 "position": position,
-                "own": cells_of_model,
+                "of_model": cells_of_model,
             }
         )
     with double_precision():

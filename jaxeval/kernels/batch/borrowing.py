@@ -25,7 +25,7 @@ from jaxeval.kernels.solve import Terms, capped, centred, iterate, regular, solv
 class Split(NamedTuple):
     """All battles as those of one category and the others, each divided by their variance factor."""
 
-    own: Float[Array, "... M M"]  # wins of the row's model against the column's; 0 for models that are not active
+    category: Float[Array, "... M M"]  # wins of the row's model against the column's; 0 for models that are not active
     others: Float[Array, "... M M"]
     active: Bool[Array, "... M"]  # models with a finite strength on all battles
 
@@ -58,42 +58,42 @@ def _belief(
     """Return the mode, of P = 2 M parameters (theta, then e), and the belief about the category."""
     active, m = split.active, len(split.active)
     moves = jnp.concatenate([active, active])
-    pairs, others = (PairTable(wins + wins.T, row_sums(wins)) for wins in (split.own, split.others))
+    pairs, others = (PairTable(wins + wins.T, row_sums(wins)) for wins in (split.category, split.others))
 
     def strengths(x: Array) -> tuple[Array, Array]:
         return x[:m] + spread * x[m:], x[:m]
 
     def matrix(x: Array) -> tuple[Array, Array, Array]:
         """The information made `regular`; the curvature that this gave the common shift; the category's information."""
-        of_own, of_others = strengths(x)
-        mine = information(Link.LOGIT, of_own, pairs, jnp.zeros(()))
+        of_category, of_others = strengths(x)
+        mine = information(Link.LOGIT, of_category, pairs, jnp.zeros(()))
         both = mine + information(Link.LOGIT, of_others, others, jnp.zeros(()))
         table = jnp.block([[both, spread * mine], [spread * mine, spread**2 * mine + jnp.eye(m)]])
         return *regular(table, moves, m, jnp.zeros(())), mine
 
     def step(x: Array) -> tuple[Array, Array]:
-        of_own, of_others = strengths(x)
-        mine = pair_tables.gradient(Link.LOGIT, of_own, pairs, jnp.zeros(()))
+        of_category, of_others = strengths(x)
+        mine = pair_tables.gradient(Link.LOGIT, of_category, pairs, jnp.zeros(()))
         both = mine + pair_tables.gradient(Link.LOGIT, of_others, others, jnp.zeros(()))
         grad = jnp.where(moves, jnp.concatenate([both, spread * mine - x[m:]]), 0.0)
         change = solved(matrix(x)[0], grad)
         return capped(jnp.concatenate([centred(change[:m], active), change[m:]])), grad
 
     end = iterate(step, start, terms.tolerance, terms.max_steps)
-    of_own, of_others = strengths(end.theta)
+    of_category, of_others = strengths(end.theta)
     table, shift, mine = matrix(end.theta)
     chosen = jnp.where(active, jnp.eye(m), 0.0)
     slopes = jnp.concatenate([chosen, spread * chosen])
     spanned, log_det = solved_and_log_det(table, slopes)
     covariance = _centred_table(jnp.matmul(slopes.T, spanned, precision="highest"), active)
-    log_likelihood = pair_tables.log_likelihood(Link.LOGIT, of_own, split.own, jnp.zeros(()))
+    log_likelihood = pair_tables.log_likelihood(Link.LOGIT, of_category, split.category, jnp.zeros(()))
     log_likelihood += pair_tables.log_likelihood(Link.LOGIT, of_others, split.others, jnp.zeros(()))
     n_active = jnp.maximum(jnp.sum(active), 2)
     # The diagonal of covariance times own information is 0 if the category tells nothing of a model. It is at most
     # (n - 1) / n, as all strengths have mean zero.
     known = jnp.sum(covariance * mine, 1) * n_active / (n_active - 1)
     return end.theta, Belief(
-        mean=centred(of_own, active),
+        mean=centred(of_category, active),
         covariance=covariance,
         evidence=log_likelihood - 0.5 * (jnp.sum(end.theta[m:] ** 2) + log_det - jnp.log(shift)),
         borrowed=jnp.where(active, 1 - jnp.clip(known, 0.0, 1.0), 1.0),

@@ -85,7 +85,9 @@ class JudgedSet(NamedTuple):
     fitting: Float[Array, "... U"]  # weight of a battle in the temperature's likelihood
     wins: Float[Array, "... U"]  # that weight times the human target
     position: Int32[Array, "... M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    own: Int32[Array, "... M+1 Q"]  # the cells of each fold's model (last, of no model), filled up by the empty cell
+    of_model: Int32[
+        Array, "... M+1 Q"
+    ]  # the cells of each fold's model (last, of no model), filled up by the empty cell
 
 
 class Targets(NamedTuple):
@@ -270,7 +272,7 @@ def fold_temperatures(
 
     def chunk(judged: JudgedSet, folds: Array, fewest: Array, terms: Terms) -> tuple[Array, Array]:
         def one(fold: Array) -> tuple[Array, Array]:
-            cells = judged.own[fold]
+            cells = judged.of_model[fold]
             rest = judged.total.at[judged.label[cells]].add(-judged.battles[cells])
             fit = fit_temperature(judged.level, rest * judged.fitting, rest * judged.wins, fewest, terms)
             return fit.beta, fit.status

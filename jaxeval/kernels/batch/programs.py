@@ -178,7 +178,7 @@ _store: Store | None = None
 Key = tuple[Any, ...]
 _compiled: OrderedDict[Key, Any] = OrderedDict()
 _lock = Lock()
-_told = False
+_warned = False
 
 
 def compiled(key: Key, make: Callable[[], Wrapped]) -> Wrapped:
@@ -234,7 +234,7 @@ def _make_room() -> None:
     Raises:
         MemoryLimitError: nine tenths are taken, and not by programs.
     """
-    global _told
+    global _warned
     try:
         most = int(_MOST_MAPS.read_text())
     except (OSError, ValueError):  # not Linux
@@ -246,8 +246,8 @@ def _make_room() -> None:
         oldest = list(_compiled)[: max(1, (len(_compiled) - _RECENT) // 4)]
         n_freed += _free(oldest)
         taken = _n_maps()
-    if n_freed and not _told:
-        _told = True
+    if n_freed and not _warned:
+        _warned = True
         warnings.warn(
             f"this process held over half of the {most:,} mappings of memory that it may have, so that "
             f"{counted(n_freed, 'compiled program')} of jaxeval, called least recently, had to go. "

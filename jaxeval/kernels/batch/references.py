@@ -144,16 +144,16 @@ def used_items(
         place = ((words[0] * left[-1].astype(jnp.uint64)) >> 32).astype(jnp.int32)
         any_left = left[-1] > 0
         x = jnp.minimum(jnp.sum(left <= place), len(left) - 1)
-        own_n, own_points = (jnp.where(any_left, table[x], 0.0) for table in (shared.n, shared.points))
+        n_here, points_here = (jnp.where(any_left, table[x], 0.0) for table in (shared.n, shared.points))
         chosen = ((words[1] * shared.size.astype(jnp.uint64)) >> 32).astype(jnp.int32)
         reference = shared.several[chosen, sets]
         here = (jnp.arange(n_references)[:, None] == chosen)[..., None] & shared.ranked
         return (
             left - (place < left),
-            n + own_n[shared.single],
-            points + own_points[shared.single],
-            set_n + jnp.where(here, own_n[reference], 0.0),
-            set_points + jnp.where(here, own_points[reference], 0.0),
+            n + n_here[shared.single],
+            points + points_here[shared.single],
+            set_n + jnp.where(here, n_here[reference], 0.0),
+            set_points + jnp.where(here, points_here[reference], 0.0),
         )
 
     def stretch(state: tuple[Array, ...], ends: tuple[Array, Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
