@@ -186,21 +186,11 @@ def fit_choice_board(
         observed = np.asarray(choice_information(lane, data, counts, end.theta, all_ridge))
         at_end = np.asarray(jax.device_get(choice_slopes(lane, data, end.theta)[0]))
     return ChoiceBoard(
-        lane=lane,
-        data=data,
-        place=place,
-        names=names,
-        cells=cells,
-        n_choices=k,
-        moves=moves,
-        gauge=gauge,
-        ridge=all_ridge,
-        phi=np.asarray(end.theta),
-        inverse=inverse_within(observed, moves, gauge),
-        status=int(end.status),
-        n_steps=int(end.n_steps),
+        lane=lane, data=data, place=place, names=names, cells=cells, n_choices=k, moves=moves, gauge=gauge,
+        ridge=all_ridge, phi=np.asarray(end.theta), inverse=inverse_within(observed, moves, gauge),
+        status=int(end.status), n_steps=int(end.n_steps),
         log_likelihood=float(np.sum(np.where(counts > 0, counts * at_end, 0.0))),
-    )
+    )  # fmt: skip
 
 
 def _levels(of: str | int, models: pd.Index, rows: OccasionRows) -> pd.Index:

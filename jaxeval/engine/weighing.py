@@ -147,20 +147,14 @@ def weighed_rows(
     known = [codes for codes in map(freedom_of, columns.codes[: None if crossed else 1]) if codes is not None]
     warnings = [text for codes in columns.codes[: None if crossed else 1] for text in _few(codes)]
     return Weighing(
-        name=name,
-        rows=WeighedRows(factors, as_leaf(base, np.float64), as_leaf(base, np.float64)),
+        name=name, rows=WeighedRows(factors, as_leaf(base, np.float64), as_leaf(base, np.float64)),
         form=RowForm(scheme, tuple(width for _, width, _ in made)),
-        data=jax.tree.map(lambda x: x[source], table.arrays),
-        n=len(source),
-        full=base,
-        base=base,
-        unit=None if crossed else pad(outer[source], (size,)),
-        copies=np.ones(int(outer.max()) + 1, np.int64),
-        stratum=of_groups,
-        numbers=sum(drawn_numbers(factor) for factor in factors),
+        data=jax.tree.map(lambda x: x[source], table.arrays), n=len(source), full=base, base=base,
+        unit=None if crossed else pad(outer[source], (size,)), copies=np.ones(int(outer.max()) + 1, np.int64),
+        stratum=of_groups, numbers=sum(drawn_numbers(factor) for factor in factors),
         freedom=min(known) if known else None,
         warnings=tuple(warnings + small_strata_text(None if of_groups is None else np.bincount(of_groups), "cluster")),
-    )
+    )  # fmt: skip
 
 
 def _few(cluster: NDArray[np.intp]) -> list[str]:
@@ -188,19 +182,12 @@ def _alone(
     there = pad(np.ones(len(source)), (size,))
     full = pad(times.astype(float), (size,))
     return Weighing(
-        name=name,
-        rows=WeighedRows((factor,), as_leaf(there, np.float64), as_leaf(full, np.float64)),
-        form=RowForm(scheme, (width,)),
-        data=jax.tree.map(lambda x: x[source], table.arrays),
-        n=len(source),
-        full=full,
-        base=there,
-        unit=pad(np.arange(len(source)), (size,)),
-        copies=times,
-        stratum=None if strata is None else strata[source],
-        numbers=drawn_numbers(factor),
+        name=name, rows=WeighedRows((factor,), as_leaf(there, np.float64), as_leaf(full, np.float64)),
+        form=RowForm(scheme, (width,)), data=jax.tree.map(lambda x: x[source], table.arrays), n=len(source), full=full,
+        base=there, unit=pad(np.arange(len(source)), (size,)), copies=times,
+        stratum=None if strata is None else strata[source], numbers=drawn_numbers(factor),
         warnings=tuple(small_strata_text(None if strata is None else np.bincount(strata), "row")),
-    )
+    )  # fmt: skip
 
 
 def weighed_battles(battles: Battles, options: Mapping[str, Any]) -> tuple[list[Weighing], list[str]]:

@@ -197,12 +197,9 @@ def weights(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Weights:
     xp = test.n.__array_namespace__()
     estimated = _clipped_weight(labelled, test, binary)
     return Weights(
-        xp.zeros_like(estimated),
-        xp.ones_like(estimated),
-        estimated,
-        conditional_weight(labelled, test),
+        xp.zeros_like(estimated), xp.ones_like(estimated), estimated, conditional_weight(labelled, test),
         eif_weight(labelled, test),
-    )
+    )  # fmt: skip
 
 
 def ppi(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Values:

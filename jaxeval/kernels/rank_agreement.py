@@ -328,15 +328,9 @@ def gap_regression(
         inside = jnp.concatenate([powers[:1], (gap >= ends[:-1]) & (gap < ends[1:])])
         pairs, agreeing, by_regression = sums(inside, weight, weight * agree, weight * expected(solution.theta))
         return GapRegression(
-            intercept=solution.theta[0],
-            slope=solution.theta[1] / scale,
-            pairs=pairs[0],
-            agreeing=agreeing[0],
-            status=solution.status,
-            bin_pairs=pairs[1:],
-            bin_agreeing=agreeing[1:],
-            bin_expected=by_regression[1:],
-        )
+            intercept=solution.theta[0], slope=solution.theta[1] / scale, pairs=pairs[0], agreeing=agreeing[0],
+            status=solution.status, bin_pairs=pairs[1:], bin_agreeing=agreeing[1:], bin_expected=by_regression[1:],
+        )  # fmt: skip
 
     return lax.map(lambda one: of_evaluator(*one), (scores, question.scale, question.start, question.edges))
 

@@ -155,16 +155,11 @@ class BoardComparison(Result):
         ]
         anchored = None if a.anchored is None or b.anchored is None else np.concatenate([a.anchored, b.anchored])
         return Draws(
-            pd.MultiIndex.from_tuples(both, names=["board", "model"]),
-            np.concatenate([a.estimate, b.estimate]),
-            np.concatenate([a.draws, b.draws], axis=1),
-            converged=both_converged(a, b),
-            gauge=a.gauge,
-            anchored=anchored,
-            precision=max(a.precision, b.precision),
-            warnings=tuple(self.warnings),
+            pd.MultiIndex.from_tuples(both, names=["board", "model"]), np.concatenate([a.estimate, b.estimate]),
+            np.concatenate([a.draws, b.draws], axis=1), converged=both_converged(a, b), gauge=a.gauge,
+            anchored=anchored, precision=max(a.precision, b.precision), warnings=tuple(self.warnings),
             settings=self.settings,
-        )
+        )  # fmt: skip
 
     @cached_property
     def difference(self) -> Draws:

@@ -132,17 +132,11 @@ class Bootstrap(Result):
     @cached_property
     def _in_gauge(self) -> Draws:
         return Draws(
-            self.models,
-            self.fit.ratings.to_numpy(),
-            self.draws,
-            converged=self.converged,
-            gauge=self.settings.gauge,
-            anchored=self.fit.scale.weights >= 1,
-            status=self.fit.standing.to_numpy(),
-            precision=10 * self.fit.scale.unit * TOLERANCE_LOGIT[self.settings.dtype],
-            settings=self.settings,
+            self.models, self.fit.ratings.to_numpy(), self.draws, converged=self.converged, gauge=self.settings.gauge,
+            anchored=self.fit.scale.weights >= 1, status=self.fit.standing.to_numpy(),
+            precision=10 * self.fit.scale.unit * TOLERANCE_LOGIT[self.settings.dtype], settings=self.settings,
             freedom=self.fit.freedom if self.settings.scheme == "cluster" else None,
-        )
+        )  # fmt: skip
 
     @cached_property
     def contrasts(self) -> Draws:
@@ -593,14 +587,9 @@ def bootstrap_result(
     made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
     made["n_devices"] = jax.local_device_count() * n_sharing()
     return kind(
-        fit=fit,
-        draws=fit.scale.aligned_ratings(theta, board.theta),
-        draws_logit=theta,
-        converged=refitted.converged,
-        n_steps=refitted.n_steps,
-        grad_norm=refitted.grad_norm,
+        fit=fit, draws=fit.scale.aligned_ratings(theta, board.theta), draws_logit=theta, converged=refitted.converged,
+        n_steps=refitted.n_steps, grad_norm=refitted.grad_norm,
         degenerate=pd.DataFrame({name: (standing[lost] == code).sum(0) for code, name in names.items()}, board.models),
         settings=settings.of(vars(options) | made | dict(how or {})),
-        n_by_slower_solvers=int((~np.isin(refitted.solver, _FIRST_SOLVERS)).sum()),
-        **further,
-    )
+        n_by_slower_solvers=int((~np.isin(refitted.solver, _FIRST_SOLVERS)).sum()), **further,
+    )  # fmt: skip

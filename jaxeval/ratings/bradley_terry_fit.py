@@ -608,14 +608,7 @@ def fit_result(
         strengths=pd.Series(theta, models, name="strength"),
         component=pd.Series(board.connectivity.component, models, name="component"),
         standing=pd.Series(standing, models, name="standing", dtype=object),
-        n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"),
-        status=_STATUS_TEXT[board.status],
-        converged=board.status == Status.CONVERGED,
-        n_steps=board.n_steps,
-        grad_norm=board.grad_norm,
-        settings=FitSettings.of(vars(options) | made),
-        report=report,
-        _likelihood=likelihood,
-        scale=scale,
-        _drawn=drawn,
-    )
+        n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"), status=_STATUS_TEXT[board.status],
+        converged=board.status == Status.CONVERGED, n_steps=board.n_steps, grad_norm=board.grad_norm,
+        settings=FitSettings.of(vars(options) | made), report=report, _likelihood=likelihood, scale=scale, _drawn=drawn,
+    )  # fmt: skip

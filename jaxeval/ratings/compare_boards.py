@@ -317,15 +317,10 @@ def _resampled(
             n_groups = len(np.intersect1d(*(x.codes(cluster)[1].to_numpy() for x in (a, b))))
     together = votes.n_battles > 0 or n_groups > 0
     pairing = BoardPairing(
-        n_a=a.n_battles,
-        n_b=b.n_battles,
-        n_shared=votes.n_battles,
-        known=votes.known,
-        n_other_result=int(votes.times[~votes.same_result(a, b)].sum()),
-        together=together,
-        n_groups=n_groups,
+        n_a=a.n_battles, n_b=b.n_battles, n_shared=votes.n_battles, known=votes.known,
+        n_other_result=int(votes.times[~votes.same_result(a, b)].sum()), together=together, n_groups=n_groups,
         cluster=cluster,
-    )
+    )  # fmt: skip
     how = [of_run(option) for option in options]
     for run, folder in zip(how, "ab", strict=True):
         kept = run.get("checkpoint")
@@ -447,20 +442,11 @@ def _compared(
     else:
         reports = [f"{name}: {report}" for name, report in zip(names, reports, strict=True)]
     return BoardComparison(
-        names=names,
-        boards=(a, b),
-        ratings=(ratings[0], ratings[1]),
-        identical=a is b,
-        one_scale=a.settings.link == b.settings.link,
-        pairing=pairing,
-        only=only,
-        left_out=left_out,
-        top=top,
-        level=level,
-        settings={**drawn, **shown, "versions": a.settings.versions},
-        notes=(pairing.sentence(names), *reports),
-        told=(*messages, *too_few_draws(n, level)),
-    )
+        names=names, boards=(a, b), ratings=(ratings[0], ratings[1]), identical=a is b,
+        one_scale=a.settings.link == b.settings.link, pairing=pairing, only=only, left_out=left_out, top=top,
+        level=level, settings={**drawn, **shown, "versions": a.settings.versions},
+        notes=(pairing.sentence(names), *reports), told=(*messages, *too_few_draws(n, level)),
+    )  # fmt: skip
 
 
 def _on_scale(board: Bootstrap, models: pd.Index, gauge: Gauge, base: float, draws: Int) -> Draws:
@@ -470,12 +456,7 @@ def _on_scale(board: Bootstrap, models: pd.Index, gauge: Gauge, base: float, dra
     scale = make_scale(gauge, base, models, fit.n_battles.to_numpy()[at], rated, unit, board.competitor)
     theta = fit.theta[at]
     return Draws(
-        models,
-        scale.ratings(theta),
-        scale.aligned_ratings(board.draws_logit[draws][:, at], theta),
-        converged=board.converged[draws],
-        gauge=scale.gauge,
-        anchored=scale.weights >= 1,
-        precision=10 * unit * TOLERANCE_LOGIT[board.settings.dtype],
-        settings=board.settings,
-    )
+        models, scale.ratings(theta), scale.aligned_ratings(board.draws_logit[draws][:, at], theta),
+        converged=board.converged[draws], gauge=scale.gauge, anchored=scale.weights >= 1,
+        precision=10 * unit * TOLERANCE_LOGIT[board.settings.dtype], settings=board.settings,
+    )  # fmt: skip

@@ -228,21 +228,11 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
         n_steps=int(end.n_steps), grad_norm=float(end.grad_norm),
     )  # fmt: skip
     return ContextualBoard(
-        board=board,
-        cells=cells,
-        covariates=covariates,
-        rows=rows,
-        members=members,
-        ridge=penalty,
-        free=free,
-        phi=phi,
-        inverse=np.asarray(inverse),
-        information_diagonal=np.asarray(diagonal),
-        undecided=undecided,
+        board=board, cells=cells, covariates=covariates, rows=rows, members=members, ridge=penalty, free=free, phi=phi,
+        inverse=np.asarray(inverse), information_diagonal=np.asarray(diagonal), undecided=undecided,
         tie_limit=np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
-        response=options.response,
-        flags=tuple(flags),
-    )
+        response=options.response, flags=tuple(flags),
+    )  # fmt: skip
 
 
 def _first_tie_parameter(share: float, ties: Ties) -> float:

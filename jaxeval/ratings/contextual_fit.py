@@ -257,13 +257,9 @@ class ContextualBootstrap(Bootstrap):
         fitted, names = self.fit._likelihood, self.fit.coefficient_names
         draws = np.column_stack([self.coefficient_draws, self.tie_draws])[:, : len(names)]
         return Draws(
-            names,
-            fitted.estimates()[: len(names)],
-            np.where(self.converged[:, None], draws, np.nan),
-            converged=self.converged,
-            anchored=~fitted.free[: len(names)],
-            settings=self.settings,
-        )
+            names, fitted.estimates()[: len(names)], np.where(self.converged[:, None], draws, np.nan),
+            converged=self.converged, anchored=~fitted.free[: len(names)], settings=self.settings,
+        )  # fmt: skip
 
     def outcome_probabilities(
         self, model_a: Any, model_b: Any, features: Mapping[str, float] | None = None, level: float = 0.95

@@ -107,12 +107,9 @@ class DrawnEntries(NamedTuple):
             unit = None if entries.unit is None else as_leaf(entries.on_grid(entries.place), np.int32)
         return Layout(
             position=as_leaf(position, np.int32),
-            pair_weight=None if pair_weight is None else as_leaf(pair_weight, np.float64),
-            weight=weight,
-            target=target,
-            unit=unit,
-            pair=None if self.one_column else as_leaf(entries.pair, np.int32),
-        )
+            pair_weight=None if pair_weight is None else as_leaf(pair_weight, np.float64), weight=weight, target=target,
+            unit=unit, pair=None if self.one_column else as_leaf(entries.pair, np.int32),
+        )  # fmt: skip
 
 
 def drawn_entries(
@@ -208,16 +205,9 @@ def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entr
     count = np.zeros((n_rows, len(pair)), np.int64)
     count[row, column] = alone
     return Entries(
-        units=count,
-        row=row,
-        column=column,
-        cell=cell,
-        times=None,
-        pair=pair,
-        n_rows=n_rows,
-        unit=None,
+        units=count, row=row, column=column, cell=cell, times=None, pair=pair, n_rows=n_rows, unit=None,
         stratum=None if strata is None else stratum,
-    )
+    )  # fmt: skip
 
 
 def unit_members(cells: Cells, groups: VoteGroups) -> UnitMembers:
@@ -262,13 +252,10 @@ def unit_members(cells: Cells, groups: VoteGroups) -> UnitMembers:
         times = np.concatenate([times, clusters.times[together]])
     order = np.argsort(cell, kind="stable")
     return UnitMembers(
-        units=units,
-        unit=unit[order],
-        cell=cell[order],
-        times=times[order],
+        units=units, unit=unit[order], cell=cell[order], times=times[order],
         stratum=None if strata is None else np.repeat(np.arange(n_strata), columns),
         cluster=None if clusters is None else number,
-    )
+    )  # fmt: skip
 
 
 def _member_entries(cells: Cells, members: UnitMembers) -> Entries:
@@ -278,16 +265,9 @@ def _member_entries(cells: Cells, members: UnitMembers) -> Entries:
     rows = entry_rows(per_pair)
     row, column, pair = _grid(pair_of_entry, rows)
     return Entries(
-        units=members.units,
-        row=row,
-        column=column,
-        cell=members.cell,
-        times=members.times,
-        pair=pair,
-        n_rows=rows,
-        unit=members.unit,
-        stratum=members.stratum,
-    )
+        units=members.units, row=row, column=column, cell=members.cell, times=members.times, pair=pair, n_rows=rows,
+        unit=members.unit, stratum=members.stratum,
+    )  # fmt: skip
 
 
 def _padded(entries: Sequence[Entries], n_pairs: int, n_columns: int | None = None) -> list[Entries]:

@@ -275,13 +275,9 @@ def _expected_scores(board: Bootstrap, level: float, interval: BoardInterval) ->
 
 
 def _table(
-    board: Bootstrap,
-    level: float,
-    interval: BoardInterval,
-    ks: Sequence[int],
-    min_battles: int | None,
+    board: Bootstrap, level: float, interval: BoardInterval, ks: Sequence[int], min_battles: int | None,
     simultaneous_ranks: bool,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     fit = board.fit
     bounds = board.interval(level, interval)
     rating = fit.ratings.to_numpy()

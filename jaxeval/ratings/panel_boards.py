@@ -241,16 +241,9 @@ def fit_panel_board(
     end = end._replace(theta=as_leaf(panel.theta, np.float64))
     board = Board.at(end, models, as_read.pooled, connectivity=connectivity, active=active, ridge=options.ridge)
     fit = PanelBoard(
-        board=board,
-        cells=cells,
-        judges=judges,
-        fitted=panel,
-        moves=moves,
-        used=used,
-        status=list(status),
-        confounded=bool(flags),
-        flags=tuple(flags) + ((FEW_VERDICTS,) if moves.any() and cells is not as_read else ()),
-    )
+        board=board, cells=cells, judges=judges, fitted=panel, moves=moves, used=used, status=list(status),
+        confounded=bool(flags), flags=tuple(flags) + ((FEW_VERDICTS,) if moves.any() and cells is not as_read else ()),
+    )  # fmt: skip
     return _in_gauge(fit) if moves.any() else fit
 
 

@@ -131,13 +131,10 @@ def fit_powered_board(
 
     def tuning() -> Tuning:
         return Tuning(
-            first=as_leaf(first, np.int32),
-            second=as_leaf(second, np.int32),
-            probability=as_leaf(probability, np.float64),
-            judge_mean=as_leaf(judge_mean, np.float64),
-            moves=as_leaf(moves, np.float64),
-            worth=as_leaf(worth, np.float64),
-        )
+            first=as_leaf(first, np.int32), second=as_leaf(second, np.int32),
+            probability=as_leaf(probability, np.float64), judge_mean=as_leaf(judge_mean, np.float64),
+            moves=as_leaf(moves, np.float64), worth=as_leaf(worth, np.float64),
+        )  # fmt: skip
 
     for _ in range(_TURNS):
         with double_precision(), one_blas_thread():
@@ -155,17 +152,10 @@ def fit_powered_board(
             break
     known = bool(np.asarray(sums.n).any())
     return PoweredBoard(
-        board=board,
-        cells=cells,
-        form=form,
-        tuning=tuning(),
-        lam=float(powered.lam[0]) if known else np.nan,
-        gain=float(best.gain[0]) if known else np.nan,
-        start=theta,
-        inverse=inverse,
-        information_diagonal=diagonal,
+        board=board, cells=cells, form=form, tuning=tuning(), lam=float(powered.lam[0]) if known else np.nan,
+        gain=float(best.gain[0]) if known else np.nan, start=theta, inverse=inverse, information_diagonal=diagonal,
         flags=_flags(board),
-    )
+    )  # fmt: skip
 
 
 def _judge_mean(cells: VerdictCells, sums: PairSums, first: NDArray[Any], second: NDArray[Any], size: int) -> Float:

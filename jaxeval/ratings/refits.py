@@ -447,12 +447,7 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
         return refitted._replace(parameters=theta, standing=refitted.standing[:, wide.number])
 
     return BoardRefits(
-        options,
-        sparse.refit_sparse,
-        on_device(problem),
-        form,
-        [Stage(Solver.SPARSE, _SPARSE_STEPS, SPARSE_REFITS, slot_bytes, _SLOT_COPIES * slot_bytes)],
-        len(board.theta),
-        on_board=on_board,
-        fixed_bytes=(side_by_side() - 1) * _SLOT_COPIES * slot_bytes,
-    )
+        options, sparse.refit_sparse, on_device(problem), form,
+        [Stage(Solver.SPARSE, _SPARSE_STEPS, SPARSE_REFITS, slot_bytes, _SLOT_COPIES * slot_bytes)], len(board.theta),
+        on_board=on_board, fixed_bytes=(side_by_side() - 1) * _SLOT_COPIES * slot_bytes,
+    )  # fmt: skip

@@ -108,14 +108,10 @@ def make_rows(cells: ContextualCells, members: UnitMembers, pair_weight: Float |
     column, row = np.divmod(unit, UNIT_ROWS)
     n_blocks: Any = np.asarray(-(-n_groups // shape.groups), np.int32)
     return contextual.ContextualRows(
-        feature=place(cells.feature[cell], np.float64),
-        target=place(cells.target[cell], np.float64),
-        factor=place(factor, np.float64),
-        unit=place(row * unit_columns(members) + column, np.int32),
-        first=of_group(cells.first),
-        second=of_group(cells.second),
-        n_blocks=n_blocks,
-    )
+        feature=place(cells.feature[cell], np.float64), target=place(cells.target[cell], np.float64),
+        factor=place(factor, np.float64), unit=place(row * unit_columns(members) + column, np.int32),
+        first=of_group(cells.first), second=of_group(cells.second), n_blocks=n_blocks,
+    )  # fmt: skip
 
 
 def counts_by_row(rows: contextual.ContextualRows, members: UnitMembers, count: Int) -> Float:
@@ -178,14 +174,9 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
     if options.by is None:
         cells, drawn = whole_board(battles, covariates, options)
         return Slices(
-            groups=None,
-            boards=[(battles.models, cells)],
-            drawn=[drawn],
-            covariates=covariates,
-            by=[],
-            left_out=pd.Series(dtype=np.int64),
-            n_missing=0,
-        )
+            groups=None, boards=[(battles.models, cells)], drawn=[drawn], covariates=covariates, by=[],
+            left_out=pd.Series(dtype=np.int64), n_missing=0,
+        )  # fmt: skip
     compressed, groups_of = _compressed(battles, covariates, options)
     by = list(options.by)
     members = battles.members(by, options.missing)
@@ -204,16 +195,11 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
     parts = in_threads(slice_of, of_slice)
     n_grouped = n_battles_of(np.bincount(of_group, minlength=battles.n_rows) > 0, battles.count)
     return Slices(
-        groups=list(groups[enough]),
-        boards=[board for board, _ in parts],
-        drawn=[drawn for _, drawn in parts],
-        covariates=covariates,
-        by=by,
-        left_out=pd.Series(sizes[~enough], groups[~enough], name="battles"),
-        n_missing=battles.n_battles - n_grouped,
-        overlapping=members.overlapping,
+        groups=list(groups[enough]), boards=[board for board, _ in parts], drawn=[drawn for _, drawn in parts],
+        covariates=covariates, by=by, left_out=pd.Series(sizes[~enough], groups[~enough], name="battles"),
+        n_missing=battles.n_battles - n_grouped, overlapping=members.overlapping,
         told=told_overlap(members.overlapping, n_grouped, int(sizes.sum())),
-    )
+    )  # fmt: skip
 
 
 def whole_board(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Cells, VoteGroups]:

@@ -111,15 +111,10 @@ def measures(
     potential = jnp.matmul(design.gradient, row_sums(signed), precision="highest")
     left = log_odds - potential[design.first] + potential[design.second]
     return Measures(
-        expected=p,
-        variance=variance,
-        pearson=pearson,
-        deviance=jnp.maximum(deviance, 0.0),
-        cycle=log_odds[a] + log_odds[b] - log_odds[c],
-        cycle_variance=error[a] + error[b] + error[c],
-        cyclic=jnp.sum(design.weight * left**2),
-        total=jnp.sum(weighted * log_odds),
-    )
+        expected=p, variance=variance, pearson=pearson, deviance=jnp.maximum(deviance, 0.0),
+        cycle=log_odds[a] + log_odds[b] - log_odds[c], cycle_variance=error[a] + error[b] + error[c],
+        cyclic=jnp.sum(design.weight * left**2), total=jnp.sum(weighted * log_odds),
+    )  # fmt: skip
 
 
 def _surprise(observed: Float[Array, "Q"], expected: Float[Array, "Q"]) -> Float[Array, "Q"]:
@@ -132,14 +127,10 @@ def misfit(measured: Measures, status: Int8[Array, ""]) -> Misfit:
     """Return the sums over pairs, and the largest values of a pair and of a triad."""
     around = jnp.abs(measured.cycle) / jnp.sqrt(measured.cycle_variance)
     return Misfit(
-        pearson=jnp.sum(measured.pearson),
-        deviance=jnp.sum(measured.deviance),
-        cyclic=measured.cyclic,
-        total=measured.total,
-        largest_pair=jnp.sqrt(jnp.max(measured.deviance)),
-        largest_triad=jnp.max(around),
+        pearson=jnp.sum(measured.pearson), deviance=jnp.sum(measured.deviance), cyclic=measured.cyclic,
+        total=measured.total, largest_pair=jnp.sqrt(jnp.max(measured.deviance)), largest_triad=jnp.max(around),
         status=status,
-    )
+    )  # fmt: skip
 
 
 #: A model with less weight of votes than this has none: sums of weights come with rounding errors.

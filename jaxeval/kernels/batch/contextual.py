@@ -357,12 +357,9 @@ def scaled_chord(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> S
 
 
 def _with_ridge(
-    phi: Float[Array, "P R"],
-    grad: Float[Array, "P R"],
-    diagonal: Float[Array, "P R"],
-    moves: Bool[Array, "P R"],
+    phi: Float[Array, "P R"], grad: Float[Array, "P R"], diagonal: Float[Array, "P R"], moves: Bool[Array, "P R"],
     ridge: Float[Array, "P"],
-) -> tuple[Float[Array, "P R"], Float[Array, "P R"]]:
+) -> tuple[Float[Array, "P R"], Float[Array, "P R"]]:  # fmt: skip
     """Return gradient and diagonal with those of the ridge, for the parameters that ``moves``; 0 for the others."""
     grad, diagonal = grad - 2 * ridge[:, None] * phi, diagonal + 2 * ridge[:, None]
     return jnp.where(moves, grad, 0.0), jnp.where(moves, diagonal, 0.0)

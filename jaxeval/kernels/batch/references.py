@@ -288,12 +288,9 @@ def _fitted(
 
 
 def _drawn_scores(
-    problem: ReferenceProblem,
-    count: Int32[Array, "C"],
-    items: Integer[Array, "X"] | None,
-    settings: StudySettings,
+    problem: ReferenceProblem, count: Int32[Array, "C"], items: Integer[Array, "X"] | None, settings: StudySettings,
     key: UInt64[Array, ""],
-) -> Float[Array, "B M _"]:
+) -> Float[Array, "B M _"]:  # fmt: skip
     """Scores of the models in one repeat: win rates against one reference, expected ones against several."""
     if problem.shared is not None and items is not None:
         shared = problem.shared
@@ -345,14 +342,9 @@ def _study(
     sums = rank_agreement.agreement(rates, gold, settings.deltas)
     rank_change, models, inside = rank_agreement.stratified(rates, gold, problem.tiers)
     single = SingleReferences(
-        tau=rank_agreement.tau_b(sums),
-        misordered=rank_agreement.misordered(sums),
-        pairs=sums.pairs,
-        rank_change=rank_change,
-        tier_models=models,
-        tier_tau=rank_agreement.tau_b(inside),
-        tier_pairs=inside.pairs,
-    )
+        tau=rank_agreement.tau_b(sums), misordered=rank_agreement.misordered(sums), pairs=sums.pairs,
+        rank_change=rank_change, tier_models=models, tier_tau=rank_agreement.tau_b(inside), tier_pairs=inside.pairs,
+    )  # fmt: skip
     shape = len(settings.deltas), len(settings.budgets), form.n_sets
     shape_of_sets = shape[1], problem.members.shape[1]
 

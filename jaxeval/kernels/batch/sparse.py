@@ -291,12 +291,9 @@ def standing(graph: Graph, pairs: SparsePairs, weight: Num[Array, "M L"]) -> Int
         )
 
     results = connectivity.Results(
-        wins=towards(lost),
-        losses=towards(took),
-        took=any_opponent(adjacency, lambda k: took[k]),
-        lost=any_opponent(adjacency, lambda k: lost[k]),
-        place=jnp.asarray(graph.place)[:, None],
-    )
+        wins=towards(lost), losses=towards(took), took=any_opponent(adjacency, lambda k: took[k]),
+        lost=any_opponent(adjacency, lambda k: lost[k]), place=jnp.asarray(graph.place)[:, None],
+    )  # fmt: skip
     return connectivity.standing_of(results, weight)
 
 
