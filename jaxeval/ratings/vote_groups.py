@@ -103,7 +103,7 @@ class GroupCodes(NamedTuple):
     names: pd.Index  # of the clusters
     stratum: NDArray[np.intp] | None  # (R,)
     strata: str  # the column of strata
-    count: Int | None  # (R,) votes that each row stands for; None: one
+    votes: Int | None  # (R,) that each row stands for; None: one
 
     def __call__(self, rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> VoteGroups:
         """Return the groups of some ``rows``, from the cell of each.
@@ -111,7 +111,7 @@ class GroupCodes(NamedTuple):
         Raises:
             DataError: a cluster lies in several strata.
         """
-        count = None if self.count is None else self.count[rows]
+        count = None if self.votes is None else self.votes[rows]
         clusters = None if self.cluster is None else cluster_rows(self.cluster[rows], cell, count)
         stratum = None if self.stratum is None else checked_strata(self.stratum[rows])
         if stratum is None:
