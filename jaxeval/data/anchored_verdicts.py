@@ -322,7 +322,8 @@ def _outcomes(column: pd.Series, name: str) -> Float:
     """Return (N,) outcomes in [0, 1], NaN where missing."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
-    if column.dtype == object and _all_numbers(column):
+    kinds = {type(value) for value in column[column.notna()]} if column.dtype == object else set()
+    if kinds and all(issubclass(kind, Real | Decimal) and not issubclass(kind, bool | np.bool_) for kind in kinds):
         column = column.astype(float)
     if pd.api.types.is_numeric_dtype(column):
         values = numbers_or_nan(column, name)
@@ -382,12 +383,6 @@ def _stated(frame: pd.DataFrame, confidence: Stated) -> Float | None:
             + ("correct them" if confidence == "percent" else f"{in_percent}, or correct them")
         )
     return values
-
-
-def _all_numbers(column: pd.Series) -> bool:
-    there = column[column.notna()]
-    kinds = {type(v) for v in there}
-    return bool(kinds) and all(issubclass(k, (Real, Decimal)) and not issubclass(k, (bool, np.bool_)) for k in kinds)
 
 
 def _is_number(label: Any) -> bool:

@@ -84,13 +84,9 @@ class Battles(Shown):
     @classmethod
     @spelled_out(BattleReading, without="baseline")
     def from_pandas(
-        cls,
-        df: Any,
-        *,
-        keep: Sequence[str] | None = None,
-        rows: Rows | None = None,
+        cls, df: Any, *, keep: Sequence[str] | None = None, rows: Rows | None = None,
         **options: Unpack[BattlesArguments],
-    ) -> Battles:
+    ) -> Battles:  # fmt: skip
         """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
         Columns are found by their names; case, blanks, hyphens and underscores in them do not matter.
@@ -236,12 +232,9 @@ class Battles(Shown):
         return replace(battles, report=report, files=dict(saved.files), names=dict(saved.names), id=saved.id)
 
     def filter(
-        self,
-        where: str | Callable[[pd.DataFrame], Any] | NDArray[Any] | None = None,
-        *,
-        models: Sequence[Any] | None = None,
-        exclude: Sequence[Any] = (),
-    ) -> Battles:
+        self, where: str | Callable[[pd.DataFrame], Any] | NDArray[Any] | None = None, *,
+        models: Sequence[Any] | None = None, exclude: Sequence[Any] = (),
+    ) -> Battles:  # fmt: skip
         """The battles that meet a condition, or are between some of the models; the report counts the others.
 
         Args:

@@ -69,11 +69,7 @@ def read_head(name: FileName) -> Head:
         if form.kind == Kind.PARQUET and is_saved(path):
             return Head("Parquet", names, saved="jaxeval battles")
         shown = Kind.TSV if (form.kind, form.delimiter) == (Kind.CSV, "\t") else form.kind
-        rows = (
-            _first_parquet(path)
-            if form.kind == Kind.PARQUET
-            else with_types(path, lambda widened: _first(path, widened))
-        )
+        rows = with_types(path, lambda widened: _first(path, form.kind, widened))
         if form.kind in (Kind.CSV, Kind.TSV):
             _reject_other_encodings(path, form)
         again = rows.columns.duplicated()
@@ -110,14 +106,12 @@ def _fields(rows: pd.DataFrame) -> dict[str, list[Any]]:
     return columns
 
 
-def _first(path: Path, widened: dict[str, Any]) -> pd.DataFrame:
+def _first(path: Path, kind: Kind, widened: dict[str, Any]) -> pd.DataFrame:
+    if kind == Kind.PARQUET:
+        import pyarrow.parquet as pq
+
+        with undamaged(), pq.ParquetFile(path) as file:
+            batch = next(file.iter_batches(HEAD_ROWS), None)
+            return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))
     with closing(pieces(path, ALL_COLUMNS, (), widened)) as tables:  # type: ignore[type-var]  # it is a generator
         return frame_of(next(tables).slice(0, HEAD_ROWS))
-
-
-def _first_parquet(path: Path) -> pd.DataFrame:
-    import pyarrow.parquet as pq
-
-    with undamaged(), pq.ParquetFile(path) as file:
-        batch = next(file.iter_batches(HEAD_ROWS), None)
-        return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))

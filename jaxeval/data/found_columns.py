@@ -182,7 +182,10 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
             decide = f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}" if coding else ""
             left_out = "rows without a model or a result are left out and counted" if gaps else ""
             unsure = [decide, left_out, *_unsure(battles, (a, b), result)]
-            for name in _count_columns(frame, battles)[:1]:
+            numbers = [str(name) for name in frame if folded(name) in _SAYS_COUNT and battles.count is None
+                       and is_integer_dtype(frame[name]) and (frame[name] > 1).any()
+                       and frame[name].between(0, 2**53 - 1).all()]  # fmt: skip
+            for name in numbers[:1]:
                 arguments["count"] = name
                 unsure.append(f"{name!r} is taken as the number of battles of a row: else leave out --count")
             return FoundVotes(arguments, why, "; ".join(filter(None, unsure)))
@@ -212,16 +215,6 @@ def reading_with_blanks(frame: pd.DataFrame) -> FoundVotes | None:
             return FoundVotes({**sides, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
                            f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
     return None
-
-
-def _count_columns(frame: pd.DataFrame, battles: Battles) -> list[str]:
-    """Columns that may say how many battles each row stands for."""
-    names = [str(name) for name in frame if folded(name) in _SAYS_COUNT and battles.count is None]
-    return [
-        name
-        for name in names
-        if is_integer_dtype(frame[name]) and (frame[name] > 1).any() and frame[name].between(0, 2**53 - 1).all()
-    ]
 
 
 def _unsure(battles: Battles, sides: tuple[str, str], result: str | None) -> Iterator[str]:

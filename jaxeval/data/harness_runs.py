@@ -273,7 +273,11 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> PlainTable:
         notes.append("the log is marked as invalidated")
     about = f"{run.get('model')}, {run.get('task')}"
     frame = frame.assign(model=run.get("model"), benchmark=run.get("task"))
-    frame["_document"] = [hash(_asked(sample)) for sample in samples]
+    # What a sample asks, and its target. Messages have ids of their own.
+    asked = [x if isinstance(x := sample.get("input"), str) else "" for sample in samples]
+    frame["_document"] = [
+        hash((text, text_of(sample.get("target")))) for text, sample in zip(asked, samples, strict=True)
+    ]
     frame.attrs["run"] = EvaluationRun(
         str(run.get("model")), str(run.get("task")), _compared(log, run, chosen),
         text_of(run["task_id"]) if run.get("task_id") else None, log.get("status", "success") == "success",
@@ -301,12 +305,6 @@ def _compared(log: Mapping[str, Any], run: Mapping[str, Any], scorer: str) -> di
         **{f"setting {name}": value for name, value in settings.items() if name not in _TRAFFIC},
         **model_arguments(object_in(run, "model_args")),
     }  # fmt: skip
-
-
-def _asked(sample: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a sample asks, and its target. Messages have ids of their own."""
-    asked = sample.get("input")
-    return asked if isinstance(asked, str) else "", text_of(sample.get("target"))
 
 
 class NoScoresError(DataError):

@@ -95,20 +95,10 @@ class ItemScores(Shown):
 
     @classmethod
     def from_pandas(
-        cls,
-        frame: Any,
-        model: str = "model",
-        item: str = "item",
-        score: str = "score",
-        evaluator: str | None = None,
-        keep: Sequence[str] = (),
-        *,
-        trial: str | None = None,
-        cluster: str | None = None,
-        benchmark: str | None = None,
-        weight: str | None = None,
-        random: Sequence[str] = (),
-    ) -> ItemScores:
+        cls, frame: Any, model: str = "model", item: str = "item", score: str = "score", evaluator: str | None = None,
+        keep: Sequence[str] = (), *, trial: str | None = None, cluster: str | None = None, benchmark: str | None = None,
+        weight: str | None = None, random: Sequence[str] = (),
+    ) -> ItemScores:  # fmt: skip
         """Scores from a table with a row per model and item (and evaluator, and trial, if those columns are named).
 
         Several scores of a model on an item are averaged. With ``trial``, each of them is kept as well. Without it,

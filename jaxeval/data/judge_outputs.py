@@ -93,28 +93,13 @@ class JudgeOutputs(Shown):
 
     @classmethod
     def from_pandas(
-        cls,
-        df: Any,
-        *,
-        output: str | None = None,
-        model_a: str = "model_a",
-        model_b: str = "model_b",
-        item: str | None = None,
-        judge: str | None = None,
-        run: str | None = None,
-        shown_first: str | None = None,
-        labels: Mapping[Any, str] | None = None,
-        criteria: Sequence[str] | None = None,
-        scale: tuple[float, float] | None = (1.0, 10.0),
-        confidence: Stated = "share",
-        unparsed: Unparsed = "error",
-        one_order: OneOrder = "error",
-        repeats: Repeats = "error",
-        human: str | Literal[False] | None = None,
-        human_labels: Any = None,
-        label_coding: Labels | None = None,
-        people: People = "error",
-    ) -> JudgeOutputs:
+        cls, df: Any, *, output: str | None = None, model_a: str = "model_a", model_b: str = "model_b",
+        item: str | None = None, judge: str | None = None, run: str | None = None, shown_first: str | None = None,
+        labels: Mapping[Any, str] | None = None, criteria: Sequence[str] | None = None,
+        scale: tuple[float, float] | None = (1.0, 10.0), confidence: Stated = "share", unparsed: Unparsed = "error",
+        one_order: OneOrder = "error", repeats: Repeats = "error", human: str | Literal[False] | None = None,
+        human_labels: Any = None, label_coding: Labels | None = None, people: People = "error",
+    ) -> JudgeOutputs:  # fmt: skip
         """Outputs of judges from a DataFrame, or any table with the Arrow interface, with one row per call.
 
         A reply is JSON or text, with or without fences and prose around it. It names the better side: A, B, or C for a

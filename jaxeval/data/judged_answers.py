@@ -93,22 +93,11 @@ class JudgedAnswers(Shown):
 
     @classmethod
     def from_pandas(
-        cls,
-        df: Any,
-        *,
-        judgment: str | Sequence[str] | None = None,
-        label: str | None = None,
-        model: str | None = None,
-        judge: str | None = None,
-        item: str | None = None,
-        run: str | None = None,
-        answer: str | None = None,
-        keep: Sequence[str] = (),
-        positive: Any = None,
-        threshold: float | None = None,
-        missing: MissingJudgment = "error",
-        unparsed: Unparsed = "error",
-    ) -> JudgedAnswers:
+        cls, df: Any, *, judgment: str | Sequence[str] | None = None, label: str | None = None,
+        model: str | None = None, judge: str | None = None, item: str | None = None, run: str | None = None,
+        answer: str | None = None, keep: Sequence[str] = (), positive: Any = None, threshold: float | None = None,
+        missing: MissingJudgment = "error", unparsed: Unparsed = "error",
+    ) -> JudgedAnswers:  # fmt: skip
         """Judged answers from a DataFrame, or any table with the Arrow interface.
 
         Args:

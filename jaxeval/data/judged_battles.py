@@ -93,25 +93,14 @@ class JudgedBattles(Shown):
 
     @classmethod
     def from_pandas(
-        cls,
-        df: Any,
-        *,
-        scores_a: Scores | None = None,
-        scores_b: Scores | None = None,
-        scores_a_swapped: Scores | None = None,
-        scores_b_swapped: Scores | None = None,
-        score_difference: str | None = None,
-        human: str | Literal[False] | None = None,
-        verdict: str | Literal[False] | None = None,
-        verdict_swapped: str | None = None,
-        hard_label: HardLabel | None = None,
-        label_coding: Labels | None = None,
-        model_a: str = "model_a",
-        model_b: str = "model_b",
-        item: str | None = None,
-        one_order: OneOrder | Literal["separate"] | None = None,
+        cls, df: Any, *, scores_a: Scores | None = None, scores_b: Scores | None = None,
+        scores_a_swapped: Scores | None = None, scores_b_swapped: Scores | None = None,
+        score_difference: str | None = None, human: str | Literal[False] | None = None,
+        verdict: str | Literal[False] | None = None, verdict_swapped: str | None = None,
+        hard_label: HardLabel | None = None, label_coding: Labels | None = None, model_a: str = "model_a",
+        model_b: str = "model_b", item: str | None = None, one_order: OneOrder | Literal["separate"] | None = None,
         judge_name: str = "judge",
-    ) -> JudgedBattles:
+    ) -> JudgedBattles:  # fmt: skip
         """Judged battles from a DataFrame, or any table with the Arrow interface.
 
         Scores come from ``scores_a`` and ``scores_b`` (by default the columns of these names), from

@@ -115,20 +115,17 @@ class Judgments(Shown):
                 f"the columns do not say what is judged; needed are, for {needs}. Name them by role, such as "
                 f"model_a='left'; the table's columns are {named(list(map(repr, frame.columns)), 20)}"
             )
-        names = {column: role for role, column in columns.items() if folded(column) not in _usual(role)}
+        names = {column: role for role, column in columns.items()
+                 if folded(column) not in {role, *map(folded, (role, *usual_names(role)))}}  # fmt: skip
         taken = {name: f"{name}_" for name in frame.columns if name in names.values() and name not in names}
         ordered = {role: columns[role] for role in ROLES if role in columns}
         return cls(frame.rename(columns={**taken, **names}), ordered, fitting[0], messages)
 
     @classmethod
     def read(
-        cls,
-        path: FileName | Sequence[FileName],
-        shape: Shape | None = None,
-        *,
-        baseline: str | None = None,
+        cls, path: FileName | Sequence[FileName], shape: Shape | None = None, *, baseline: str | None = None,
         **roles: str,
-    ) -> Judgments:
+    ) -> Judgments:  # fmt: skip
         r"""Judgments from files in the formats of `read_battles`, and of `formats`.
 
         Args:
@@ -234,10 +231,6 @@ def _found_roles(frame: pd.DataFrame, named_roles: Mapping[str, str]) -> dict[st
         if role not in roles and name is not None and (frame.columns == name).sum() == 1:
             roles[role] = str(name)
     return roles
-
-
-def _usual(role: str) -> set[str]:
-    return {role, *map(folded, (role, *usual_names(role)))}
 
 
 def _has(roles: Mapping[str, str], shape: Shape) -> bool:

@@ -244,15 +244,16 @@ def _texts(column: Any) -> set[str]:
 
 def _columns_of_judges(columns: list[str], scale: LabelScale) -> tuple[list[Any], NDArray[np.intp], NDArray[np.intp]]:
     """Names of judges, and (J,) the judge and the order of each column; two columns may be both orders of a judge."""
-    pairs = [(one, two) for one in columns for two in columns if scale.kind == "sides" and _are_orders(one, two)]
-    first = {name: pair[0] for pair in pairs for name in pair}
-    order = {name: k for pair in pairs for k, name in enumerate(pair)}
-    judges = list(dict.fromkeys(first.get(name, name) for name in columns))
-    endings = [one for one, _ in reversed(_ORDERS)]
-    names = [
-        name[: -len(next(end for end in endings if name.casefold().endswith(end)))].rstrip("_-. ") or name
-        if name in first else name for name in judges
+    pairs = [
+        (name, other, one) for name in columns for other in columns for one, two in _ORDERS
+        if scale.kind == "sides" and name.casefold().endswith(one) and other.casefold().endswith(two)
+        and name[: -len(one)] == other[: -len(two)]
     ]  # fmt: skip
+    first = {x: name for name, other, _ in pairs for x in (name, other)}
+    order = {x: k for pair in pairs for k, x in enumerate(pair[:2])}
+    called = {name: name[: -len(one)].rstrip("_-. ") or name for name, _, one in pairs}
+    judges = list(dict.fromkeys(first.get(name, name) for name in columns))
+    names = [called.get(name, name) for name in judges]
     judge_of = np.array([judges.index(first.get(name, name)) for name in columns])
     return names, judge_of, np.array([order.get(name, _NO_ORDER) for name in columns])
 
@@ -304,13 +305,6 @@ def _orders_in_rows(
         f"labels name {meaning}, as people's do; {counted(len(both), 'item')} judged in both orders"
     )
     return cell, second.astype(int), second & bool(turned), [note]
-
-
-def _are_orders(name: str, other: str) -> bool:
-    return any(
-        name.casefold().endswith(one) and other.casefold().endswith(two) and name[: -len(one)] == other[: -len(two)]
-        for one, two in _ORDERS
-    )
 
 
 def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: str | None) -> LabelledVerdicts:

@@ -155,18 +155,10 @@ class Rankings(Shown):
 
     @classmethod
     def from_pandas(
-        cls,
-        df: Any,
-        *,
-        ranking: str = "ranking",
-        item: str | None = None,
-        rank: str | None = None,
-        weight: str | None = None,
-        count: str | None = None,
-        cluster: str | None = None,
-        competitor: str | Sequence[str] | None = None,
-        first: int | None = None,
-    ) -> Rankings:
+        cls, df: Any, *, ranking: str = "ranking", item: str | None = None, rank: str | None = None,
+        weight: str | None = None, count: str | None = None, cluster: str | None = None,
+        competitor: str | Sequence[str] | None = None, first: int | None = None,
+    ) -> Rankings:  # fmt: skip
         """Rankings from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
         A table holds ordered lists, one row per ranking; or items and their ranks, one row per place. It is read in the

@@ -49,15 +49,10 @@ _ANY: Mapping[str, str] = {}
 
 @spelled_out(BattleReading, without="baseline")
 def read_battles(
-    path: FileName | Sequence[FileName],
-    *,
-    keep: Sequence[str] = (),
-    id: str | None = None,
-    baseline: str | None = None,
-    progress: bool | None = None,
-    known: Mapping[str, str] | None = None,
+    path: FileName | Sequence[FileName], *, keep: Sequence[str] = (), id: str | None = None,
+    baseline: str | None = None, progress: bool | None = None, known: Mapping[str, str] | None = None,
     **columns: Unpack[BattlesArguments],
-) -> Battles:
+) -> Battles:  # fmt: skip
     """Give battles from Parquet, Arrow, CSV, JSON and Excel files; the files may hold single votes or counts of votes.
 
     Files may be larger than memory. From about two million rows on, rows that are equal in all columns that are read

@@ -161,12 +161,9 @@ class ScoreColumns(ItemScoreColumns):
 
 @spelled_out(ScoreColumns)
 def read_scores(
-    path: FileName | Sequence[FileName],
-    *,
-    keep: Sequence[str] = (),
-    random: Sequence[str] = (),
+    path: FileName | Sequence[FileName], *, keep: Sequence[str] = (), random: Sequence[str] = (),
     **columns: Unpack[ReadScoresArguments],
-) -> ItemScores:
+) -> ItemScores:  # fmt: skip
     """Scores of models on items from files of evaluations, whose format is recognised by their content.
 
     - Long tables: a row for each model and item (and trial), with the columns "model", "item" and "score", or those

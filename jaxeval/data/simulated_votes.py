@@ -23,15 +23,9 @@ LANGUAGES = {"English": 0.55, "Chinese": 0.15, "Russian": 0.12, "German": 0.1, "
 
 
 def simulate_votes(
-    n_battles: int = 25_000,
-    n_models: int = 55,
-    *,
-    strengths: pd.Series | None = None,
-    tie_rate: float = 0.25,
-    popularity_exponent: float = 0.6,
-    details: bool = False,
-    seed: int = 0,
-) -> pd.DataFrame:
+    n_battles: int = 25_000, n_models: int = 55, *, strengths: pd.Series | None = None, tie_rate: float = 0.25,
+    popularity_exponent: float = 0.6, details: bool = False, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Simulate votes in the Arena's format: model_a, model_b, winner, language, voter.
 
     Models are drawn by popularity, which falls as rank^-exponent in an order unrelated to strength. A battle is a tie
@@ -195,14 +189,9 @@ def given_or_drawn(strengths: pd.Series | None, n_models: int, n: int, seed: int
 
 
 def simulate_rankings(
-    n_rankings: int = 3_000,
-    n_items: int = 12,
-    *,
-    length: int = 4,
-    tie_rate: float = 0.1,
-    strengths: pd.Series | None = None,
-    seed: int = 0,
-) -> pd.DataFrame:
+    n_rankings: int = 3_000, n_items: int = 12, *, length: int = 4, tie_rate: float = 0.1,
+    strengths: pd.Series | None = None, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Simulate rankings of items drawn at random, by the model of Plackett and Luce, as `Rankings` reads them.
 
     Args:

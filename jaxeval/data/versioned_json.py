@@ -44,18 +44,13 @@ def read_versioned(path: Path, form: str, version: int, what: str, remedy: str =
     if not isinstance(content, dict) or content.get("format") != form:
         raise DataError(f"{path.name} holds no {what}: it does not say 'format': {form!r}")
     check_version(content, version, path.name, what, remedy)
-    digest = _digest(content)
+    try:
+        digest = json_digest(content)
+    except ValueError:  # numbers that none of these files holds
+        digest = None
     if digest is None or content.get("digest") != digest:
         raise DataError(f"{path.name} is damaged: it does not hold what was saved; use a copy, or {remedy}")
     return content
-
-
-def _digest(content: dict[str, Any]) -> str | None:
-    """Return the digest of what was read; None for numbers that none of these files holds."""
-    try:
-        return json_digest(content)
-    except ValueError:
-        return None
 
 
 def check_version(content: dict[str, Any], version: int, name: str, what: str, remedy: str = "make it again") -> None:
