@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -276,7 +276,7 @@ def simulated_chance(
     )  # fmt: skip
 
 
-def _sums(of_votes: Measures) -> dict[str, float]:
+def _sums(of_votes: Measures) -> dict[str, Any]:
     deviance = float(np.asarray(of_votes.deviance).sum())
     return {"deviance": deviance, "cyclic": float(of_votes.cyclic), "total": float(of_votes.total)}
 

@@ -94,14 +94,11 @@ class RankEvidence(Answered):
         return {"ranks": ("plot_ranks", self.joint, self.level)}
 
     def _shown(self) -> Answer:
-        title = f"RankEvidence: {self.competitor.counted(len(self.table))}, {self._told_neighbours()}"
-        return Answer(title, self.table, self.settings, self.warnings)
-
-    def _told_neighbours(self) -> str:
         apart = self.neighbours["told_apart"]
-        return (
-            f"{(~apart).sum():,} of {counted(len(apart), 'pair of neighbours', 'pairs of neighbours')} not told apart"
-        )
+        pairs = counted(len(apart), "pair of neighbours", "pairs of neighbours")
+        models = self.competitor.counted(len(self.table))
+        title = f"RankEvidence: {models}, {(~apart).sum():,} of {pairs} not told apart"
+        return Answer(title, self.table, self.settings, self.warnings)
 
     def _said(self) -> Iterator[tuple[Severity, str]]:
         for part in (self._of_neighbours, self._of_first, self._of_winner, self._of_families, self._of_sampling,

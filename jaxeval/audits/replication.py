@@ -29,7 +29,7 @@ from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.wording import Noun, counted, named, visible_line
+from jaxeval.wording import counted, named, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.options.arguments import AuditArguments
@@ -180,20 +180,18 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
     agreement = pd.concat(
         [_agreement(name, one[:, compared], other[:, compared], top) for name, (one, other) in rankings.items()]
     )
-    thin = fit.ratings.index[np.isfinite(fit.ratings) & ~compared]
+    thin, noun, warnings = fit.ratings.index[np.isfinite(fit.ratings) & ~compared], fit.competitor, list(fit.warnings)
+    if len(thin):
+        has, names = noun.counted(len(thin), "has", "have"), named(list(map(visible_line, thin)))
+        them = "it" if len(thin) == 1 else "them"
+        warnings.append(
+            f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves {them} out: {names}"
+        )
     return Replication(
         table=_claim_table(claims, options.level), agreement=agreement.reset_index(drop=True),
         models=_model_table(fit, compared, theta, claims), level=options.level, settings=settings | {"top": top},
-        warnings=(*fit.warnings, *_few_votes(thin, fit.competitor)), competitor=fit.competitor,
+        warnings=tuple(warnings), competitor=noun,
     )  # fmt: skip
-
-
-def _few_votes(models: pd.Index, noun: Noun) -> list[str]:
-    if len(models) == 0:
-        return []
-    has, names = noun.counted(len(models), "has", "have"), named(list(map(visible_line, models)))
-    them = "it" if len(models) == 1 else "them"
-    return [f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves {them} out: {names}"]
 
 
 def _check(fit: BradleyTerryFit) -> None:

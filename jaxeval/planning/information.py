@@ -339,8 +339,10 @@ def goal_of(known: BoardInformation, aim: Aim) -> Goal:
     name, m = aim.name, len(known.models)
     above = np.triu(np.ones((m, m), bool), 1)
     if name == "pair":
-        assert aim.pair is not None
-        a, b = (_number(known, model) for model in _two(aim.pair))
+        pair = aim.pair
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+            raise ValueError(f"pair must be two different names, got {pair!r}")
+        a, b = (_number(known, model) for model in pair)
         contrasts = np.eye(m)[[a]] - np.eye(m)[[b]]
         words = f"the difference of {visible_line(known.models[a])} and {visible_line(known.models[b])}"
         both = np.zeros((m, m), bool)
@@ -368,12 +370,6 @@ def goal_of(known: BoardInformation, aim: Aim) -> Goal:
         models, pairs = np.arange(m), above
         words, differences = f"the ratings of {known.competitor.counted(m)}", above
     return Goal(words, models, (np.eye(m) - known.gauge)[models], differences, pairs)
-
-
-def _two(pair: tuple[Hashable, Hashable]) -> tuple[Hashable, Hashable]:
-    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
-        raise ValueError(f"pair must be two different names, got {pair!r}")
-    return pair
 
 
 def _number(known: BoardInformation, model: Hashable) -> int:

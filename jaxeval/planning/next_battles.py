@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -336,12 +337,16 @@ def battles_for(
 
     Pairs are chosen for a number of battles, and the number is found for their shares, by turns.
     """
+
+    def enough(each: Float, n: int) -> bool:
+        return good(known.with_battles(n * each))
+
     if good(known):
         return 0
     k = 100
     for _ in range(8):
         each = symmetric(choose(known, goal, k, random).expected) / k
-        number = fewest(lambda n, each=each: good(known.with_battles(n * each)), k)
+        number = fewest(partial(enough, each), k)
         if number is None:
             return None
         before, k = k, number

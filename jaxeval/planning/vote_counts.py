@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,15 +101,17 @@ def plan_votes(
     def needed(asked: str, good: Callable[[BoardInformation], bool]) -> dict[str, Any]:
         return row(asked, battles_for(known, aimed, share, good), good)
 
-    def of_votes(votes: int) -> dict[str, Any]:
-        width = aimed.width(after(votes), level)
-        return row(counted(votes, "vote"), votes, lambda x: aimed.width(x, level) <= width)
+    def narrow(width: float, then: BoardInformation) -> bool:
+        return aimed.width(then, level) <= width
+
+    def sharp(difference: float, then: BoardInformation) -> bool:
+        return aimed.told_apart(then, level, power) <= difference
 
     widths, differences, whole = _positive("width", width), _positive("difference", difference), _whole(votes)
-    rows = [needed(f"width {x:g}", lambda then, x=x: aimed.width(then, level) <= x) for x in widths]
-    rows += [needed(f"difference {x:g}", lambda then, x=x: aimed.told_apart(then, level, power) <= x)
-             for x in differences]  # fmt: skip
-    rows += [of_votes(x) for x in whole or ([] if rows else _VOTES)]
+    rows = [needed(f"width {x:g}", partial(narrow, x)) for x in widths]
+    rows += [needed(f"difference {x:g}", partial(sharp, x)) for x in differences]
+    for x in whole or ([] if rows else _VOTES):
+        rows.append(row(counted(x, "vote"), x, partial(narrow, aimed.width(after(x), level))))
     table = pd.DataFrame(rows)
     table = table.astype({"votes": "Int64", "votes_at_random": "Int64"})
     settings = {"goal": aim.name, "random": share, "level": level, "power": power}

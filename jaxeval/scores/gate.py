@@ -126,17 +126,13 @@ class ScoreGate(Result):
     def _more(self, n: Any) -> str:
         if self.settings.get("random"):
             return "`error_budget` says what would make the error smaller"
-        return _more(n)
+        if n is None:
+            return "the difference is so near the margin that no feasible number of items would decide"
+        return f"if the difference stays, about {counted(int(n), 'more item')} would decide"
 
 
 def _plain(value: Any) -> Any:
     return None if value is None or value != value else value if isinstance(value, int | float | str) else str(value)
-
-
-def _more(n: Any) -> str:
-    if n is None:
-        return "the difference is so near the margin that no feasible number of items would decide"
-    return f"if the difference stays, about {counted(int(n), 'more item')} would decide"
 
 
 def score_gate(

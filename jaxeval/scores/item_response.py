@@ -179,7 +179,10 @@ def fit_item_response(
         named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
         scores = ItemScores.from_pandas(scores, keep=[n], **named_so)
     item_scores = as_item_scores(scores)
-    _check_options(kind, prior_sd, level)
+    checked_level(level)
+    check_choice("kind", kind, _CURVES)
+    if prior_sd is not None and (isinstance(prior_sd, bool) or not isinstance(prior_sd, int | float) or prior_sd <= 0):
+        raise ValueError(f"prior_sd must be a number above 0 (math.inf for no prior), got {prior_sd!r}")
     n_resamples, seed = checked_integer("n_resamples", n_resamples, 2), checked_integer("seed", seed)
     s = item_scores.scores[:, 0]
     used, flag = _used_items(item_scores, kind)
@@ -232,13 +235,6 @@ def fit_item_response(
         log_likelihood=float(at.log_likelihood[:n_models].sum()), level=float(level), status=status,
         warnings=tuple(warnings), settings={**settings, "level": float(level)},
     )  # fmt: skip
-
-
-def _check_options(kind: str, prior_sd: float | None, level: float) -> None:
-    checked_level(level)
-    check_choice("kind", kind, _CURVES)
-    if prior_sd is not None and (isinstance(prior_sd, bool) or not isinstance(prior_sd, int | float) or prior_sd <= 0):
-        raise ValueError(f"prior_sd must be a number above 0 (math.inf for no prior), got {prior_sd!r}")
 
 
 def _used_items(scores: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
