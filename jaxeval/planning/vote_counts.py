@@ -98,9 +98,6 @@ def plan_votes(
             "difference": np.nan if then is None else aimed.told_apart(then, level, power),
         }  # fmt: skip
 
-    def needed(asked: str, good: Callable[[BoardInformation], bool]) -> dict[str, Any]:
-        return row(asked, battles_for(known, aimed, share, good), good)
-
     def narrow(width: float, then: BoardInformation) -> bool:
         return aimed.width(then, level) <= width
 
@@ -108,8 +105,9 @@ def plan_votes(
         return aimed.told_apart(then, level, power) <= difference
 
     widths, differences, whole = _positive("width", width), _positive("difference", difference), _whole(votes)
-    rows = [needed(f"width {x:g}", partial(narrow, x)) for x in widths]
-    rows += [needed(f"difference {x:g}", partial(sharp, x)) for x in differences]
+    questions = [(f"width {x:g}", partial(narrow, x)) for x in widths]
+    questions += [(f"difference {x:g}", partial(sharp, x)) for x in differences]
+    rows = [row(asked, battles_for(known, aimed, share, good), good) for asked, good in questions]
     for x in whole or ([] if rows else _VOTES):
         rows.append(row(counted(x, "vote"), x, partial(narrow, aimed.width(after(x), level))))
     table = pd.DataFrame(rows)
