@@ -331,12 +331,8 @@ class Multipliers:
         return cls(
             residuals=by_pair * (weight * (cells.target - response.expected))[None],
             taken=scipy.sparse.csr_array((by_pair * (weight * cells.count)[None]) @ response.slopes),
-            scores=fitted.scores(),
-            inverse=inverse,
-            times=times,
-            count=cells.count,
-            stretch=_stretch(leverage),
-        )
+            scores=fitted.scores(), inverse=inverse, times=times, count=cells.count, stretch=_stretch(leverage),
+        )  # fmt: skip
 
     @property
     def squares(self) -> Float:

@@ -92,25 +92,20 @@ class ChangedBoards:
             n_entries *= _STEP
         widths = [(0, 0), (0, n_entries - entries.first.shape[1])]
         first, second, weight, points = (padded_rows(np.pad(x, widths)) for x in entries)
-        change: Change = on_device(
-            Change(
-                first=as_leaf(first, np.int32),
-                second=as_leaf(second, np.int32),
-                weight=as_leaf(weight, np.float64),
-                points=as_leaf(points, np.float64),
-                start=as_leaf(padded_rows(np.pad(start, [(0, 0), (0, self.size - start.shape[1])])), np.float64),
-                above=as_leaf(padded_rows(pairs[:, 0]), np.int32),
-                below=as_leaf(padded_rows(pairs[:, 1]), np.int32),
-            )
-        )
+        starts = padded_rows(np.pad(start, [(0, 0), (0, self.size - start.shape[1])]))
+        above, below = (padded_rows(models) for models in pairs.T)
+        change: Change = on_device(Change(
+            as_leaf(first, np.int32), as_leaf(second, np.int32), as_leaf(weight, np.float64),
+            as_leaf(points, np.float64), start=as_leaf(starts, np.float64), above=as_leaf(above, np.int32),
+            below=as_leaf(below, np.int32),
+        ))  # fmt: skip
         lanes = Lanes(np.zeros(len(start), np.int64), np.arange(len(start)))
+        n = len(start)
         results = Changed(
-            theta=as_leaf(np.zeros((len(start), self.size)), np.float64),
-            status=as_leaf(np.full(len(start), Status.STEP_LIMIT), np.int8),
-            n_steps=as_leaf(np.zeros(len(start)), np.int32),
-            grad_norm=as_leaf(np.zeros(len(start)), np.float64),
-            pull=as_leaf(np.zeros((len(start), self.size)), np.float64),
-        )
+            theta=as_leaf(np.zeros((n, self.size)), np.float64), n_steps=as_leaf(np.zeros(n), np.int32),
+            status=as_leaf(np.full(n, Status.STEP_LIMIT), np.int8), grad_norm=as_leaf(np.zeros(n), np.float64),
+            pull=as_leaf(np.zeros((n, self.size)), np.float64),
+        )  # fmt: skip
         with one_blas_thread():
             self.run.run(self._task(change, False), lanes, which, results, f"{section}-chord")
             status = np.asarray(results.status)

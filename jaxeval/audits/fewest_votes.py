@@ -248,13 +248,10 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
     })  # fmt: skip
     return FewestVotes(
         table=Table.of(table, "Fewest votes that swap neighbours", ("above", "below", "gap", *Way)),
-        borders=_border_table(borders, pairs, across, counts, board.models),
-        models=removed,
+        borders=_border_table(borders, pairs, across, counts, board.models), models=removed,
         changes=Table.of(pd.concat(changes, ignore_index=True), "Votes that are changed"),
-        n_votes=int(audited.fit.n_battles.sum()) // 2,
-        settings=audited.settings,
-        competitor=noun,
-    )
+        n_votes=int(audited.fit.n_battles.sum()) // 2, settings=audited.settings, competitor=noun,
+    )  # fmt: skip
 
 
 class _Border(NamedTuple):

@@ -366,17 +366,15 @@ def opponents(fit: BradleyTerryFit) -> pd.DataFrame:
     rating = np.where(finite, fit.ratings.to_numpy(), 0.0)
     of_rated = met[:, finite].sum(1)
     main = met.argmax(1)
-    return pd.DataFrame(
-        {
-            "vote_count": votes.astype(np.int64),
-            "n_opponents": (met > 0).sum(1),
-            "n_effective": 1 / (share**2).sum(1),
-            "opponent_rating": np.where(of_rated > 0, met @ rating / np.maximum(of_rated, 1), np.nan),
-            "main_opponent": models[main],
-            "main_share": share[np.arange(len(models)), main],
-        },
-        models,
-    )
+    columns = {
+        "vote_count": votes.astype(np.int64),
+        "n_opponents": (met > 0).sum(1),
+        "n_effective": 1 / (share**2).sum(1),
+        "opponent_rating": np.where(of_rated > 0, met @ rating / np.maximum(of_rated, 1), np.nan),
+        "main_opponent": models[main],
+        "main_share": share[np.arange(len(models)), main],
+    }
+    return pd.DataFrame(columns, models)
 
 
 def first_votes(battles: Battles, time: str) -> pd.Series:

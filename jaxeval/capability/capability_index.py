@@ -465,14 +465,11 @@ def _fitted(
 
 
 def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.IndexScale, running: Any) -> Draws:
+    free: Any = np.asarray(cells.benchmarks != settings["easiest"])
     statistic = partial(
-        kernel.indices,
-        start=jax.tree.map(np.asarray, start),
-        free=np.asarray(cells.benchmarks != settings["easiest"]),  # type: ignore[arg-type]
-        ridge=_ridge_of_one(cells, settings["ridge"]),
-        likelihood=settings["loss"] == "likelihood",
-        tolerance=_REFIT,
-    )
+        kernel.indices, start=jax.tree.map(np.asarray, start), free=free, ridge=_ridge_of_one(cells, settings["ridge"]),
+        likelihood=settings["loss"] == "likelihood", tolerance=_REFIT,
+    )  # fmt: skip
     share = np.clip(cells.share, settings["clip"], 1 - settings["clip"])
     data = {"model": cells.model, "benchmark": cells.benchmark, "share": share, "questions": cells.questions}
     if settings["resample"] == "cells":

@@ -56,17 +56,13 @@ class ParetoFront(Result):
         beaten = self.claims.to_numpy()
         best = np.where(beaten, quality.estimate[:, None], -np.inf)
         by = [str(quality.names[k]) if beaten[:, j].any() else None for j, k in enumerate(best.argmax(0))]
-        table = pd.DataFrame(
-            {
-                "model": quality.names,
-                "cost": cost.estimate,
-                "quality": quality.estimate,
-                **{end: values.to_numpy() for end, values in quality.interval(self.level).items()},
-                "on_front": _domination(quality.estimate[None], cost.estimate[None])[1] == 0,
-                "p_front": self.on_front.to_numpy(),
-                "dominated_by": by,
-            }
-        ).sort_values(["cost", "quality"], ascending=[True, False], kind="stable", ignore_index=True)
+        table = pd.DataFrame({
+            "model": quality.names, "cost": cost.estimate, "quality": quality.estimate,
+            **{end: values.to_numpy() for end, values in quality.interval(self.level).items()},
+            "on_front": _domination(quality.estimate[None], cost.estimate[None])[1] == 0,
+            "p_front": self.on_front.to_numpy(), "dominated_by": by,
+        })  # fmt: skip
+        table = table.sort_values(["cost", "quality"], ascending=[True, False], kind="stable", ignore_index=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         title = f"Cost and quality of {counted(len(table), 'model')}"
         return Table.of(table, title, tuple(table), money="cost", share="p_front")

@@ -111,12 +111,10 @@ def rankings(
     most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)
     study = StudySettings(
-        seed=as_leaf(settings.seed, np.uint64),
-        deltas=as_leaf(settings.margins, np.float64),
-        budgets=as_leaf(budgets, np.int64),
-        n_repeats=as_leaf(settings.n_repeats, np.int64),
+        seed=as_leaf(settings.seed, np.uint64), deltas=as_leaf(settings.margins, np.float64),
+        budgets=as_leaf(budgets, np.int64), n_repeats=as_leaf(settings.n_repeats, np.int64),
         terms=Terms.of(settings.ridge, _TOLERANCE_LOGIT, _MAX_STEPS),
-    )
+    )  # fmt: skip
     mesh, n_lanes = device_mesh(), len(board.theta)
     gold = np.full((n_lanes, size), np.nan)
     gold[:, :m] = board.theta
@@ -156,11 +154,9 @@ def _votes(cells: Cells, entries: Entries) -> ReferenceVotes:
     sorted_cells = np.full(size, n_cells - 1)
     sorted_cells[: len(order)] = entries.cell[order]
     return ReferenceVotes(
-        unit=as_leaf(pad(entries.place[order], size), np.int32),
-        cell=as_leaf(sorted_cells, np.int32),
-        times=as_leaf(pad(times, size), np.int32),
-        battles=as_leaf(pad(cells.count, (n_cells,)), np.int32),
-    )
+        unit=as_leaf(pad(entries.place[order], size), np.int32), cell=as_leaf(sorted_cells, np.int32),
+        times=as_leaf(pad(times, size), np.int32), battles=as_leaf(pad(cells.count, (n_cells,)), np.int32),
+    )  # fmt: skip
 
 
 def _pools(sets: Sequence[NDArray[np.intp]], cells: Cells, size: int, nothing: int) -> Pools:

@@ -246,11 +246,9 @@ def next_battles(
         battles=_table(known, aimed, chosen, gains),
         expected=Table.of(expected.rename_axis("battles"), f"Expected intervals of {aimed.words}", elo="width"),
         by_model=_by_model(known, aimed, chosen, {name: errors[name] for name in ("now", "planned")}, level),
-        gains=pd.DataFrame(gains, known.models, known.models),
-        goal=aimed.words,
-        warnings=_warnings(known, aimed, chosen),
-        settings=settings,
-    )
+        gains=pd.DataFrame(gains, known.models, known.models), goal=aimed.words,
+        warnings=_warnings(known, aimed, chosen), settings=settings,
+    )  # fmt: skip
 
 
 def checked_share(random: Any) -> float:

@@ -208,15 +208,11 @@ def fit_item_response(
         return Identity(drawn, data, {"level": level, "n_resamples": n_resamples}, noun="scores")
 
     rows, form = _draw(item_scores, used)
+    arguments = {"rows": rows, "data": (responses, parameters, _REFIT), "seed": as_leaf(seed, np.uint64)}
     task = lanes_task(
-        refit_item_response,
-        {"rows": rows, "data": (responses, parameters, _REFIT), "seed": as_leaf(seed, np.uint64)},
-        {"curves": curves, "form": form},
-        ITEM_RESPONSE,
-        entries=responses.score.size,
-        lane_bytes=8 * 4 * responses.score.size,
-        result_bytes=8 * n_resamples * n_models,
-    )
+        refit_item_response, arguments, {"curves": curves, "form": form}, ITEM_RESPONSE, entries=responses.score.size,
+        lane_bytes=8 * 4 * responses.score.size, result_bytes=8 * n_resamples * n_models,
+    )  # fmt: skip
     with open_run(identity, n_resamples, "resamples", **running) as run:
         fits = run.results(task, Lanes.of(1, n_resamples), _STREAM)
     ended = fits.status == Status.CONVERGED
