@@ -141,12 +141,9 @@ def wider_at_all_looks(lower: Float, upper: Float, level: float) -> float:
 
 
 def anytime_factor(standard_error: Float, tuned_for: float, alpha: float) -> Float:
-    """Return half-widths in standard errors, valid at all times with probability 1 - ``alpha``.
+    """Return half-widths in (present) standard errors, valid at all times with probability 1 - ``alpha``.
 
-    Args:
-        standard_error: now.
-        tuned_for: the standard error at which the interval is as narrow as it can be; chosen before looking.
-        alpha: the chance of missing the truth at any time.
+    At the standard error ``tuned_for``, chosen before looking, the interval is as narrow as it can be.
     """
     with np.errstate(divide="ignore"):
         # The factor is least at the u with log((1 + u) / alpha^2) = u.

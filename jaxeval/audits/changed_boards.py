@@ -80,12 +80,8 @@ class ChangedBoards:
     def refit(self, entries: VoteChanges, start: Float, pairs: Int, which: Int, section: str) -> ChangedFits:
         """Return the boards of the lanes ``which``; the others come back as zeros that did not converge.
 
-        Args:
-            entries: what each of all L lanes changes.
-            start: (L, M) log-strengths to start from.
-            pairs: (L, 2) the models whose difference is asked for.
-            which: positions among the lanes.
-            section: names this part of the work in a checkpoint.
+        Each of all L lanes has what it changes, log-strengths to ``start`` from (L, M), and two models (L, 2) whose
+        difference is asked for. ``section`` names this part of the work in a checkpoint.
         """
         n_entries = _FEWEST_ENTRIES
         while n_entries < entries.first.shape[1]:

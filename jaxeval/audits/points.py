@@ -220,16 +220,9 @@ def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) 
     Models are compared with the median model, so that the tastes that honest voters have about all models raise no
     alarm.
 
-    Args:
-        points: of voters.
-        which: (G,) voters to look at.
-        taste: logits, see `Points.taste`.
-        models: (M,) names.
-
-    Returns:
-        Columns ``model, n_voters, taste_logit, z, p_value, p_adjusted`` (Holm) and ``lean``: "for" where the odd voters
-        favour the model, "against" where they do not. p is NaN for models about which fewer than 50 such voters say
-        much.
+    Of the voters ``which`` (G,), with `Points.taste`. Columns are ``model, n_voters, taste_logit, z, p_value,
+    p_adjusted`` (Holm) and ``lean``: "for" where the odd voters favour the model, "against" where they do not. p is NaN
+    for models about which fewer than 50 such voters say much.
     """
     rows = which[points.group] & (points.n >= 2)
     model, m = points.model[rows], len(models)

@@ -301,23 +301,14 @@ def _agreement(boards: str, one: Float, other: Float, top: int) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class TrueBoard:
-    """The strengths that boards are simulated at, and the critical values of their claims.
+    """The strengths that boards are simulated at, and the critical values of their claims."""
 
-    Args:
-        theta: (M,) strengths; NaN for models without a rating.
-        scale: of the ratings, with their gauge.
-        compared: (M,) models that may be told apart from others; the rest too often have no finite rating.
-        critical: (M, M) critical value of the differences of a model to its k nearest, k from 0 on.
-        critical_of_all: that of the differences of all pairs.
-        level: of every claim.
-    """
-
-    theta: Float
+    theta: Float  # (M,) strengths; NaN for models without a rating
     scale: RatingScale
-    compared: Bool
-    critical: Float
-    critical_of_all: float
-    level: float
+    compared: Bool  # (M,) models that may be told apart from others; the rest too often have no finite rating
+    critical: Float  # (M, M) critical value of the differences of a model to its k nearest, k from 0 on
+    critical_of_all: float  # that of the differences of all pairs
+    level: float  # of every claim
 
     @classmethod
     def of(

@@ -347,11 +347,7 @@ def half_counts(cells: Cells, drawn: VoteGroups, seed: int, number: int) -> tupl
 
 
 def refitted_boards(fit: BradleyTerryFit, cells: Cells, counts: Iterable[Int], n_boards: int) -> Iterator[list[Board]]:
-    """The boards of ``counts`` (C,) votes of the ``cells``, fitted as ``fit`` was, as many at a time as memory allows.
-
-    Args:
-        n_boards: how many there are.
-    """
+    """Yield boards of ``counts`` (C,) votes of the ``cells``, fitted as ``fit`` was, some at a time."""
     models = fit.ratings.index
     room = min(_TABLE_ENTRIES // padded_size(len(models)) ** 2, _MOST_AT_ONCE)
     at_once = 2 ** (max(room, 1).bit_length() - 1)  # sizes that a program is compiled for

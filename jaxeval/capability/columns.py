@@ -31,16 +31,9 @@ _FLAGS = {"score": "share"}
 def columns_by_role(
     table: Any, names: Mapping[str, str | None], noun: str, optional: tuple[str, ...] = ()
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a table, and which of its columns has each role.
+    """Return a table of ``noun``, and which of its columns has each role: the caller's name of it, or a usual one.
 
-    Args:
-        table: of pandas or Arrow.
-        names: the caller's name of the column of each role, None for a usual one.
-        noun: what rows are, in the plural.
-        optional: roles that may have no column; they are left out.
-
-    Raises:
-        DataError: a column is not there, or there are no rows.
+    Roles that are ``optional`` and have no column are left out.
     """
     frame, columns = as_frame(table), {}
     for role, name in names.items():

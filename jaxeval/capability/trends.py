@@ -30,17 +30,8 @@ def line_by_date(
 ) -> Line:  # fmt: skip
     """Fit a line by least squares to the estimates, and to each draw of them.
 
-    Args:
-        draws: of the names.
-        noun: what the names are.
-        released: date of each, by name.
-        frontier: take only those whose estimate is the largest up to their date.
-        since, until: first and last date.
-        at: dates at which the line is read.
-        level: of the intervals.
-
-    Raises:
-        DataError: a name or a date is none, or there are fewer than two names, or dates.
+    ``noun`` is what the names are, ``released`` the date of each. ``frontier`` takes only those whose estimate is the
+    largest up to their date. The line is read ``at`` some dates.
     """
     unknown = [name for name in released if name not in draws.names]
     if unknown:

@@ -160,11 +160,7 @@ def _votes(cells: Cells, entries: Entries) -> ReferenceVotes:
 
 
 def _pools(sets: Sequence[NDArray[np.intp]], cells: Cells, size: int, nothing: int) -> Pools:
-    """Return the votes of ``size`` models, padding ones included, against the references of every set.
-
-    Args:
-        nothing: number of an empty cell.
-    """
+    """Return votes of ``size`` models, padding included, against the sets' references; ``nothing`` is an empty cell."""
     n_pairs = len(cells.first)
     position = cells.positions(size, n_pairs)
     n_cells = np.append(np.bincount(cells.pair, minlength=n_pairs), 0)
@@ -202,12 +198,7 @@ def _shared_items(
     battles: Battles, item: str, items: ClusterRows, unit: Int, single: NDArray[np.intp],
     sets: Sequence[NDArray[np.intp]], size: int,
 ) -> SharedItems:  # fmt: skip
-    """Return verdicts by item, reference and model.
-
-    Args:
-        items: the battles of every item, whose units are ``unit`` (X,).
-        single: (L,) references alone, -1 for none.
-    """
+    """Return verdicts by item, whose units are ``unit`` (X,), reference (``single`` has -1 for none) and model."""
     used = np.unique(np.concatenate([single[single >= 0], *sets]))
     place = np.full(battles.n_models + 1, len(used))  # the last, of none
     place[used] = np.arange(len(used))

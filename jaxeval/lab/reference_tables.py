@@ -193,9 +193,7 @@ def overall_change(single: SingleReferences) -> Float:
 def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
     """Yield which tier of references serves which tier of models.
 
-    Args:
-        change: (B + 1, T of references, T of models) relative rank changes: references rank different numbers of
-            models, so numbers of places cannot be compared.
+    By relative rank changes (B + 1, T of references, T of models), as references rank different numbers of models.
     """
     usable = ~np.isnan(change[0]).all(1)
     if usable.sum() < 2:
@@ -226,12 +224,8 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
     """Yield the single reference that agrees best under a budget: with all votes, the one with most of them would win.
 
     It compares references against which nearly all models have as many votes as the budget. The budget is the largest
-    under which half of the references can be compared, or else as many of them as under any budget.
-
-    Args:
-        tau: (B + 1, L, budgets).
-        table: of single references and sets, as `budget_table` has it.
-        n_rated: models with a rating.
+    under which half of the references can be compared, or else as many of them as under any budget. ``tau`` is (B + 1,
+    L, budgets), the ``table`` that of `budget_table`.
     """
     n_single, n_budgets = tau.shape[1:]
     if n_single < 2:
