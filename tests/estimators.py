@@ -286,6 +286,7 @@ _BOARDS = [
         by_kind=True,
         without={"alone": "as without options", "sides": "the model is about sides"},
         rounded=("chunks",),
+        slow=True,
     ),
     _rated("ties davidson", ties="davidson"),
     Estimator(
