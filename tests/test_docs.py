@@ -25,6 +25,7 @@ LANGUAGES = {"python", "console", "sh", "dockerfile", "yaml", "toml", "json", "h
 SLOW = {
     "accelerators.md",
     "audit.md",
+    "capability-index.md",
     "comparing-boards.md",
     "counting.md",
     "few-battles.md",
@@ -37,6 +38,7 @@ SLOW = {
     "quick-start.md",
     "scores.md",
     "small-categories.md",
+    "time-horizons.md",
     "wide-boards.md",
     "tasks/a-leaderboard-of-every-day.md",
     "tasks/confidence-intervals-for-elo.md",

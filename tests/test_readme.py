@@ -103,7 +103,7 @@ def test_every_call_of_the_table_is_understood(files, monkeypatch):
 
 
 #: Commands of the table whose calls compile programs that no other call shares, or make many tables.
-SLOW = {"audit", "compare-boards", "leaderboard", "panel", "soft-elo"}
+SLOW = {"audit", "compare-boards", "horizons", "index", "leaderboard", "panel", "rankings", "soft-elo"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from jaxeval.lazy_names import is_frame
@@ -96,6 +96,7 @@ def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
     hidden = [part for part in answer.grids if part.more and not full]
     shown = [part for part in answer.grids if not part.more] + [part for part in answer.grids if part.more and full]
     grids = [_Fitted.of(part, room, part.top or (None if whole else height)) for part in shown]
+    n_lines = _counter_of_lines(console)
     if whole:
         texts, rows = _texts(answer, width, None), [grid.most for grid in grids]
     else:
@@ -104,8 +105,8 @@ def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
             grids = [grid._replace(legends=legends) for grid in grids]
             texts = _texts(answer, width, height // share)
             taken = sum(text.count("\n") + 1 for kind in texts for text, _ in kind) + sum(map(bool, texts))
-            rows = _rows_of_a_screen(grids, height - taken - 2, console)
-            lines = sum(_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True) if n)
+            rows = _rows_of_a_screen(grids, height - taken - 2, n_lines)
+            lines = sum(n_lines(grid, n) + 1 for grid, n in zip(grids, rows, strict=True) if n)
             enough = not grids or rows[0] >= min(grids[0].most, _ENOUGH_ROWS) or share == _SMALLEST_SHARE
             if taken + lines < height and enough:
                 break
@@ -184,15 +185,15 @@ def _rests_on(answer: Answer, width: int | None) -> list[str]:
     return [(fitting or [made or notes[0]])[0] + more]
 
 
-def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, console: Console) -> list[int]:
+def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, n_lines: Callable[[_Fitted, int], int]) -> list[int]:
     """How many rows of each table fit into so many lines: three of each, then by turns; 0 of those without room."""
     rows = [grid.most if grid.part.top else min(grid.most, _FEWEST_ROWS) for grid in grids]
-    lines = [_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True)]
+    lines = [n_lines(grid, n) + 1 for grid, n in zip(grids, rows, strict=True)]
     for k in range(len(grids) - 1, 0, -1):
         if sum(lines) > height and not grids[k].part.top:
             rows[k] = lines[k] = 0
     left = float(height - sum(lines))
-    costs = [_lines_of_a_row(grid, console) if n else 0.0 for grid, n in zip(grids, rows, strict=True)]
+    costs = [_lines_of_a_row(grid, n_lines) if n else 0.0 for grid, n in zip(grids, rows, strict=True)]
     growing = [k for k, n in enumerate(rows) if n]
     while growing:
         for k in list(growing):
@@ -206,15 +207,24 @@ def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, console: Console) -
     return rows
 
 
-def _lines_of_a_row(grid: _Fitted, console: Console) -> float:
+def _lines_of_a_row(grid: _Fitted, n_lines: Callable[[_Fitted, int], int]) -> float:
     """Lines that a row takes, on average."""
     n = min(grid.most, 20)
-    return (_n_lines(grid, n, console) - _n_lines(grid, 0, console) + (n == grid.n_rows)) / n
+    return (n_lines(grid, n) - n_lines(grid, 0) + (n == grid.n_rows)) / n
 
 
-def _n_lines(grid: _Fitted, rows: int, console: Console) -> int:
-    parts = _laid_out(grid, rows, max(console.width, _LEAST_TEXT))
-    return sum(len(console.render_lines(part, pad=False)) for part, _ in parts)
+def _counter_of_lines(console: Console) -> Callable[[_Fitted, int], int]:
+    """Return what counts the lines of a table with so many rows, which lays each out once: that takes long."""
+    known: dict[tuple[int, bool, int], int] = {}
+
+    def n_lines(grid: _Fitted, rows: int) -> int:
+        key = id(grid.part), grid.legends, rows
+        if key not in known:
+            parts = _laid_out(grid, rows, max(console.width, _LEAST_TEXT))
+            known[key] = sum(len(console.render_lines(part, pad=False)) for part, _ in parts)
+        return known[key]
+
+    return n_lines
 
 
 def _laid_out(fitted: _Fitted, n_rows: int, width: int) -> Iterator[Printed]:
