@@ -55,14 +55,11 @@ def direct_score_agreement(frame: pd.DataFrame, score: str = "score") -> pd.Data
             varies = np.ptp(x) > 0 and np.ptp(y) > 0
             r.append(np.corrcoef(x, y)[0, 1] if varies else np.nan)
             tau.append(scipy.stats.kendalltau(x, y).statistic if varies else np.nan)
-            kappa.append(_kappa(np.rint(x), np.rint(y)))
+            x, y = np.rint(x), np.rint(y)
+            kappa.append(float(cohen_kappa(label_table(x, y, np.unique(np.concatenate([x, y]))))[2]))
         means = [float(np.nanmean(v)) if np.isfinite(v).any() else np.nan for v in (r, tau, kappa)]
         rows.append((model, *means, len(r)))
     return pd.DataFrame(rows, columns=["model", "pearson", "kendall", "kappa", "n_pairs"])
-
-
-def _kappa(x: Float, y: Float) -> float:
-    return float(cohen_kappa(label_table(x, y, np.unique(np.concatenate([x, y]))))[2])
 
 
 def _require(frame: pd.DataFrame, roles: tuple[str, ...], values: tuple[str, ...]) -> None:

@@ -18,7 +18,7 @@ from scipy.special import betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice
-from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
+from jaxeval.execution.elementwise import broadcast, require, scalars_or_arrays
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import checked_level
@@ -36,19 +36,13 @@ class Scale(NamedTuple):
     inverse: Callable[[Float], Float] | None = None  # only pooled probabilities need it
 
 
-def _logit(p: Float) -> Float:
-    return np.log(p) - np.log1p(-p)
-
-
-def _cloglog(p: Float) -> Float:
-    return np.log(-np.log1p(-p))
-
-
 #: Scales by the names of their links. Only "logit" gives Elo gaps in the usual sense; the others keep the order.
 SCALES = {
-    "logit": Scale(_logit, lambda p: 1 / (p * (1 - p)), expit),
+    "logit": Scale(lambda p: np.log(p) - np.log1p(-p), lambda p: 1 / (p * (1 - p)), expit),
     "probit": Scale(ndtri, lambda p: np.sqrt(2 * np.pi) * np.exp(ndtri(p) ** 2 / 2), ndtr),
-    "cloglog": Scale(_cloglog, lambda p: -1 / ((1 - p) * np.log1p(-p)), lambda x: -np.expm1(-np.exp(x))),
+    "cloglog": Scale(
+        lambda p: np.log(-np.log1p(-p)), lambda p: -1 / ((1 - p) * np.log1p(-p)), lambda x: -np.expm1(-np.exp(x))
+    ),
 }
 
 
@@ -193,17 +187,15 @@ def anchored_elo(
         own_ends, beta_interval(p[lengthened], q[lengthened], sizes[1][lengthened], level), strict=True
     ):
         mine[lengthened] = end.p
-    point = Point(p=p, q=q, log_p=np.log(p), log_q=np.log(q))
-    return AnchoredElo(
-        probability=scalar_or_array(p), probability_lower=scalar_or_array(ends[0].p),
-        probability_upper=scalar_or_array(ends[1].p), probability_se=scalar_or_array(error),
-        rating=linked_rating(link, chosen, point), rating_lower=linked_rating(link, chosen, ends[0]),
-        rating_upper=linked_rating(link, chosen, ends[1]),
-        rating_se=scalar_or_array(ELO_PER_LOGIT * _derivative(link, chosen, p, q) * error),
-        own_lower=scalar_or_array(own_ends[0]), own_upper=scalar_or_array(own_ends[1]),
-        own_se=scalar_or_array(error * np.sqrt(own_share)), n=scalar_or_array(n), prior=prior, level=level,
-        link=link if isinstance(link, str) else "custom",
+    points = Point(p=p, q=q, log_p=np.log(p), log_q=np.log(q)), *ends
+    rating, lower, upper = (linked_rating(link, chosen, point) for point in points)
+    slope = np.asarray(1 / (p * q) if link == "logit" else chosen.derivative(_inside(p)))
+    numbers = scalars_or_arrays(
+        probability=p, probability_lower=ends[0].p, probability_upper=ends[1].p, probability_se=error, rating=rating,
+        rating_lower=lower, rating_upper=upper, rating_se=ELO_PER_LOGIT * slope * error, own_lower=own_ends[0],
+        own_upper=own_ends[1], own_se=error * np.sqrt(own_share), n=n,
     )  # fmt: skip
+    return AnchoredElo(**numbers, prior=prior, level=level, link=link if isinstance(link, str) else "custom")
 
 
 def checked_prior(prior: object) -> float:
@@ -231,14 +223,10 @@ class Point(NamedTuple):
     log_q: Float
 
 
-def linked_rating(name: str | Scale, link: Scale, point: Point) -> float | Float:
+def linked_rating(name: str | Scale, link: Scale, point: Point) -> Float:
     """Return Elo of a point, through the ``link`` called ``name``."""
     linked = point.log_p - point.log_q if name == "logit" else link.map(_inside(point.p))
-    return scalar_or_array(np.asarray(ELO_PER_LOGIT * linked))
-
-
-def _derivative(name: str | Scale, link: Scale, p: Float, q: Float) -> Float:
-    return np.asarray(1 / (p * q) if name == "logit" else link.derivative(_inside(p)))
+    return np.asarray(ELO_PER_LOGIT * linked)
 
 
 def _inside(p: Float) -> Float:

@@ -112,7 +112,7 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
         high = ratio * scipy.special.fdtri(df_error, df_items, 1 - tail)
         bounds = {"": ratio, "_lower": low, "_upper": high}
         values = {"ms_items": ms_items, "ms_error": ms_error}
-        values |= {f"single{end}": _single(x, k) for end, x in bounds.items()}
+        values |= {f"single{end}": np.where(np.isinf(x), 1.0, (x - 1) / (x + k - 1)) for end, x in bounds.items()}
         values |= {f"average{end}": 1 - 1 / x for end, x in bounds.items()}
     there = (n >= 2) & (ms_items > 0)
     values = {name: np.where(there, x, np.nan) for name, x in values.items()}
@@ -133,10 +133,6 @@ def centred_runs(scores: Float, complete: Bool) -> tuple[Float, Float]:
     with np.errstate(invalid="ignore", divide="ignore"):
         means = used.sum(-2, keepdims=True) / there.sum(-2, keepdims=True)
     return np.where(there, used - means, 0.0), 16 * np.finfo(float).eps * largest
-
-
-def _single(ratio: Float, k: int) -> Float:
-    return np.where(np.isinf(ratio), 1.0, (ratio - 1) / (ratio + k - 1))
 
 
 def _scores(table: ArrayLike | pd.DataFrame) -> Float:

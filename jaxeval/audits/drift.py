@@ -34,8 +34,7 @@ from jaxeval.ratings.options import FitOptions
 from jaxeval.show.shown import Answer
 from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import cluster_factors, effective_clusters, few_clusters_text
-from jaxeval.statistics.multiplicity import checked_alpha
-from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import counted, visible_line
 
 _BASE = 1000.0
@@ -168,7 +167,7 @@ def drift(
         [['a', '2026-01-19']]
     """
     battles = as_battles(battles)
-    alpha, z_level = checked_alpha(alpha), normal_quantile(level)
+    alpha, z_level = checked_level(alpha, "alpha"), normal_quantile(level)
     min_votes, n_draws = checked_integer("min_votes", min_votes, 1), checked_integer("n_draws", n_draws, 100)
     most_changes, seed = checked_integer("most_changes", most_changes), checked_integer("seed", seed)
     clusters = None if cluster is None else battles.codes(cluster)[0]

@@ -35,7 +35,8 @@ from jaxeval.ratings.boards import Board, fit_boards, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
 from jaxeval.show.shown import Answer
-from jaxeval.statistics.multiplicity import benjamini_hochberg, checked_alpha, holm
+from jaxeval.statistics.multiplicity import benjamini_hochberg, holm
+from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, visible_line
 
 Correction = Literal["benjamini-hochberg", "holm"]
@@ -267,7 +268,7 @@ def who_votes(
         [-5.9]
     """
     battles = as_battles(battles)
-    alpha = checked_alpha(alpha)
+    alpha = checked_level(alpha, "alpha")
     check_choice("correction", correction, _CORRECTIONS)
     min_votes, n_strongest = checked_integer("min_votes", min_votes, 2), checked_integer("n_strongest", n_strongest)
     votes = _votes(battles, voter)

@@ -9,14 +9,6 @@ import numpy as np
 from jaxeval.arrays import Float
 
 
-def checked_alpha(alpha: float) -> float:
-    """Return ``alpha`` itself, or a ValueError if it is no number strictly between 0 and 1."""
-    if not (isinstance(alpha, int | float | np.number) and 0 < alpha < 1):
-        got = alpha.item() if isinstance(alpha, np.generic) else alpha
-        raise ValueError(f"alpha must be between 0 and 1, got {got!r}")
-    return float(alpha)
-
-
 def holm(p: Float) -> Float:
     """Return p-values adjusted by Holm's steps (1979): the chance of any false alarm. NaN stay, and are not counted."""
     return _by_steps(p, lambda sorted_p: np.maximum.accumulate(sorted_p * np.arange(len(sorted_p), 0, -1)))
@@ -27,12 +19,11 @@ def benjamini_hochberg(p: Float) -> Float:
 
     Benjamini and Hochberg 1995, DOI 10.1111/j.2517-6161.1995.tb02031.x. NaN stay, and are not counted.
     """
-    return _by_steps(
-        p,
-        lambda sorted_p: np.minimum.accumulate((sorted_p * len(sorted_p) / np.arange(1, len(sorted_p) + 1))[::-1])[
-            ::-1
-        ],
-    )
+
+    def steps(sorted_p: Float) -> Float:
+        return np.minimum.accumulate((sorted_p * len(sorted_p) / np.arange(1, len(sorted_p) + 1))[::-1])[::-1]
+
+    return _by_steps(p, steps)
 
 
 def _by_steps(p: Float, steps: Callable[[Float], Float]) -> Float:

@@ -13,11 +13,11 @@ from jaxeval.statistics import special
 _LEAST = 1e-6  # of a skewness: the limit is a division by 0
 
 
-def checked_level(level: float) -> float:
-    """Return ``level`` itself, or a ValueError if it is no number strictly between 0 and 1."""
+def checked_level(level: float, name: str = "level") -> float:
+    """Return ``level`` itself, or a ValueError with its ``name`` if it is no number strictly between 0 and 1."""
     if not (isinstance(level, int | float | np.number) and 0 < level < 1):
         got = level.item() if isinstance(level, np.generic) else level
-        raise ValueError(f"level must be between 0 and 1, got {got!r}")
+        raise ValueError(f"{name} must be between 0 and 1, got {got!r}")
     return float(level)
 
 
