@@ -143,13 +143,14 @@ def anchored_scores(
     facets, verdicts = None, data
     if isinstance(data, AnchoredVerdicts):
         table = count_verdicts(data, by)
-        warnings = _unlike_items(data, table, by)
+        warnings = _unlike_rows(table, by, table["n_items"].to_numpy(), data)
         facets = _facets(data, by, random)
     elif facet_names(random):
         raise ValueError("random facets are of single verdicts, and counts have none: give AnchoredVerdicts")
     else:
         table = _checked_counts(as_frame(data).reset_index(drop=True))
-        warnings = _unlike_counts(table)
+        n = np.sum([numbers(table[c], c) for c in COUNTS if c in table], axis=0)
+        warnings = _unlike_rows(table, [role for role in ROLES if role in table], n)
     if isinstance(pool_size, str):
         require_column(table, pool_size)
     wins, ties, losses = (numbers(table[c], c) if c in table else np.zeros(len(table)) for c in COUNTS)
@@ -247,28 +248,23 @@ def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _unlike_items(verdicts: AnchoredVerdicts, table: pd.DataFrame, by: Sequence[str]) -> list[str]:
-    """Sentences about groups (rows of ``table``) that lack items or tasks which others have under their reference."""
-    if "item" in by:  # single items are not compared
+def _unlike_rows(
+    table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], verdicts: AnchoredVerdicts | None = None
+) -> list[str]:
+    """Return sentences about rows of fewer prompts ``n``, or tasks, than others under their reference (and task)."""
+    if not roles or "item" in roles:  # single items are not compared
         return []
-    n = table["n_items"].to_numpy()
-    if not verdicts.named_items:
-        return _unlike(table, by, n, _most(table, n), "prompts") + _unlike_tasks(table, by)
-    side = [role for role in ("anchor", "task") if role in by]
-    of_side, sides = verdicts.groups(side) if side else (np.zeros(len(verdicts.outcome), np.int64), None)
-    n_levels = len(verdicts.levels["item"])
-    union = np.bincount(pd.unique(of_side * n_levels + verdicts.number["item"]) // n_levels)
-    most = np.full(len(table), union[0]) if sides is None else table[side].merge(sides.assign(n=union), "left")["n"]
-    return _unlike(table, by, n, np.asarray(most), "items") + _unlike_tasks(table, by)
-
-
-def _unlike_counts(table: pd.DataFrame) -> list[str]:
-    """Return sentences about rows of counts of fewer prompts or tasks than others under their reference (and task)."""
-    roles = [role for role in ROLES if role in table]
-    if not roles or "item" in roles:
-        return []
-    n = np.sum([numbers(table[c], c) for c in COUNTS if c in table], axis=0)
-    return _unlike(table, roles, n, _most(table, n), "prompts") + _unlike_tasks(table, roles)
+    side = [role for role in ("anchor", "task") if role in roles]
+    what, most = "prompts", np.full(len(n), n.max())
+    if verdicts is not None and verdicts.named_items:
+        of_side, sides = verdicts.groups(side) if side else (np.zeros(len(verdicts.outcome), np.int64), None)
+        n_levels = len(verdicts.levels["item"])
+        union = np.bincount(pd.unique(of_side * n_levels + verdicts.number["item"]) // n_levels)
+        what, most = "items", np.full(len(table), union[0])
+        most = most if sides is None else table[side].merge(sides.assign(n=union), "left")["n"].to_numpy()
+    elif side:
+        most = pd.Series(n).groupby([table[role] for role in side], observed=True).transform("max").to_numpy()
+    return _unlike(table, roles, n, most, what) + _unlike_tasks(table, roles)
 
 
 def _unlike_tasks(table: pd.DataFrame, roles: Sequence[str]) -> list[str]:
@@ -279,12 +275,6 @@ def _unlike_tasks(table: pd.DataFrame, roles: Sequence[str]) -> list[str]:
     of_anchor = table.groupby("anchor", observed=True)["task"].nunique() if "anchor" in others else None
     most = np.full(len(n), table["task"].nunique()) if of_anchor is None else of_anchor[n["anchor"]].to_numpy()
     return _unlike(n, others, n["n"].to_numpy(), most, "tasks")
-
-
-def _most(table: pd.DataFrame, n: NDArray[Any]) -> NDArray[Any]:
-    """Return the largest of ``n`` under each row's reference (and task)."""
-    side = [table[role] for role in ("anchor", "task") if role in table]
-    return pd.Series(n).groupby(side, observed=True).transform("max").to_numpy() if side else np.full(len(n), n.max())
 
 
 def _unlike(table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], most: NDArray[Any], what: str) -> list[str]:
