@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from inspect import BoundArguments
 from pathlib import Path
@@ -51,8 +51,10 @@ class ExportedPrograms:
         static, others = program.split(arguments)
         leaves, tree = jax.tree.flatten(others)
         key = program.__qualname__, str(static), tree, tuple(map(jax.typeof, leaves))
-        one = compiled((program, self, *key), lambda: self._made(program, static, others, "\n".join(map(str, key))))
-        value: T = one(others)
+        make = partial(self._made, program, static, others, "\n".join(map(str, key)))
+        one: Any = compiled((program, self, *key), make)
+        inside = any(isinstance(x, jax.core.Tracer) for x in leaves)  # where JAX takes no options of the compiler
+        value: T = one.__wrapped__(others) if inside else one(others)
         return value
 
     def _made(self, program: Program[Any], static: Mapping[str, Any], others: Mapping[str, Any], key: str) -> Wrapped:

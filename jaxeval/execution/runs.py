@@ -31,7 +31,8 @@ class RunOptions(TypedDict, total=False):
     fit. Not counted: Python, JAX and what they compile, and the data.
     ``checkpoint``: folder that finished lanes are kept in. After an interruption the same call goes on from them, with
     the same draws; so does a call for more resamples.
-    ``progress``: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+    ``progress``: show a bar on standard error; by default only on a terminal, for work over 0.7 s, elsewhere a line a
+    minute.
     """
 
     chunk_size: int | None

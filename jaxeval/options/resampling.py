@@ -29,7 +29,9 @@ class RunningOptions(Options, section=RUNS):
         None, "Resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).", flag=""
     )
     progress: bool | None = option(
-        None, "Show a bar on standard error; by default only on a terminal, for work over 0.7 s.", flag=""
+        None,
+        "Show a bar on standard error; by default only on a terminal, for work over 0.7 s, elsewhere a line a minute.",
+        flag="",
     )
 
 

@@ -235,7 +235,8 @@ def bootstrap(
             battles, the fit of the whole board, and copies of results that several processes exchange.
         checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
             with the same draws; with more resamples, too.
-        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s, elsewhere a line a
+            minute.
         max_slices: more slices than that raise an error, before any is rated.
         min_slice_battles: slices with fewer battles are not rated: ``left_out`` and ``warnings`` of the result list
             them. By default every slice is rated.

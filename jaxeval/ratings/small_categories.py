@@ -416,7 +416,8 @@ def small_categories(
         prior_spread: Elo, at most 1,000: the scale of the prior of spreads, which is the right half of a normal
             distribution about 0, and Rayleigh's for draws. It matters if a category's battles say little about its
             spread.
-        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
+        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s, elsewhere a line a
+            minute.
         gauge: as in `fit_bradley_terry`, like ``base``.
         cluster: column of the clusters (prompts, voters, sessions), whose battles vary together.
         max_slices: as in `bootstrap`, like ``min_slice_battles`` and ``missing``. Battles without a category, and those

@@ -39,6 +39,18 @@ def test_it_is_not_shown_where_it_is_not_wanted(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(("enabled", "lines"), [(None, ["2", "5"]), (False, [])])
+def test_a_log_gets_a_line_a_minute(enabled, lines, capsys, monkeypatch):
+    """Not one for each step, and none at the end; none at all where none is wanted."""
+    clock = iter([0.0, 1.0, 61.0, 62.0, 125.0, 200.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress_bar(6, "resamples", enabled) as advance:
+        for n in (1, 1, 1, 2, 1):
+            advance(n)
+    told = capsys.readouterr().err.splitlines()
+    assert told == [f"resamples: {n} of 6 after {minutes} min" for n, minutes in zip(lines, [1, 2], strict=False)]
+
+
 def test_long_work_is_announced_where_no_bar_is_shown(capsys, monkeypatch):
     for enabled in (True, False, None):
         announce(f"fetching {enabled}", enabled)

@@ -107,3 +107,18 @@ def test_free_programs_frees_those_of_jaxeval_alone(budget):
     assert traced == [1, 2, 3, 4, 5, 4]
     summed.clear_cache()
     assert jaxeval.free_programs() == 0
+
+
+def test_a_command_compiles_quickly(monkeypatch):
+    """Results are those of the usual compilation; where XLA lacks the options, that is taken."""
+
+    @program()
+    def halved(x):
+        return x / 2
+
+    assert (programs._short_compile() is not None) == (jax.default_backend() == "cpu")
+    assert programs.jitted(halved.__wrapped__, halved)(np.float32(3)) == 1.5
+    programs._short_compile.cache_clear()
+    monkeypatch.setattr(programs, "_SHORT", {"xla_has_no_such_option": 1})
+    assert programs._short_compile() is None
+    programs._short_compile.cache_clear()

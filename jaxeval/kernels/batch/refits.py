@@ -93,11 +93,12 @@ def draw_pairs(
 def refit_program(
     chunk: Callable[[Any, Any, Array, Terms, Array], Refits],
     ready: Callable[[Any, Any], Any] = lambda problem, _: problem,
+    long: bool = False,
 ) -> Program[Refits]:
     """Return a program over lanes of ``chunk(problem, form, seed, terms, numbers)``, named like that function.
 
     ``chunk`` draws and refits the resamples ``numbers`` of one slice; ``ready(problem, form)`` computes before all
-    chunks what it takes as the problem. Results are those of `refit`.
+    chunks what it takes as the problem; ``long`` is as in `Program`. Results are those of `refit`.
     """
 
     def refits(problem: Any, form: Any, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks) -> Refits:
@@ -109,7 +110,7 @@ def refit_program(
 
     for name in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(refits, name, getattr(chunk, name))
-    return program("form", "mesh")(refits)
+    return program("form", "mesh", long=long)(refits)
 
 
 @program("drawn", "form")

@@ -333,7 +333,7 @@ def fit_sparse(
     return Refits(end.theta[:, 0], end.status[0], end.n_steps[0], end.grad_norm[0], standings[:, 0])
 
 
-@refit_program
+@partial(refit_program, long=True)
 def refit_sparse(
     problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "L"]
 ) -> Refits:
