@@ -31,7 +31,7 @@ def budget(monkeypatch, tmp_path):
     def lowered(to):
         (tmp_path / "most").write_text(f"{to}\n")
         monkeypatch.setattr(programs, "_MOST_MAPS", tmp_path / "most")
-        monkeypatch.setattr(programs, "_told", False)
+        monkeypatch.setattr(programs, "_warned", False)
 
     yield lowered
     jaxeval.free_programs()
