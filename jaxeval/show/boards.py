@@ -46,19 +46,21 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
     """
     if not is_board(table):
         return table
+    attrs, rows = table.attrs, table.to_dict("records")
+    table = pd.DataFrame(table)  # without its settings, which every column that is taken would copy
     by_score = [name for name in table if str(name).startswith("expected_score_")]
     columns = {
         **({"category": table["category"]} if "category" in table else {}),
         "rank": table["rank"],
-        "spread": [rank_spread(row) for row in table.to_dict("records")],
+        "spread": [rank_spread(row) for row in rows],
         **{name: table[name] for name in ("model", "rating", "lower", "upper", *by_score)},
         "vote_count": table["vote_count"],
         **({"tier": table["tier"]} if "tier" in table else {}),
         **{name: table[name] for name in more_columns(table)},
-        "notes": [row_notes(row) for row in table.to_dict("records")],
+        "notes": [row_notes(row) for row in rows],
     }
     shown = pd.DataFrame(columns, index=table.index)
-    shown.attrs = table.attrs
+    shown.attrs = attrs
     empty = [name for name in ("spread", "notes") if not shown[name].astype(bool).any()]
     return shown.drop(columns=empty)
 
