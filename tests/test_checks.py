@@ -53,19 +53,16 @@ def test_numbers_out_of_range():
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"ridge": "x"}, "ridge must be a number, got 'x'"),
-        ({"ridge": True}, "ridge must be a number, got True"),
-        ({"base": "1000"}, "base must be a number, got '1000'"),
-        ({"gauge": ("model-1", "1000")}, "the rating that fixes the gauge must be a number, got '1000'"),
-        ({"checkpoint": 5}, "checkpoint must be the path of a folder, got 5"),
-        ({"chunk_size": 2.0}, "chunk_size must be an integer, got 2.0"),
-        ({"memory_limit": "1GB"}, "memory_limit must be an integer, got '1GB'"),
-        ({"seed": True}, "seed must be an integer, got True"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"ridge": "x"}, "ridge must be a number, got 'x'"),
+    ({"ridge": True}, "ridge must be a number, got True"),
+    ({"base": "1000"}, "base must be a number, got '1000'"),
+    ({"gauge": ("model-1", "1000")}, "the rating that fixes the gauge must be a number, got '1000'"),
+    ({"checkpoint": 5}, "checkpoint must be the path of a folder, got 5"),
+    ({"chunk_size": 2.0}, "chunk_size must be an integer, got 2.0"),
+    ({"memory_limit": "1GB"}, "memory_limit must be an integer, got '1GB'"),
+    ({"seed": True}, "seed must be an integer, got True"),
+])  # fmt: skip
 def test_errors_name_the_option(options, message):
     functions = [jaxeval.bootstrap, jaxeval.leaderboard]
     if not set(options) & {"checkpoint", "chunk_size", "memory_limit", "seed"}:

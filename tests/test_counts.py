@@ -80,16 +80,13 @@ class TestReading:
         with pytest.raises(DataError, match=r"no battle is left of 3 rows.*3 rows count no battle"):
             Battles.from_pandas(frame.assign(n=0), count="n")
 
-    @pytest.mark.parametrize(
-        ("counts", "message"),
-        [
-            ([1.5, 2, 1], r"'n': counts must come as whole numbers >= 0; 1 value is wrong: 1.5 .first in row 0: 1.5"),
-            ([1, -2, -3], r"2 values are wrong, from -3 to -2 \(first in row 1: -2"),
-            ([1, np.nan, 1], r"'n' has 1 missing value \(first in row 1"),
-            ([1, np.inf, 1], "1 value is wrong: inf"),
-            (["1", "x", "1"], "'n' is not numeric"),
-        ],
-    )
+    @pytest.mark.parametrize(("counts", "message"), [
+        ([1.5, 2, 1], r"'n': counts must come as whole numbers >= 0; 1 value is wrong: 1.5 .first in row 0: 1.5"),
+        ([1, -2, -3], r"2 values are wrong, from -3 to -2 \(first in row 1: -2"),
+        ([1, np.nan, 1], r"'n' has 1 missing value \(first in row 1"),
+        ([1, np.inf, 1], "1 value is wrong: inf"),
+        (["1", "x", "1"], "'n' is not numeric"),
+    ])  # fmt: skip
     def test_counts_that_are_none(self, counts, message):
         frame = pd.DataFrame({"model_a": ["a", "b", "a"], "model_b": ["b", "a", "b"], "winner": "tie", "n": counts})
         with pytest.raises(DataError, match=message):

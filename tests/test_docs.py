@@ -23,31 +23,13 @@ PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 LANGUAGES = {"python", "console", "sh", "dockerfile", "yaml", "toml", "json", "html", "bibtex"}
 #: Pages whose runs compile programs that no other page shares, or take long in another way.
 SLOW = {
-    "accelerators.md",
-    "audit.md",
-    "capability-index.md",
-    "comparing-boards.md",
-    "counting.md",
-    "few-battles.md",
-    "few-votes.md",
-    "goodness-of-fit.md",
-    "judge-panels.md",
-    "own-estimators.md",
-    "own-models.md",
-    "people-and-judges.md",
-    "quick-start.md",
-    "scores.md",
-    "small-categories.md",
-    "time-horizons.md",
-    "wide-boards.md",
-    "tasks/a-leaderboard-of-every-day.md",
-    "tasks/confidence-intervals-for-elo.md",
-    "tasks/does-my-evaluator-rank-like-people.md",
-    "tasks/rate-models-from-rankings.md",
-    "tasks/rogan-gladen.md",
-    "tasks/soft-elo.md",
-    "tasks/style-control.md",
-}
+    "accelerators.md", "audit.md", "capability-index.md", "comparing-boards.md", "counting.md", "few-battles.md",
+    "few-votes.md", "goodness-of-fit.md", "judge-panels.md", "own-estimators.md", "own-models.md",
+    "people-and-judges.md", "quick-start.md", "scores.md", "small-categories.md", "time-horizons.md", "wide-boards.md",
+    "tasks/a-leaderboard-of-every-day.md", "tasks/confidence-intervals-for-elo.md",
+    "tasks/does-my-evaluator-rank-like-people.md", "tasks/rate-models-from-rankings.md", "tasks/rogan-gladen.md",
+    "tasks/soft-elo.md", "tasks/style-control.md",
+}  # fmt: skip
 #: Pages in which a block without a language is a drawing.
 DRAWINGS = {"how-it-flows.md"}
 #: What blocks of the language ``sh`` call, beside jaxeval and variables that are set.

@@ -18,23 +18,13 @@ MODULES = sorted(
 )
 #: Those whose examples compile programs that no others share, or take long in another way.
 SLOW = {
-    "jaxeval.audits.fewest_votes",
-    "jaxeval.audits.goodness_of_fit",
-    "jaxeval.audits.replication",
-    "jaxeval.capability.capability_index",
-    "jaxeval.capability.pareto",
-    "jaxeval.capability.time_horizons",
-    "jaxeval.engine.choice_models",
-    "jaxeval.ratings.board_comparison",
-    "jaxeval.ratings.contextual_fit",
-    "jaxeval.ratings.panel_ratings",
-    "jaxeval.ratings.prediction_powered",
-    "jaxeval.ratings.small_categories",
-    "jaxeval.ratings.contextual_effects",
-    "jaxeval.lab.reference_study",
-    "jaxeval.scores.item_response",
+    "jaxeval.audits.fewest_votes", "jaxeval.audits.goodness_of_fit", "jaxeval.audits.replication",
+    "jaxeval.capability.capability_index", "jaxeval.capability.pareto", "jaxeval.capability.time_horizons",
+    "jaxeval.engine.choice_models", "jaxeval.ratings.board_comparison", "jaxeval.ratings.contextual_fit",
+    "jaxeval.ratings.panel_ratings", "jaxeval.ratings.prediction_powered", "jaxeval.ratings.small_categories",
+    "jaxeval.ratings.contextual_effects", "jaxeval.lab.reference_study", "jaxeval.scores.item_response",
     "jaxeval.softelo.temperature",
-}
+}  # fmt: skip
 
 
 def test_slow_modules_are_there():

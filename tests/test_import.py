@@ -14,13 +14,8 @@ import jaxeval
 HEAVY = {"jax", "numpy", "pandas", "pyarrow", "matplotlib", "rich", "scipy", "polars", "optax", "fsspec", "aiohttp"}
 #: Submodules too: each takes longer than all of jaxeval.
 HEAVY_PARTS = {
-    "scipy.stats",
-    "scipy.optimize",
-    "scipy.special",
-    "scipy.sparse",
-    "scipy.sparse.csgraph",
-    "jax.scipy.stats",
-}
+    "scipy.stats", "scipy.optimize", "scipy.special", "scipy.sparse", "scipy.sparse.csgraph", "jax.scipy.stats",
+}  # fmt: skip
 #: One process loads more and more. The modules that it holds are noted after each step.
 LIBRARY = """
 import gc, json, sys

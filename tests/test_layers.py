@@ -159,17 +159,14 @@ def test_no_other_name_hides_what_batches(line):
     assert list(batched_or_compiled(ast.walk(ast.parse(line))))
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("import jaxeval", ""),
-        ("import jaxeval.cli.main as above", "cli.main"),
-        ("from jaxeval import plots", "plots"),
-        ("from jaxeval import bootstrap", ""),
-        ("def f():\n    from jaxeval.data.readers import read_battles", "data.readers"),
-        ("import jax, jaxevaluation", None),
-    ],
-)
+@pytest.mark.parametrize(("line", "found"), [
+    ("import jaxeval", ""),
+    ("import jaxeval.cli.main as above", "cli.main"),
+    ("from jaxeval import plots", "plots"),
+    ("from jaxeval import bootstrap", ""),
+    ("def f():\n    from jaxeval.data.readers import read_battles", "data.readers"),
+    ("import jax, jaxevaluation", None),
+])  # fmt: skip
 def test_every_form_of_an_import_is_seen(line, found):
     assert list(imports(ast.walk(ast.parse(line)))) == [found] * (found is not None)
 

@@ -107,37 +107,27 @@ def test_a_run_rewrites_sentences_and_leaves_numbers(tmp_path):
     assert "numbers, names or options are others: 'Ratings of 30 votes'" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("old", "said", "new"),
-    [
-        ("expected a pandas DataFrame", "it wanted a pandas DataFrame, got list", "wanted a pandas DataFrame"),
-        (
-            "the cities fall into 2 groups",
-            "the board: the towns fall into 2 groups. More",
-            "the towns fall into 2 groups",
-        ),
-        ("no judge", "there are no judges here", "no judges"),
-        ("none that jaxeval saved", "holds no battles that jaxeval saved", "no battles that jaxeval saved"),
-        ("which is no number", "which is neither a number nor a text", "which is neither a number"),
-        ("line 2 nests 9 lists", "of line 2: it nests lists 9 deep", "line 2: it nests lists 9"),
-        ("name it by --item", "name the column by --item, or drop it", "name the column by --item"),
-    ],
-)
+@pytest.mark.parametrize(("old", "said", "new"), [
+    ("expected a pandas DataFrame", "it wanted a pandas DataFrame, got list", "wanted a pandas DataFrame"),
+    ("the cities fall into 2 groups", "the board: the towns fall into 2 groups. More", "the towns fall into 2 groups"),
+    ("no judge", "there are no judges here", "no judges"),
+    ("none that jaxeval saved", "holds no battles that jaxeval saved", "no battles that jaxeval saved"),
+    ("which is no number", "which is neither a number nor a text", "which is neither a number"),
+    ("line 2 nests 9 lists", "of line 2: it nests lists 9 deep", "line 2: it nests lists 9"),
+    ("name it by --item", "name the column by --item, or drop it", "name the column by --item"),
+])  # fmt: skip
 def test_what_corresponds_to_a_sentence(old, said, new):
     assert followed(old, said) == new
 
 
-@pytest.mark.parametrize(
-    ("old", "said"),
-    [
-        ("no column 'a' here", "no column 'b' here"),
-        ("name it by --item", "name it by --column"),
-        ("it lacks 2,000 votes", "it lacks 3,000 votes"),
-        ("every model lost", "this is about something else"),
-        ("Category", "Categories"),
-        ("no model lost a vote", "a model lost a vote"),
-    ],
-)
+@pytest.mark.parametrize(("old", "said"), [
+    ("no column 'a' here", "no column 'b' here"),
+    ("name it by --item", "name it by --column"),
+    ("it lacks 2,000 votes", "it lacks 3,000 votes"),
+    ("every model lost", "this is about something else"),
+    ("Category", "Categories"),
+    ("no model lost a vote", "a model lost a vote"),
+])  # fmt: skip
 def test_what_does_not_follow(old, said):
     with pytest.raises(NotFollowedError):
         followed(old, said)

@@ -18,54 +18,45 @@ from jaxeval.wording import (
 )
 
 
-@pytest.mark.parametrize(
-    ("n", "words", "text"),
-    [
-        (1, ("file",), "1 file"),
-        (0, ("file",), "0 files"),
-        (2000, ("file",), "2,000 files"),
-        (1.0, ("point",), "1 point"),
-        (3.0, ("point",), "3 points"),
-        (2.5, ("point",), "2.5 points"),
-        (12345.678, ("vote",), "12,345.7 votes"),
-        (1, ("row has", "rows have"), "1 row has"),
-        (2, ("row has", "rows have"), "2 rows have"),
-    ],
-)
+@pytest.mark.parametrize(("n", "words", "text"), [
+    (1, ("file",), "1 file"),
+    (0, ("file",), "0 files"),
+    (2000, ("file",), "2,000 files"),
+    (1.0, ("point",), "1 point"),
+    (3.0, ("point",), "3 points"),
+    (2.5, ("point",), "2.5 points"),
+    (12345.678, ("vote",), "12,345.7 votes"),
+    (1, ("row has", "rows have"), "1 row has"),
+    (2, ("row has", "rows have"), "2 rows have"),
+])  # fmt: skip
 def test_counted(n, words, text):
     assert counted(n, *words) == text
 
 
-@pytest.mark.parametrize(
-    ("name", "known", "hint"),
-    [
-        ("winer", ["winner", "model_a"], "; did you mean 'winner'?"),
-        ("GPT-4", ["gpt-4", "claude"], "; did you mean 'gpt-4'?"),
-        ("gpt", ["gpt-4-turbo-2024-04-09", "claude"], "; did you mean 'gpt-4-turbo-2024-04-09'?"),
-        ("model_c", ["model_a", "model_b"], "; did you mean 'model_b' or 'model_a'?"),
-        ("colour", ["language", "voter"], ""),
-        ("x", [], ""),
-        ("", ["a"], ""),
-        (12, [1, 12.0], "; did you mean '12.0'?"),
-    ],
-)
+@pytest.mark.parametrize(("name", "known", "hint"), [
+    ("winer", ["winner", "model_a"], "; did you mean 'winner'?"),
+    ("GPT-4", ["gpt-4", "claude"], "; did you mean 'gpt-4'?"),
+    ("gpt", ["gpt-4-turbo-2024-04-09", "claude"], "; did you mean 'gpt-4-turbo-2024-04-09'?"),
+    ("model_c", ["model_a", "model_b"], "; did you mean 'model_b' or 'model_a'?"),
+    ("colour", ["language", "voter"], ""),
+    ("x", [], ""),
+    ("", ["a"], ""),
+    (12, [1, 12.0], "; did you mean '12.0'?"),
+])  # fmt: skip
 def test_did_you_mean(name, known, hint):
     assert did_you_mean(name, known) == hint
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain é 模型　\u00a0 m²", "plain é 模型　\u00a0 m²"),
-        ("a\x1b[31mb", r"a\x1b[31mb"),
-        ("a\x9b31mb", r"a\x9b31mb"),
-        ("\x1b]0;title\x07", r"\x1b]0;title\x07"),
-        ("a\rb\tc\x00", r"a\rb\tc\x00"),
-        ("a\u202eb\u2066c\u200bd\ufeff", r"a\u202eb\u2066c\u200bd\ufeff"),
-        ("a\u2028b\ud800", r"a\u2028b\ud800"),
-        ("a\nb", "a\nb"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    ("plain é 模型　\u00a0 m²", "plain é 模型　\u00a0 m²"),
+    ("a\x1b[31mb", r"a\x1b[31mb"),
+    ("a\x9b31mb", r"a\x9b31mb"),
+    ("\x1b]0;title\x07", r"\x1b]0;title\x07"),
+    ("a\rb\tc\x00", r"a\rb\tc\x00"),
+    ("a\u202eb\u2066c\u200bd\ufeff", r"a\u202eb\u2066c\u200bd\ufeff"),
+    ("a\u2028b\ud800", r"a\u2028b\ud800"),
+    ("a\nb", "a\nb"),
+])  # fmt: skip
 def test_visible(text, shown):
     assert visible(text) == shown
 
@@ -81,27 +72,24 @@ def test_long_texts_lose_their_middle(most, shown):
 
 
 class TestNoun:
-    @pytest.mark.parametrize(
-        ("word", "one", "many"),
-        [
-            ("player", "player", "players"),
-            ("class", "class", "classes"),
-            ("box", "box", "boxes"),
-            ("match", "match", "matches"),
-            ("entry", "entry", "entries"),
-            ("essay", "essay", "essays"),
-            ("x_y", "x_y", "x_ys"),
-            ("2y", "2y", "2ys"),
-            ("y", "y", "ys"),
-            ("w" * 40, "w" * 40, "w" * 40 + "s"),
-            ("chess engine", "chess engine", "chess engines"),
-            ("city,cities", "city", "cities"),
-            (" mouse , mice ", "mouse", "mice"),
-            (("sheep", "sheep"), "sheep", "sheep"),
-            (["Team", "Teams"], "Team", "Teams"),
-            (Noun("a", "b"), "a", "b"),
-        ],
-    )
+    @pytest.mark.parametrize(("word", "one", "many"), [
+        ("player", "player", "players"),
+        ("class", "class", "classes"),
+        ("box", "box", "boxes"),
+        ("match", "match", "matches"),
+        ("entry", "entry", "entries"),
+        ("essay", "essay", "essays"),
+        ("x_y", "x_y", "x_ys"),
+        ("2y", "2y", "2ys"),
+        ("y", "y", "ys"),
+        ("w" * 40, "w" * 40, "w" * 40 + "s"),
+        ("chess engine", "chess engine", "chess engines"),
+        ("city,cities", "city", "cities"),
+        (" mouse , mice ", "mouse", "mice"),
+        (("sheep", "sheep"), "sheep", "sheep"),
+        (["Team", "Teams"], "Team", "Teams"),
+        (Noun("a", "b"), "a", "b"),
+    ])  # fmt: skip
     def test_of_a_word(self, word, one, many):
         assert Noun.of(word) == (one, many)
 

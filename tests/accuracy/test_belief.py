@@ -38,17 +38,14 @@ def test_the_rule(ppi, rogan_gladen, labels, shift, expected):
         assert believed(status, np.array([[shift]]), sampling).tolist() == [[other]]
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "corrected", "expected"),
-    [
-        ("ppi_plus_plus", "ppi_plus_plus", False, "ppi_plus_plus"),
-        ("ppi_plus_plus", "", True, ""),
-        ("ppi_plus_plus", "calibration_only", True, "calibration_only"),
-        ("rogan_gladen", "ppi_plus_plus", True, "rogan_gladen"),
-        ("rogan_gladen", "ppi_plus_plus", False, ""),
-        ("rogan_gladen", "calibration_only", False, ""),
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "corrected", "expected"), [
+    ("ppi_plus_plus", "ppi_plus_plus", False, "ppi_plus_plus"),
+    ("ppi_plus_plus", "", True, ""),
+    ("ppi_plus_plus", "calibration_only", True, "calibration_only"),
+    ("rogan_gladen", "ppi_plus_plus", True, "rogan_gladen"),
+    ("rogan_gladen", "ppi_plus_plus", False, ""),
+    ("rogan_gladen", "calibration_only", False, ""),
+])  # fmt: skip
 def test_the_rule_of_pairs(a, b, corrected, expected):
     for one, other in ((a, b), (b, a)):
         names = (np.array([[name]], object) for name in (one, other))

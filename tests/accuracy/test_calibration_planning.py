@@ -61,16 +61,13 @@ def test_the_allocation_is_about_the_shortest():
         assert interval_length(p, q0, q1, inf, found.m0, found.m1, truncated=False) < 1.02 * lengths.min()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((19, 0.5, 0.8, 0.8), "m must be no less than the pilot's labels"),
-        ((20.5, 0.5, 0.8, 0.8), "m must be a whole number"),
-        ((20, 0.5, 0.8, 0.8, -1), "pilot0 must be a whole number"),
-        ((20, 1.5, 0.8, 0.8), "p must lie"),
-        ((20, 0.5, 0.8, np.nan), "q1 must lie"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ((19, 0.5, 0.8, 0.8), "m must be no less than the pilot's labels"),
+    ((20.5, 0.5, 0.8, 0.8), "m must be a whole number"),
+    ((20, 0.5, 0.8, 0.8, -1), "pilot0 must be a whole number"),
+    ((20, 1.5, 0.8, 0.8), "p must lie"),
+    ((20, 0.5, 0.8, np.nan), "q1 must lie"),
+])  # fmt: skip
 def test_wrong_allocations(arguments, message):
     with pytest.raises(ValueError, match=message):
         allocate_calibration(*arguments)

@@ -44,14 +44,11 @@ def test_two_classes_are_rogan_gladen():
         np.testing.assert_allclose(found.covariance, variance / j**2 * np.array([[1, -1], [-1, 1]]), rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("labels", "judgments", "status"),
-    [
-        ([0] * 4 + [1] * 30, [0] * 4 + [1] * 30, "few labels of a class"),
-        ([0] * 40 + [1] * 40, [0, 1] * 20 + [0, 1, 1, 0, 1] * 8, "J near 0"),
-        ([0] * 20 + [1] * 3 + [2] * 20, [0] * 20 + [1] * 3 + [2] * 20, "few labels of a class"),
-    ],
-)
+@pytest.mark.parametrize(("labels", "judgments", "status"), [
+    ([0] * 4 + [1] * 30, [0] * 4 + [1] * 30, "few labels of a class"),
+    ([0] * 40 + [1] * 40, [0, 1] * 20 + [0, 1, 1, 0, 1] * 8, "J near 0"),
+    ([0] * 20 + [1] * 3 + [2] * 20, [0] * 20 + [1] * 3 + [2] * 20, "few labels of a class"),
+])  # fmt: skip
 def test_what_the_labels_do_not_bound_has_the_whole_range(labels, judgments, status):
     found = class_shares(labels, judgments, judgments * 3)
     assert found.status == status
@@ -112,16 +109,13 @@ def test_shares_outside_are_moved_to_the_nearest_point_of_the_simplex():
     assert np.linalg.norm(estimate - unclipped) <= np.linalg.norm(grid - unclipped, axis=1).min()
 
 
-@pytest.mark.parametrize(
-    ("labels", "judgments", "classes", "status"),
-    [
-        ([0, 0, 1, 1], [0, 1, 0, 1], None, "J <= 0"),
-        ([0, 0, 1, 1], [1, 1, 0, 1], None, "J <= 0"),
-        ([0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3, None, "singular confusion matrix"),
-        ([0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 2], "a class has no label"),
-        ([0, 0, 0], [0, 1, 1], None, "a class has no label"),
-    ],
-)
+@pytest.mark.parametrize(("labels", "judgments", "classes", "status"), [
+    ([0, 0, 1, 1], [0, 1, 0, 1], None, "J <= 0"),
+    ([0, 0, 1, 1], [1, 1, 0, 1], None, "J <= 0"),
+    ([0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3, None, "singular confusion matrix"),
+    ([0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 2], "a class has no label"),
+    ([0, 0, 0], [0, 1, 1], None, "a class has no label"),
+])  # fmt: skip
 def test_what_cannot_be_inverted_is_a_status_and_no_number(labels, judgments, classes, status):
     found = class_shares(labels, judgments, [0, 1, 1, 0], classes)
     assert found.status == status
@@ -139,15 +133,12 @@ def test_a_perfect_judge_leaves_the_error_of_the_test():
     assert (found.table["standard_error"] < 1.3 * error).all()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((["a", None], ["a", "b"], ["a"]), "calibration_labels: 1 of 2 values are missing"),
-        ((["a", "b"], ["a", "b"], []), "test_judgments is empty"),
-        ((["a"], ["a", "b"], ["a"]), "as many calibration labels as judgments are needed, got 1 and 2"),
-        ((["a", "b"], ["a", "b"], ["c", "c"], ["a", "b"]), r"test_judgments: 'c' \(2\) are none of the .* 'a', 'b'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ((["a", None], ["a", "b"], ["a"]), "calibration_labels: 1 of 2 values are missing"),
+    ((["a", "b"], ["a", "b"], []), "test_judgments is empty"),
+    ((["a"], ["a", "b"], ["a"]), "as many calibration labels as judgments are needed, got 1 and 2"),
+    ((["a", "b"], ["a", "b"], ["c", "c"], ["a", "b"]), r"test_judgments: 'c' \(2\) are none of the .* 'a', 'b'"),
+])  # fmt: skip
 def test_wrong_arguments(arguments, message):
     with pytest.raises(DataError, match=message):
         class_shares(*arguments)

@@ -472,18 +472,15 @@ def test_warnings_and_settings(accuracy):
     assert accuracy.judges.tolist() == JUDGES
 
 
-@pytest.mark.parametrize(
-    ("change", "options", "error", "message"),
-    [
-        ({"human": np.nan}, {}, DataError, "the calibration answers have no human labels"),
-        ({}, {"shared": "z"}, DataError, "shared='z' is no model of the calibration; its models are 'a', 'b', 'c'"),
-        ({}, {"by": "length"}, DataError, "no column 'length' was kept"),
-        ({"topic": "art"}, {"stratify": "topic"}, DataError, "no calibration labels where 'topic' is 'law'"),
-        ({}, {"level": 95}, ValueError, "level must be between 0 and 1"),
-        ({}, {"n_resamples": 0}, ValueError, "n_resamples must be at least 2, got 0"),
-        ({}, {"n_halves": 0}, ValueError, "n_halves must be at least 1, got 0"),
-    ],
-)
+@pytest.mark.parametrize(("change", "options", "error", "message"), [
+    ({"human": np.nan}, {}, DataError, "the calibration answers have no human labels"),
+    ({}, {"shared": "z"}, DataError, "shared='z' is no model of the calibration; its models are 'a', 'b', 'c'"),
+    ({}, {"by": "length"}, DataError, "no column 'length' was kept"),
+    ({"topic": "art"}, {"stratify": "topic"}, DataError, "no calibration labels where 'topic' is 'law'"),
+    ({}, {"level": 95}, ValueError, "level must be between 0 and 1"),
+    ({}, {"n_resamples": 0}, ValueError, "n_resamples must be at least 2, got 0"),
+    ({}, {"n_halves": 0}, ValueError, "n_halves must be at least 1, got 0"),
+])  # fmt: skip
 def test_wrong_arguments(change, options, error, message):
     with pytest.raises(error, match=message):
         judge_accuracy(read(CALIBRATION.assign(**change)), read(TEST), **options)
@@ -519,13 +516,10 @@ def test_a_judge_who_never_erred_on_few_labels_is_not_taken_for_perfect():
     assert row["boot_upper"] - row["boot_lower"] < 0.05  # the resamples do take it for that
 
 
-@pytest.mark.parametrize(
-    ("labels", "judgments", "status"),
-    [
-        ([0.0] * 4 + [1.0] * 30, [0.0] * 4 + [1.0] * 30, "few labels of a class"),
-        ([0.0] * 30 + [1.0] * 30, [0.0, 1.0, 0.0] * 10 + [1.0, 1.0, 0.0] * 10, "J near 0"),
-    ],
-)
+@pytest.mark.parametrize(("labels", "judgments", "status"), [
+    ([0.0] * 4 + [1.0] * 30, [0.0] * 4 + [1.0] * 30, "few labels of a class"),
+    ([0.0] * 30 + [1.0] * 30, [0.0, 1.0, 0.0] * 10 + [1.0, 1.0, 0.0] * 10, "J near 0"),
+])  # fmt: skip
 def test_what_the_labels_do_not_bound_has_the_whole_range(labels, judgments, status):
     """In closed form, by resamples, and in differences; the estimate stays."""
     answers = tuple(few(labels, judgments))

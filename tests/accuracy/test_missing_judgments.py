@@ -84,14 +84,11 @@ def test_nothing_missing_and_missing_at_random():
     assert f"{known} of 600 labelled calibration answers and {asked} of 900 test answers have no judgment" in counted
 
 
-@pytest.mark.parametrize(
-    ("shares", "words"),
-    [
-        (((0.3, 0.05, None), (0.3, 0.05, None)), "of the answers labelled wrong and"),
-        (((0.3, 0.3, "b"), (0.3, 0.3, "b")), "of the answers of a and"),
-        (((0.0, 0.0, None), (0.2, 0.2, None)), "of the labelled calibration answers and"),
-    ],
-)
+@pytest.mark.parametrize(("shares", "words"), [
+    (((0.3, 0.05, None), (0.3, 0.05, None)), "of the answers labelled wrong and"),
+    (((0.3, 0.3, "b"), (0.3, 0.3, "b")), "of the answers of a and"),
+    (((0.0, 0.0, None), (0.2, 0.2, None)), "of the labelled calibration answers and"),
+])  # fmt: skip
 @pytest.mark.slow
 def test_missing_shares_that_differ_are_named(shares, words):
     parts = [gaps(frame, 1, *share) for frame, share in zip(FULL, shares, strict=True)]

@@ -110,20 +110,15 @@ def test_judgments_that_do_not_vary_leave_the_labels(pooled, value):
     assert ppi_plus_plus([0, 1, 1], [value] * 3, [value] * 5, 1.0).status == "ok"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0, 1], [0, 1, 1], [1]), "as many calibration labels as judgments are needed, got 2 and 3"),
-        (([0, np.nan], [0, 1], [1]), r"calibration_labels has 1 missing or infinite value \(first at index 1\)"),
-        (([0, 1], [0, 1], [np.inf, 1]), r"test_judgments has 1 missing .* \(first at index 0\)"),
-        (([0, 1], [0, 1], []), r"test_judgments needs items on its last axis, got shape \(0,\)"),
-        (([0, 1], 1.0, [1]), r"calibration_judgments needs items on its last axis, got shape \(\)"),
-        (
-            ([0, 1], ["yes", "no"], [1]),
-            "calibration_judgments must be numbers, such as 1 for right and 0 for wrong: .* 'yes'",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (([0, 1], [0, 1, 1], [1]), "as many calibration labels as judgments are needed, got 2 and 3"),
+    (([0, np.nan], [0, 1], [1]), r"calibration_labels has 1 missing or infinite value \(first at index 1\)"),
+    (([0, 1], [0, 1], [np.inf, 1]), r"test_judgments has 1 missing .* \(first at index 0\)"),
+    (([0, 1], [0, 1], []), r"test_judgments needs items on its last axis, got shape \(0,\)"),
+    (([0, 1], 1.0, [1]), r"calibration_judgments needs items on its last axis, got shape \(\)"),
+    (([0, 1], ["yes", "no"], [1]),
+     "calibration_judgments must be numbers, such as 1 for right and 0 for wrong: .* 'yes'"),
+])  # fmt: skip
 def test_wrong_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         ppi_plus_plus(*arguments)

@@ -64,14 +64,11 @@ def test_judges_like_these(parts):
     pd.testing.assert_frame_equal(found.table, jaxeval.judge_accuracy(*parts, **RUN).table)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "text"),
-    [
-        ({"random": "prompts"}, DataError, "did you mean 'prompt'"),
-        ({"random": "one"}, DataError, "one has one level"),
-        ({"random": "prompt", "by": "one"}, ValueError, "does not go with by="),
-    ],
-)
+@pytest.mark.parametrize(("options", "error", "text"), [
+    ({"random": "prompts"}, DataError, "did you mean 'prompt'"),
+    ({"random": "one"}, DataError, "one has one level"),
+    ({"random": "prompt", "by": "one"}, ValueError, "does not go with by="),
+])  # fmt: skip
 def test_what_is_refused(parts, options, error, text):
     with pytest.raises(error, match=text):
         jaxeval.judge_accuracy(*parts, **options, **RUN)

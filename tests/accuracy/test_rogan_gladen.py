@@ -74,15 +74,12 @@ def test_rounding_outside_of_the_unit_interval_is_not_clipping():
     assert (found.estimate >= 0).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"q0": 0.4, "q1": 0.5}, "before"),
-        ({"q0": 0.1, "q1": 0.9}, "exactly 0"),
-        ({"q0": 0.9, "q1": 0.1}, "exactly 0"),
-        ({"q0": 1.0, "m0": 1, "q1": 0.05, "m1": 20}, "after the adjustment"),
-    ],
-)
+@pytest.mark.parametrize(("change", "why"), [
+    ({"q0": 0.4, "q1": 0.5}, "before"),
+    ({"q0": 0.1, "q1": 0.9}, "exactly 0"),
+    ({"q0": 0.9, "q1": 0.1}, "exactly 0"),
+    ({"q0": 1.0, "m0": 1, "q1": 0.05, "m1": 20}, "after the adjustment"),
+])  # fmt: skip
 def test_no_skill_is_a_status_and_no_number(change, why):
     found = rogan_gladen(**{**JUDGE, **change})
     assert found.status == "J <= 0", why
@@ -97,17 +94,14 @@ def test_one_class_is_a_status_and_no_number(change):
     assert np.isnan([found.estimate, found.lower, found.upper, found.j]).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "status"),
-    [
-        ({"q0": 0.5, "q1": 0.53}, "J near 0"),
-        ({"q0": 0.6, "q1": 0.62, "m0": 40, "m1": 40}, "J near 0"),
-        ({"q0": 1.0, "m0": 1}, "few labels of a class"),
-        ({"q1": 0.75, "m1": 4}, "few labels of a class"),
-        ({"q0": 0.8, "m0": 5, "q1": 0.98}, "ok"),
-        ({}, "ok"),
-    ],
-)
+@pytest.mark.parametrize(("change", "status"), [
+    ({"q0": 0.5, "q1": 0.53}, "J near 0"),
+    ({"q0": 0.6, "q1": 0.62, "m0": 40, "m1": 40}, "J near 0"),
+    ({"q0": 1.0, "m0": 1}, "few labels of a class"),
+    ({"q1": 0.75, "m1": 4}, "few labels of a class"),
+    ({"q0": 0.8, "m0": 5, "q1": 0.98}, "ok"),
+    ({}, "ok"),
+])  # fmt: skip
 def test_what_the_labels_do_not_bound_has_a_status_and_the_whole_range(change, status):
     found = rogan_gladen(**{**JUDGE, **change})
     assert found.status == status
@@ -186,20 +180,17 @@ def test_arguments_broadcast_and_nothing_is_an_answer_too():
     assert rogan_gladen([], 0.7, 0.9, 100, 50, 50).estimate.shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"p": 1.2}, r"p must lie in \[0, 1\]; 1 of 1 does not, the first is 1.2"),
-        ({"p": [0.1, np.nan]}, "the first is nan"),
-        ({"q0": -0.1}, "q0 must lie"),
-        ({"q1": np.nan}, "q1 must lie"),
-        ({"n": 0}, "n must be positive"),
-        ({"m1": -1}, "m1 must not be negative"),
-        ({"p": "half"}, "p must be numeric, got 'half'"),
-        ({"p": [0.1, 0.2], "q0": [0.7] * 3}, r"do not broadcast: p \(2,\), q0 \(3,\)"),
-        ({"level": 95}, "level must be between 0 and 1"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"p": 1.2}, r"p must lie in \[0, 1\]; 1 of 1 does not, the first is 1.2"),
+    ({"p": [0.1, np.nan]}, "the first is nan"),
+    ({"q0": -0.1}, "q0 must lie"),
+    ({"q1": np.nan}, "q1 must lie"),
+    ({"n": 0}, "n must be positive"),
+    ({"m1": -1}, "m1 must not be negative"),
+    ({"p": "half"}, "p must be numeric, got 'half'"),
+    ({"p": [0.1, 0.2], "q0": [0.7] * 3}, r"do not broadcast: p \(2,\), q0 \(3,\)"),
+    ({"level": 95}, "level must be between 0 and 1"),
+])  # fmt: skip
 def test_wrong_arguments(change, message):
     with pytest.raises(ValueError, match=message):
         rogan_gladen(**{**JUDGE, **change})

@@ -41,14 +41,11 @@ class TestCoverage:
         found = diagnose_anchors(table).coverage
         assert found.loc["x"].tolist() == [0, 0, 1, 0, 0.5, 2]
 
-    @pytest.mark.parametrize(
-        ("values", "words"),
-        [
-            ([0.97, 0.99, 0.6], "67% above, 67% at floor or ceiling: it is too weak for these models, and large gaps"),
-            ([0.01, 0.1, 0.6], "67% below and 0% above, 33% at floor or ceiling: it is too strong for these models"),
-            ([0.85, 0.15, 0.6], "33% below and 33% above: it lies far from many of these models"),
-        ],
-    )
+    @pytest.mark.parametrize(("values", "words"), [
+        ([0.97, 0.99, 0.6], "67% above, 67% at floor or ceiling: it is too weak for these models, and large gaps"),
+        ([0.01, 0.1, 0.6], "67% below and 0% above, 33% at floor or ceiling: it is too strong for these models"),
+        ([0.85, 0.15, 0.6], "33% below and 33% above: it lies far from many of these models"),
+    ])  # fmt: skip
     def test_advice(self, values, words):
         (advice,) = diagnose_anchors(probabilities(values)).advice
         assert advice.startswith("reference x: 33% of 3 probabilities lie in [0.2, 0.8] (95% are wanted), ")

@@ -286,18 +286,13 @@ class TestWinProbability:
         found = direct_win_probability(simulated(n_items=1, strengths=(0.0, 0.0, 0.0)))
         assert found["standard_error"].isna().all()
 
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            (
-                {"verdict": "win?"},
-                "column 'verdict' has 480 values that are not 'win', 'tie' or 'loss': 'win\\?' \\(480\\)",
-            ),
-            ({"verdict": None}, r"column 'verdict' has 480 values that are not .*: missing \(480\)"),
-            ({"score": "good"}, "column 'score' is not numeric"),
-            ({"reference_score": np.nan}, "column 'reference_score' has 480 missing values"),
-        ],
-    )
+    @pytest.mark.parametrize(("change", "message"), [
+        ({"verdict": "win?"},
+         "column 'verdict' has 480 values that are not 'win', 'tie' or 'loss': 'win\\?' \\(480\\)"),
+        ({"verdict": None}, r"column 'verdict' has 480 values that are not .*: missing \(480\)"),
+        ({"score": "good"}, "column 'score' is not numeric"),
+        ({"reference_score": np.nan}, "column 'reference_score' has 480 missing values"),
+    ])  # fmt: skip
     def test_errors(self, change, message):
         with pytest.raises(DataError, match=message):
             direct_win_probability(simulated(n_items=20).assign(**change))

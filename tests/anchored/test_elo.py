@@ -242,27 +242,24 @@ def test_cells_that_repeat_and_cells_that_do_not():
     assert len(set(extreme.rating_lower)) == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((-1, 0, 3), {}, "wins must be finite and not negative; 1 of 1 does not, the first is -1"),
-        ((1, np.nan, 3), {}, "ties must be finite"),
-        (([1, 0], [0, 0], [3, 0]), {}, r"1 of 2 cells have no outcome at all \(the first is number 1"),
-        ((5, 0, 6), {"pool_size": 10}, "pool_size must be no less than the number of outcomes"),
-        ((5, 0, 6), {"kappa": 1.2}, r"kappa must lie in \(0, 1\]"),
-        ((5, 0, 6), {"kappa": -0.1}, "kappa must lie in"),
-        ((5, 0, 6), {"prior": 0}, "prior must be positive"),
-        ((5, 0, 6), {"prior": np.array([0.5, 1.0])}, "prior must be positive, one number for all cells, got array"),
-        ((5, 0, 6), {"prior": "a"}, "prior must be positive, one number for all cells, got 'a'"),
-        ((5, 0, 6), {"prior": None}, "prior must be positive, one number for all cells, got None"),
-        ((5, 0, 6), {"prior": np.nan}, "prior must be positive"),
-        ((5, 0, 6), {"link": None}, "link must be one of 'logit', 'probit', 'cloglog' or a Scale, got None"),
-        ((5, 0, 6), {"link": ["logit"]}, "link must be one of"),
-        ((5, 0, 6), {"level": 1.0}, "level must be between 0 and 1"),
-        ((5, 0, 6), {"link": "log"}, "link must be one of 'logit', 'probit', 'cloglog'"),
-        (([1, 2], 0, [1, 2, 3]), {}, "do not broadcast"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "options", "message"), [
+    ((-1, 0, 3), {}, "wins must be finite and not negative; 1 of 1 does not, the first is -1"),
+    ((1, np.nan, 3), {}, "ties must be finite"),
+    (([1, 0], [0, 0], [3, 0]), {}, r"1 of 2 cells have no outcome at all \(the first is number 1"),
+    ((5, 0, 6), {"pool_size": 10}, "pool_size must be no less than the number of outcomes"),
+    ((5, 0, 6), {"kappa": 1.2}, r"kappa must lie in \(0, 1\]"),
+    ((5, 0, 6), {"kappa": -0.1}, "kappa must lie in"),
+    ((5, 0, 6), {"prior": 0}, "prior must be positive"),
+    ((5, 0, 6), {"prior": np.array([0.5, 1.0])}, "prior must be positive, one number for all cells, got array"),
+    ((5, 0, 6), {"prior": "a"}, "prior must be positive, one number for all cells, got 'a'"),
+    ((5, 0, 6), {"prior": None}, "prior must be positive, one number for all cells, got None"),
+    ((5, 0, 6), {"prior": np.nan}, "prior must be positive"),
+    ((5, 0, 6), {"link": None}, "link must be one of 'logit', 'probit', 'cloglog' or a Scale, got None"),
+    ((5, 0, 6), {"link": ["logit"]}, "link must be one of"),
+    ((5, 0, 6), {"level": 1.0}, "level must be between 0 and 1"),
+    ((5, 0, 6), {"link": "log"}, "link must be one of 'logit', 'probit', 'cloglog'"),
+    (([1, 2], 0, [1, 2, 3]), {}, "do not broadcast"),
+])  # fmt: skip
 def test_bad_arguments(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         anchored_elo(*arguments, **options)

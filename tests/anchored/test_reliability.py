@@ -157,14 +157,11 @@ def test_intervals_cover():
     assert covered == pytest.approx(0.95, abs=5 * np.sqrt(0.95 * 0.05 / 4000))
 
 
-@pytest.mark.parametrize(
-    ("collection", "judge", "single", "average", "n"),
-    [
-        ("base_both_k8", "gpt-5.4", 0.963919, 0.995343, 6914),
-        ("base_both_k8", "gpt-5.4-mini", 0.930897, 0.990806, 6910),
-        ("base_nano_k8", "gpt-5.4-nano", 0.796611, 0.969072, 6837),
-    ],
-)
+@pytest.mark.parametrize(("collection", "judge", "single", "average", "n"), [
+    ("base_both_k8", "gpt-5.4", 0.963919, 0.995343, 6914),
+    ("base_both_k8", "gpt-5.4-mini", 0.930897, 0.990806, 6910),
+    ("base_nano_k8", "gpt-5.4-nano", 0.796611, 0.969072, 6837),
+])  # fmt: skip
 def test_real_runs(data, collection, judge, single, average, n):
     runs = pd.read_parquet(data / "rb2_judge_k8_runs.parquet")
     runs = runs[(runs["collection"] == collection) & (runs["judge"] == judge)]

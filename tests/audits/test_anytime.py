@@ -46,14 +46,11 @@ def test_findings_say_how_much_wider_and_what_is_lost(fit):
     assert "of 5 pairs of neighbours apart" in finding.text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({"level": 95}, "level must be between 0 and 1"),
-        ({"tuned_for": 0}, "tuned_for must be finite and > 0, got 0"),
-        ({"comparisons": 0}, "comparisons must be at least 1, got 0"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), [
+    ({"level": 95}, "level must be between 0 and 1"),
+    ({"tuned_for": 0}, "tuned_for must be finite and > 0, got 0"),
+    ({"comparisons": 0}, "comparisons must be at least 1, got 0"),
+])  # fmt: skip
 def test_what_cannot_be_asked_is_told(fit, arguments, told):
     with pytest.raises(ValueError, match=told):
         jaxeval.anytime_intervals(fit, **arguments)

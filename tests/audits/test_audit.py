@@ -106,31 +106,25 @@ def test_the_digest_is_that_of_the_votes(votes):
     assert digest(votes) != digest(votes.assign(language=votes["language"].to_numpy()[::-1]))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"parts": ["bord"]}, "no part 'bord'.*board"),
-        ({"voter": "who"}, "no column 'who'"),
-        ({"time": "when"}, "no column 'when'"),
-        ({"n_resamples": 5}, "at least 20"),
-        ({"level": 95}, "level"),
-        ({"parts": []}, "names no part; there are board"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"parts": ["bord"]}, "no part 'bord'.*board"),
+    ({"voter": "who"}, "no column 'who'"),
+    ({"time": "when"}, "no column 'when'"),
+    ({"n_resamples": 5}, "at least 20"),
+    ({"level": 95}, "level"),
+    ({"parts": []}, "names no part; there are board"),
+])  # fmt: skip
 def test_bad_options_are_errors(votes, options, message):
     with pytest.raises(ValueError, match=message):
         jaxeval.audit(votes, progress=False, **options)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"parts": "board"}, "list of names"),
-        ({"families": "model-1"}, "families= maps the names"),
-        ({"lengths": "language"}, "lengths= takes two columns"),
-        ({"lengths": ("language",)}, "lengths= takes two columns"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"parts": "board"}, "list of names"),
+    ({"families": "model-1"}, "families= maps the names"),
+    ({"lengths": "language"}, "lengths= takes two columns"),
+    ({"lengths": ("language",)}, "lengths= takes two columns"),
+])  # fmt: skip
 def test_options_of_another_type_are_errors(votes, options, message):
     with pytest.raises(TypeError, match=message):
         jaxeval.audit(votes, **{"parts": ["board"], **options})

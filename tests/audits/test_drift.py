@@ -154,15 +154,12 @@ def test_ratings_by_period_are_those_of_its_votes():
     assert own["n_battles"].sum() == 2 * len(week)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({"every": "year"}, "all votes fall into one period .every='year', from 2026-01-01.: take a shorter one"),
-        ({"every": 1}, "every must be at least 2, got 1"),
-        ({"n_draws": 10}, "n_draws must be at least 100, got 10"),
-        ({"alpha": 1.5}, "alpha must be between 0 and 1, got 1.5"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), [
+    ({"every": "year"}, "all votes fall into one period .every='year', from 2026-01-01.: take a shorter one"),
+    ({"every": 1}, "every must be at least 2, got 1"),
+    ({"n_draws": 10}, "n_draws must be at least 100, got 10"),
+    ({"alpha": 1.5}, "alpha must be between 0 and 1, got 1.5"),
+])  # fmt: skip
 def test_what_cannot_be_asked_is_told(arguments, told):
     with pytest.raises(ValueError, match=told):
         jaxeval.drift(simulated(n=100, weeks=3), "when", **arguments)

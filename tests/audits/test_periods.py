@@ -17,18 +17,15 @@ def battles(when):
     return jaxeval.Battles.from_pandas(votes)
 
 
-@pytest.mark.parametrize(
-    "when",
-    [
-        MOMENTS,
-        pd.to_datetime(MOMENTS, utc=True),
-        pd.to_datetime(MOMENTS, utc=True).tz_convert("Asia/Tokyo"),
-        pd.to_datetime(MOMENTS, utc=True).tz_localize(None),
-        pd.Categorical(MOMENTS),
-        SECONDS,
-        [float(x) for x in SECONDS],
-    ],
-)
+@pytest.mark.parametrize("when", [
+    MOMENTS,
+    pd.to_datetime(MOMENTS, utc=True),
+    pd.to_datetime(MOMENTS, utc=True).tz_convert("Asia/Tokyo"),
+    pd.to_datetime(MOMENTS, utc=True).tz_localize(None),
+    pd.Categorical(MOMENTS),
+    SECONDS,
+    [float(x) for x in SECONDS],
+])  # fmt: skip
 def test_times_of_every_kind(when):
     assert vote_seconds(battles(when), "when").tolist() == SECONDS
 
@@ -41,14 +38,11 @@ def test_numbers_may_count_anything():
             vote_times(battles(when), "when")
 
 
-@pytest.mark.parametrize(
-    ("when", "told"),
-    [
-        (["2026-01-04", "yesterday", None], "2 rows hold no time .the first: 'yesterday'."),
-        ([1, 2, 3], "holds numbers from 1 to 3: numbers are taken for seconds since 1970"),
-        ([True, False, True], "holds true and false, and no times"),
-    ],
-)
+@pytest.mark.parametrize(("when", "told"), [
+    (["2026-01-04", "yesterday", None], "2 rows hold no time .the first: 'yesterday'."),
+    ([1, 2, 3], "holds numbers from 1 to 3: numbers are taken for seconds since 1970"),
+    ([True, False, True], "holds true and false, and no times"),
+])  # fmt: skip
 def test_what_is_no_time_is_told(when, told):
     with pytest.raises(DataError, match=told):
         vote_seconds(battles(when), "when")

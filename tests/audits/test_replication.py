@@ -148,17 +148,11 @@ def test_thin_models_are_left_out_of_agreement(votes):
     assert any("agreement leaves it out: thin" in warning for warning in own.warnings)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda votes: (votes, {"ties": "davidson"}), "only for boards with ties as half a win and without covariates"),
-        (
-            lambda votes: (jaxeval.Battles.from_pandas(votes.assign(p=0.3), target="p"), {}),
-            "1,500 battles have another",
-        ),
-        (lambda votes: (votes.head(3), {}), "fewer than two models"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda votes: (votes, {"ties": "davidson"}), "only for boards with ties as half a win and without covariates"),
+    (lambda votes: (jaxeval.Battles.from_pandas(votes.assign(p=0.3), target="p"), {}), "1,500 battles have another"),
+    (lambda votes: (votes.head(3), {}), "fewer than two models"),
+])  # fmt: skip
 def test_boards_that_are_not_simulated_say_why(votes, make, message):
     own, options = make(votes)
     with pytest.raises(NotAnsweredError, match=message):

@@ -161,17 +161,14 @@ def test_squares_by_pair_are_those_of_a_plain_loop():
     assert points.taste_variance[k] == pytest.approx(total**2 + sum(x**2 for x in by_other.values()))
 
 
-@pytest.mark.parametrize(
-    ("change", "arguments", "told"),
-    [
-        ({"voter": None}, {}, "column 'voter' is empty in all of"),
-        ({"winner": "tie"}, {}, "battles are ties: nobody prefers any model"),
-        ({}, {"voter": "who"}, "no column 'who'"),
-        ({}, {"alpha": 2.0}, "alpha must be between 0 and 1, got 2.0"),
-        ({}, {"correction": "none"}, "correction must be one of 'benjamini-hochberg', 'holm', got 'none'"),
-        ({}, {"min_votes": 1}, "min_votes must be at least 2, got 1"),
-    ],
-)
+@pytest.mark.parametrize(("change", "arguments", "told"), [
+    ({"voter": None}, {}, "column 'voter' is empty in all of"),
+    ({"winner": "tie"}, {}, "battles are ties: nobody prefers any model"),
+    ({}, {"voter": "who"}, "no column 'who'"),
+    ({}, {"alpha": 2.0}, "alpha must be between 0 and 1, got 2.0"),
+    ({}, {"correction": "none"}, "correction must be one of 'benjamini-hochberg', 'holm', got 'none'"),
+    ({}, {"min_votes": 1}, "min_votes must be at least 2, got 1"),
+])  # fmt: skip
 def test_what_cannot_be_asked_is_told(change, arguments, told):
     with pytest.raises(ValueError, match=told):
         jaxeval.who_votes(simulated(n_voters=20).assign(**change), **arguments)

@@ -173,22 +173,16 @@ def test_models_of_few_benchmarks_are_flagged(scores):
     assert any("1 model has fewer than 4 benchmarks" in text for text in found.warnings)
 
 
-@pytest.mark.parametrize(
-    ("change", "options", "error"),
-    [
-        (lambda t: t.assign(score=t["score"] * 100), {}, "share between 0 and 1; divide per cents by 100"),
-        (lambda t: pd.concat([t, t.head(1)]), {}, "has several scores on"),
-        (lambda t: t, {"anchors": {"nobody": 1, "model-01": 2}}, "no scores of nobody"),
-        (lambda t: t, {"easiest": "x"}, "no benchmark 'x'"),
-        (lambda t: t.drop(columns="benchmark"), {}, "no column of the benchmark"),
-        (lambda t: t.head(2), {}, "needs 3 models|parts that share nothing"),
-        (
-            lambda t: pd.concat([t, pd.DataFrame({"model": ["x", "y"], "benchmark": "z", "score": 0.5})]),
-            {},
-            "2 parts that share nothing: x, y and z",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "options", "error"), [
+    (lambda t: t.assign(score=t["score"] * 100), {}, "share between 0 and 1; divide per cents by 100"),
+    (lambda t: pd.concat([t, t.head(1)]), {}, "has several scores on"),
+    (lambda t: t, {"anchors": {"nobody": 1, "model-01": 2}}, "no scores of nobody"),
+    (lambda t: t, {"easiest": "x"}, "no benchmark 'x'"),
+    (lambda t: t.drop(columns="benchmark"), {}, "no column of the benchmark"),
+    (lambda t: t.head(2), {}, "needs 3 models|parts that share nothing"),
+    (lambda t: pd.concat([t, pd.DataFrame({"model": ["x", "y"], "benchmark": "z", "score": 0.5})]), {},
+     "2 parts that share nothing: x, y and z"),
+])  # fmt: skip
 def test_bad_data(scores, change, options, error):
     with pytest.raises(DataError, match=error):
         jaxeval.capability_index(change(scores), **options, **RUN)

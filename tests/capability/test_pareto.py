@@ -84,28 +84,22 @@ def test_models_without_a_cost_are_told():
     assert any("left out: m2" in text for text in found.warnings)
 
 
-@pytest.mark.parametrize(
-    ("cost", "error"),
-    [
-        ({"m0": 1.0, "m1": -2.0}, "from 0 on"),
-        ({"m0": 1.0, "m1": "free"}, "from 0 on"),
-        ({"x": 1.0}, "no cost is that of a model"),
-        ({"m0": 1.0}, "two models or more"),
-    ],
-)
+@pytest.mark.parametrize(("cost", "error"), [
+    ({"m0": 1.0, "m1": -2.0}, "from 0 on"),
+    ({"m0": 1.0, "m1": "free"}, "from 0 on"),
+    ({"x": 1.0}, "no cost is that of a model"),
+    ({"m0": 1.0}, "two models or more"),
+])  # fmt: skip
 def test_bad_costs(cost, error):
     with pytest.raises(DataError, match=error):
         jaxeval.pareto_front(normal_draws([1.0, 2.0]), cost)
 
 
-@pytest.mark.parametrize(
-    ("cost", "error"),
-    [
-        (pd.Series([1, 2, 3], ["m0", "m0", "m1"]), "'m0' has several costs"),
-        (pd.Series(pd.to_datetime(["2024-01-01", "2025-01-01"]), ["m0", "m1"]), "dates"),
-        ({"m0": 1j, "m1": 2.0}, "complex"),
-    ],
-)
+@pytest.mark.parametrize(("cost", "error"), [
+    (pd.Series([1, 2, 3], ["m0", "m0", "m1"]), "'m0' has several costs"),
+    (pd.Series(pd.to_datetime(["2024-01-01", "2025-01-01"]), ["m0", "m1"]), "dates"),
+    ({"m0": 1j, "m1": 2.0}, "complex"),
+])  # fmt: skip
 def test_what_is_no_cost(cost, error):
     with pytest.raises(DataError, match=error):
         jaxeval.pareto_front(normal_draws([0.0, 1.0]), cost)

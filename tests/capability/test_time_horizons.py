@@ -288,34 +288,28 @@ class TestResult:
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        ("change", "error"),
-        [
-            (lambda t: t.drop(columns="minutes"), "no column of the minutes: name it by minutes="),
-            (lambda t: t.assign(minutes=0.0), "minutes.*above 0"),
-            (lambda t: t.assign(minutes=np.inf), "minutes.*finite"),
-            (lambda t: t.assign(success=2), "0, 1, or a share"),
-            (lambda t: t.assign(agent=None), "agent"),
-            (lambda t: t.assign(minutes=np.arange(len(t)) + 1.0), "values of 'minutes', and a task has one"),
-            (lambda t: t[t["task"] == "task-01"], "3 tasks or more, got 1"),
-            (lambda t: t.head(0), "no runs"),
-        ],
-    )
+    @pytest.mark.parametrize(("change", "error"), [
+        (lambda t: t.drop(columns="minutes"), "no column of the minutes: name it by minutes="),
+        (lambda t: t.assign(minutes=0.0), "minutes.*above 0"),
+        (lambda t: t.assign(minutes=np.inf), "minutes.*finite"),
+        (lambda t: t.assign(success=2), "0, 1, or a share"),
+        (lambda t: t.assign(agent=None), "agent"),
+        (lambda t: t.assign(minutes=np.arange(len(t)) + 1.0), "values of 'minutes', and a task has one"),
+        (lambda t: t[t["task"] == "task-01"], "3 tasks or more, got 1"),
+        (lambda t: t.head(0), "no runs"),
+    ])  # fmt: skip
     def test_data(self, runs, change, error):
         with pytest.raises(DataError, match=error):
             jaxeval.time_horizons(change(runs), **RUN)
 
-    @pytest.mark.parametrize(
-        ("options", "error"),
-        [
-            ({"levels": (0.5, 0.5)}, "levels"),
-            ({"curve": "cubic"}, "curve must be one of"),
-            ({"curve": "probit", "task_spread": 1.0}, "goes with curve='logistic'"),
-            ({"resample": ("run", "family")}, "resample must list"),
-            ({"resample": "family"}, "resample must list"),
-            ({"ridge": -1.0}, "ridge"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "error"), [
+        ({"levels": (0.5, 0.5)}, "levels"),
+        ({"curve": "cubic"}, "curve must be one of"),
+        ({"curve": "probit", "task_spread": 1.0}, "goes with curve='logistic'"),
+        ({"resample": ("run", "family")}, "resample must list"),
+        ({"resample": "family"}, "resample must list"),
+        ({"ridge": -1.0}, "ridge"),
+    ])  # fmt: skip
     def test_options(self, runs, options, error):
         with pytest.raises(ValueError, match=error):
             jaxeval.time_horizons(runs, **options, **RUN)

@@ -93,16 +93,13 @@ def test_counts_under_two_references(counts, tmp_path):
     assert (tmp_path / "out" / "anchor_swap.png").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--model", "nobody"], "no column 'nobody'"),
-        (["--model", "name", "--run", "ties"], "--run has no meaning"),
-        (["--model", "name", "--by-task"], "--by-task has no meaning"),
-        (["--model", "name", "--missing", "drop"], "--missing drop has no meaning"),
-        (["--model", "name", "--pool-size", "10"], "pool_size must be no less"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--model", "nobody"], "no column 'nobody'"),
+    (["--model", "name", "--run", "ties"], "--run has no meaning"),
+    (["--model", "name", "--by-task"], "--by-task has no meaning"),
+    (["--model", "name", "--missing", "drop"], "--missing drop has no meaning"),
+    (["--model", "name", "--pool-size", "10"], "pool_size must be no less"),
+])  # fmt: skip
 def test_bad_input_is_one_message(counts, arguments, message):
     result = anchored(counts, *arguments)
     assert result.exit_code == 1
@@ -214,14 +211,11 @@ def test_verdicts_of_several_models_without_their_names(verdicts, tmp_path):
     assert "name it with item= (on the command line --item)" in " ".join(anchored(path).output.split())
 
 
-@pytest.mark.parametrize(
-    ("wins", "message"),
-    [
-        (["3", "x", "4"], "bad.csv: column 'wins' is not numeric (str): 'x' (first in row 1; rows count from 0)"),
-        ([3, 0, 4], "bad.csv: 1 row has no outcome, neither win nor tie nor loss (first in row 1;"),
-        ([3, -1, 4], "wins must be finite and not negative"),
-    ],
-)
+@pytest.mark.parametrize(("wins", "message"), [
+    (["3", "x", "4"], "bad.csv: column 'wins' is not numeric (str): 'x' (first in row 1; rows count from 0)"),
+    ([3, 0, 4], "bad.csv: 1 row has no outcome, neither win nor tie nor loss (first in row 1;"),
+    ([3, -1, 4], "wins must be finite and not negative"),
+])  # fmt: skip
 def test_bad_counts_are_found(tmp_path, wins, message):
     path = tmp_path / "bad.csv"
     pd.DataFrame({"model": ["a", "b", "c"], "wins": wins, "losses": [1, 0, 1]}).to_csv(path, index=False)

@@ -51,18 +51,15 @@ def test_the_screen_says_what_is_borrowed(file):
     assert "firth" not in told
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((), "--borrow needs --by"),
-        (("--by", "language", "--ties", "davidson"), "--ties and --borrow do not go together"),
-        (("--by", "language", "--position"), "--features and --borrow do not go together"),
-        (("--by", "language", "--scheme", "poisson"), "--scheme and --borrow do not go together"),
-        (("--by", "language", "--checkpoint", "x"), "--checkpoint and --borrow do not go together"),
-        (("--by", "language", "--prior-spread", "0"), "--prior-spread"),
-        (("--by", "langauge"), "langauge"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), [
+    ((), "--borrow needs --by"),
+    (("--by", "language", "--ties", "davidson"), "--ties and --borrow do not go together"),
+    (("--by", "language", "--position"), "--features and --borrow do not go together"),
+    (("--by", "language", "--scheme", "poisson"), "--scheme and --borrow do not go together"),
+    (("--by", "language", "--checkpoint", "x"), "--checkpoint and --borrow do not go together"),
+    (("--by", "language", "--prior-spread", "0"), "--prior-spread"),
+    (("--by", "langauge"), "langauge"),
+])  # fmt: skip
 def test_what_does_not_go_together(file, arguments, told):
     result = run(file, "--borrow", *arguments)
     assert result.exit_code != 0

@@ -149,37 +149,26 @@ def test_models_and_names_that_one_board_has(votes, folder, tmp_path):
     assert "no model 'model-33'" in wrong.output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["votes.parquet"], 2, "one file holds two boards where an option says which"),
-        (["last.csv", "this.csv", "last.csv"], 2, "two boards are compared, got 3 files"),
-        (["votes.parquet", "--by", "language"], 2, "--by and --slices need each other"),
-        (
-            ["votes.parquet", "--by", "language", "--slices", "English"],
-            2,
-            "--slices takes two names X,Y, got 'English'",
-        ),
-        (["last.csv", "this.csv", "--by", "language", "--slices", "a,b"], 2, "--by takes two groups of one file"),
-        (
-            ["votes.parquet", "--by", "a", "--slices", "x,y", "--id", "vote_id"],
-            2,
-            "leave a second file, --id, --shared",
-        ),
-        (["votes.parquet", "--by", "language", "--slices", "English,Germen"], 1, "no group 'Germen'"),
-        (["votes.parquet", "--by", "tongue", "--slices", "a,b"], 1, "no column 'tongue'"),
-        (["last.csv", "this.csv", "--id", "language"], 1, "share their value with other votes"),
-        (["last.csv", "this.csv", "--id", "vote"], 1, "no column 'vote' in the"),
-        (["last.csv", "this.csv", "--id", "vote_id", "--shared", "rows"], 1, "both say which votes are shared"),
-        (["last.csv", "this.csv", "--gauge", "votes"], 2, "--gauge votes would weigh"),
-        (["last.csv", "this.csv", "--scheme", "poisson", "--strata", "language"], 2, "fixes how many: leave one"),
-        (["last.csv", "this.csv", "--scheme", "poisson", "--cluster", "language"], 2, "leave --scheme out"),
-        (["votes.parquet", "--where-a", "vote_id < 0"], 1, "no battle is left of 1,200"),
-        (["votes.parquet", "--where-a", "lenght > 0"], 1, "no column 'lenght'"),
-        (["last.csv", "this.csv", "--out", "last.csv"], 2, "which would be lost"),
-        (["votes.parquet", "--features-b", "lenght"], 1, "no column 'lenght'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "message"), [
+    (["votes.parquet"], 2, "one file holds two boards where an option says which"),
+    (["last.csv", "this.csv", "last.csv"], 2, "two boards are compared, got 3 files"),
+    (["votes.parquet", "--by", "language"], 2, "--by and --slices need each other"),
+    (["votes.parquet", "--by", "language", "--slices", "English"], 2, "--slices takes two names X,Y, got 'English'"),
+    (["last.csv", "this.csv", "--by", "language", "--slices", "a,b"], 2, "--by takes two groups of one file"),
+    (["votes.parquet", "--by", "a", "--slices", "x,y", "--id", "vote_id"], 2, "leave a second file, --id, --shared"),
+    (["votes.parquet", "--by", "language", "--slices", "English,Germen"], 1, "no group 'Germen'"),
+    (["votes.parquet", "--by", "tongue", "--slices", "a,b"], 1, "no column 'tongue'"),
+    (["last.csv", "this.csv", "--id", "language"], 1, "share their value with other votes"),
+    (["last.csv", "this.csv", "--id", "vote"], 1, "no column 'vote' in the"),
+    (["last.csv", "this.csv", "--id", "vote_id", "--shared", "rows"], 1, "both say which votes are shared"),
+    (["last.csv", "this.csv", "--gauge", "votes"], 2, "--gauge votes would weigh"),
+    (["last.csv", "this.csv", "--scheme", "poisson", "--strata", "language"], 2, "fixes how many: leave one"),
+    (["last.csv", "this.csv", "--scheme", "poisson", "--cluster", "language"], 2, "leave --scheme out"),
+    (["votes.parquet", "--where-a", "vote_id < 0"], 1, "no battle is left of 1,200"),
+    (["votes.parquet", "--where-a", "lenght > 0"], 1, "no column 'lenght'"),
+    (["last.csv", "this.csv", "--out", "last.csv"], 2, "which would be lost"),
+    (["votes.parquet", "--features-b", "lenght"], 1, "no column 'lenght'"),
+])  # fmt: skip
 def test_errors(folder, monkeypatch, arguments, code, message):
     monkeypatch.chdir(folder)
     result = run(*arguments)

@@ -118,13 +118,10 @@ def test_votes_without_a_word_leave_a_state_its_word(folder, tmp_path):
     assert "  Player " in said("leaderboard", folder / "games.csv", *SIDES, *asked, tmp_path / "unsaid.parquet")
 
 
-@pytest.mark.parametrize(
-    ("parts", "shown"),
-    [
-        (["--parts", "board,who_votes"], "Who votes"),
-        pytest.param([], "Does one number per player fit?", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("parts", "shown"), [
+    (["--parts", "board,who_votes"], "Who votes"),
+    pytest.param([], "Does one number per player fit?", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_the_audit(folder, tmp_path, parts, shown):
     out = tmp_path / "audit"
     columns = ("--voter", "voter", "--time", "time", "--by", "language")

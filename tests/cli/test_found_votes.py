@@ -119,18 +119,15 @@ def test_what_is_not_sure_is_asked_for_by_a_line_to_type(name, tmp_path):
         assert run(*line, "--resamples", "20").exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("numbers", "--model-a option1 --model-b option2 --winner choice --labels 1=model_a,2=model_b,0=tie"),
-        ("halves", "--model-a home --model-b away --scores home_goals:away_goals"),
-        ("counts", "--model-a left --model-b right --winner preferred --count count"),
-        ("whose win", "--model-a opponent --model-b player --winner outcome"),
-        ("winners and losers", "--winner-model winner --loser-model loser"),
-        ("whole answers", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
-        ("people", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
-    ],
-)
+@pytest.mark.parametrize(("name", "line"), [
+    ("numbers", "--model-a option1 --model-b option2 --winner choice --labels 1=model_a,2=model_b,0=tie"),
+    ("halves", "--model-a home --model-b away --scores home_goals:away_goals"),
+    ("counts", "--model-a left --model-b right --winner preferred --count count"),
+    ("whose win", "--model-a opponent --model-b player --winner outcome"),
+    ("winners and losers", "--winner-model winner --loser-model loser"),
+    ("whole answers", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
+    ("people", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
+])  # fmt: skip
 def test_the_line_to_type(name, line, tmp_path):
     path = written(tmp_path, UNSURE[name])
     assert run("leaderboard", path).stderr.splitlines()[0].endswith(f" {path} {line}")

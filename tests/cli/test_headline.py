@@ -79,30 +79,24 @@ def test_index_on_the_screen(scores, tmp_path):
     assert abs(row["change"]) == pytest.approx(changed.abs().to_numpy().max())
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (["--fix", "model-1"], "--fix must be MODEL=INDEX"),
-        (["--cost", "prize"], "did you mean 'price'"),
-        (["--draw", "models"], "--draw"),
-        (["--forecast", "model-1", "GPQA"], "no benchmark 'GPQA'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "error"), [
+    (["--fix", "model-1"], "--fix must be MODEL=INDEX"),
+    (["--cost", "prize"], "did you mean 'price'"),
+    (["--draw", "models"], "--draw"),
+    (["--forecast", "model-1", "GPQA"], "no benchmark 'GPQA'"),
+])  # fmt: skip
 def test_what_is_wrong_with_an_index(scores, options, error):
     result = run("index", scores, *FEW, *options)
     assert result.exit_code != 0
     assert error in " ".join(result.output.split())
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (["--task-spread", "much"], "--task-spread must be a number or estimate"),
-        (["--stages", "run,family"], "resample must list"),
-        (["--released", "task_id"], "has several values of 'task_id'"),
-        (["--curve", "probit", "--task-spread", "1"], "goes with curve"),
-    ],
-)
+@pytest.mark.parametrize(("options", "error"), [
+    (["--task-spread", "much"], "--task-spread must be a number or estimate"),
+    (["--stages", "run,family"], "resample must list"),
+    (["--released", "task_id"], "has several values of 'task_id'"),
+    (["--curve", "probit", "--task-spread", "1"], "goes with curve"),
+])  # fmt: skip
 def test_what_is_wrong_with_horizons(runs, options, error):
     result = run("horizons", runs, *FEW, *options)
     assert result.exit_code != 0
@@ -154,15 +148,12 @@ def test_cost_of_scores_is_drawn_with_them(tmp_path):
     assert table["p_front"].tolist() == pytest.approx(expected["p_front"].tolist(), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (["--cost", "price"], "--cost needs --metadata"),
-        (["--at-most", "3"], "--at-most needs --cost"),
-        (["--cost", "prize", "--metadata", "prices.csv"], "did you mean 'price'"),
-        (["--cost", "price", "--metadata", "prices.csv", "--by", "language"], "does not go with --by"),
-    ],
-)
+@pytest.mark.parametrize(("options", "error"), [
+    (["--cost", "price"], "--cost needs --metadata"),
+    (["--at-most", "3"], "--at-most needs --cost"),
+    (["--cost", "prize", "--metadata", "prices.csv"], "did you mean 'price'"),
+    (["--cost", "price", "--metadata", "prices.csv", "--by", "language"], "does not go with --by"),
+])  # fmt: skip
 def test_what_is_wrong_with_a_cost(votes, options, error):
     options = [str(votes / word) if word == "prices.csv" else word for word in options]
     result = run("leaderboard", votes / "votes.csv", *FEW, *options)

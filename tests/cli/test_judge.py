@@ -94,19 +94,13 @@ def test_slices_and_strata(files, columns):
     assert "law" in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("--compare", "model-1", "other"),
-            "no model 'other' in the test; its models are 'model-1', 'model-2', 'model-3'",
-        ),
-        (("--shared", "other"), "shared='other' is no model of the calibration"),
-        (("--by", "language"), "no column 'language'"),
-        (("--judgment", "judge-9"), "no column 'judge-9'"),
-        (("--label", "truth"), "no column 'truth'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--compare", "model-1", "other"), "no model 'other' in the test; its models are 'model-1', 'model-2', 'model-3'"),
+    (("--shared", "other"), "shared='other' is no model of the calibration"),
+    (("--by", "language"), "no column 'language'"),
+    (("--judgment", "judge-9"), "no column 'judge-9'"),
+    (("--label", "truth"), "no column 'truth'"),
+])  # fmt: skip
 def test_bad_input_is_one_message(files, columns, arguments, message):
     result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, *arguments)
     assert result.exit_code == 1

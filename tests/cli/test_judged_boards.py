@@ -70,16 +70,13 @@ def test_slices_and_the_table_of_the_judge(files, tmp_path):
     assert judge["n_judge_only"].sum() == 4_000
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((), "--judged needs --item"),
-        (("--item", "prompt", "--ties", "davidson"), "--ties and --judged do not go together"),
-        (("--item", "prompt", "--position"), "--features and --judged do not go together"),
-        (("--item", "prompt", "--state", "s.parquet"), "--judged does not go with --state"),
-        (("--item", "promt"), "no column 'promt'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), [
+    ((), "--judged needs --item"),
+    (("--item", "prompt", "--ties", "davidson"), "--ties and --judged do not go together"),
+    (("--item", "prompt", "--position"), "--features and --judged do not go together"),
+    (("--item", "prompt", "--state", "s.parquet"), "--judged does not go with --state"),
+    (("--item", "promt"), "no column 'promt'"),
+])  # fmt: skip
 def test_what_does_not_go_together(files, arguments, told):
     result = run(files / "votes.csv", "--judged", files / "verdicts.csv", *arguments)
     assert result.exit_code != 0

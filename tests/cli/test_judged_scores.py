@@ -124,19 +124,16 @@ def test_errors_are_nan_where_nothing_bounds_a_score(table):
     assert (board["flags"] != "").all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--judge", "judge"], "--judge, --only-judge, --estimator and --calibration-sampling need --human"),
-        (["--human", "human", "--only-judge", "x"], "--only-judge needs --judge"),
-        (["--human", "human", "--pass-at", 2], "--pass-at and --human do not go together"),
-        (["--human", "human", "--population", "trials"], "--population and --human do not go together"),
-        (["--human", "label"], "label"),
-        (["--human", "human", "--wide"], "a wide table has no place for labels of single answers"),
-        (["--human", "human", "--judge", "judge-2", "--only-judge", "gpt"], "no judge is called 'gpt'"),
-        (["--human", "human", "--cluster", "judge-2"], "70 items lie in several clusters"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (["--judge", "judge"], "--judge, --only-judge, --estimator and --calibration-sampling need --human"),
+    (["--human", "human", "--only-judge", "x"], "--only-judge needs --judge"),
+    (["--human", "human", "--pass-at", 2], "--pass-at and --human do not go together"),
+    (["--human", "human", "--population", "trials"], "--population and --human do not go together"),
+    (["--human", "label"], "label"),
+    (["--human", "human", "--wide"], "a wide table has no place for labels of single answers"),
+    (["--human", "human", "--judge", "judge-2", "--only-judge", "gpt"], "no judge is called 'gpt'"),
+    (["--human", "human", "--cluster", "judge-2"], "70 items lie in several clusters"),
+])  # fmt: skip
 def test_what_is_refused(file, options, message):
     code = 2 if message.startswith("--") else 1
     assert message in call("scores", file, "--score", "judge-1", *options, code=code)

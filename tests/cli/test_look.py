@@ -324,15 +324,12 @@ def test_files_without_results(tmp_path, text, said):
     assert looked_at(tmp_path / "file.csv").splitlines()[2:] == [said]
 
 
-@pytest.mark.parametrize(
-    ("items", "ids", "options"),
-    [
-        ("item", "ranking", []),
-        ("player", "ranking", ["--item", "player"]),
-        ("Driver", "race", ["--item", "Driver", "--ranking", "race"]),
-        ("model", "item", ["--item", "model", "--ranking", "item"]),
-    ],
-)
+@pytest.mark.parametrize(("items", "ids", "options"), [
+    ("item", "ranking", []),
+    ("player", "ranking", ["--item", "player"]),
+    ("Driver", "race", ["--item", "Driver", "--ranking", "race"]),
+    ("model", "item", ["--item", "model", "--ranking", "item"]),
+])  # fmt: skip
 def test_rankings_of_anything(tmp_path, items, ids, options):
     ranks = np.concatenate([np.random.default_rng(k).permutation(4) for k in range(30)]) + 1
     table = {ids: np.repeat(np.arange(30), 4), items: np.tile(list("pqrs"), 30), "rank": ranks}

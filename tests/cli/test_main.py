@@ -225,15 +225,12 @@ class TestOutputs:
         start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending.lower()]
         assert (tmp_path / f"x.{ending}").read_bytes().startswith(start)
 
-    @pytest.mark.parametrize(
-        ("arguments", "found"),
-        [
-            (["{votes}", "--out", "{folder}/../{folder.name}/votes.csv"], "--out: {folder}"),
-            (["{folder}", "--out", "{votes}"], "--out: {votes} is the file to read, which would be lost"),
-            (["{votes}", "--state", "s.parquet", "--out", "./s.parquet"], "is the file of --out, which would be lost"),
-            (["{votes}", "--features", "x", "--plot", "x.png", "--effect", "x.png"], "is the file of --plot"),
-        ],
-    )
+    @pytest.mark.parametrize(("arguments", "found"), [
+        (["{votes}", "--out", "{folder}/../{folder.name}/votes.csv"], "--out: {folder}"),
+        (["{folder}", "--out", "{votes}"], "--out: {votes} is the file to read, which would be lost"),
+        (["{votes}", "--state", "s.parquet", "--out", "./s.parquet"], "is the file of --out, which would be lost"),
+        (["{votes}", "--features", "x", "--plot", "x.png", "--effect", "x.png"], "is the file of --plot"),
+    ])  # fmt: skip
     def test_outputs_that_would_overwrite_something(self, votes, tmp_path, monkeypatch, arguments, found):
         monkeypatch.chdir(tmp_path)
         copy = tmp_path / "votes.csv"
@@ -352,21 +349,18 @@ class TestStyleControl:
         assert out.exists()
         assert effect.stat().st_size > 10_000
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--features", "size"], "no column 'size'"),
-            (["--features", "a:b:length"], "columns A,B or pairs of columns A:B"),
-            (["--effect", "x.png"], "--effect draws what control does to one board: it needs --features"),
-            (["--neutral", "neutral"], "--neutral says where --position does not hold: it needs --position"),
-            (["--position", "--neutral", "length"], "column 'length' must be true or false"),
-            (["--same-group", "judge:maker_a"], "--same-group takes three columns COL:A:B, got 'judge:maker_a'"),
-            (["--same-group", "judge:maker_a:maker_b"], "the models and other features determine 'same judge'"),
-            (["--raw-features", "--position"], "--raw-features needs --features"),
-            (["--feature-ridge", "1"], "feature_ridge=1.0 shrinks the coefficients of features, but there are none"),
-            (["--features", "winner"], "'winner'"),
-        ],
-    )
+    @pytest.mark.parametrize(("arguments", "message"), [
+        (["--features", "size"], "no column 'size'"),
+        (["--features", "a:b:length"], "columns A,B or pairs of columns A:B"),
+        (["--effect", "x.png"], "--effect draws what control does to one board: it needs --features"),
+        (["--neutral", "neutral"], "--neutral says where --position does not hold: it needs --position"),
+        (["--position", "--neutral", "length"], "column 'length' must be true or false"),
+        (["--same-group", "judge:maker_a"], "--same-group takes three columns COL:A:B, got 'judge:maker_a'"),
+        (["--same-group", "judge:maker_a:maker_b"], "the models and other features determine 'same judge'"),
+        (["--raw-features", "--position"], "--raw-features needs --features"),
+        (["--feature-ridge", "1"], "feature_ridge=1.0 shrinks the coefficients of features, but there are none"),
+        (["--features", "winner"], "'winner'"),
+    ])  # fmt: skip
     def test_bad_input(self, styled, arguments, message):
         result = run("leaderboard", styled, "--resamples", 32, *arguments)
         assert result.exit_code != 0

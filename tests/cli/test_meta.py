@@ -172,52 +172,43 @@ def test_rows_without_a_model_are_counted(board, tmp_path):
     assert "left out: 1 row without a model in column 'name'" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "which column has the gold scores? Name it with --gold; there are name, people"),
-        (["--gold", "nobody"], "no column 'nobody'"),
-        (["--gold", "maker"], "column 'maker' is not numeric (the first such value is 'somebody'"),
-        (["--gold", "people", "--evaluator", "maker"], "column 'maker' is not numeric"),
-        (["--gold", "people", "--evaluator", "people"], "cannot be an evaluator too"),
-        (["--gold", "people", "--model", "who"], "no column 'who'"),
-        (["--gold", "people", "--model", "maker"], "model 'somebody' has more than one row"),
-        (["--gold", "people", "--resamples", 1], "n_resamples must be 0 or at least 2"),
-        (["--gold", "people", "--tiers", 20, "--resamples", B], "12 models cannot be split into 20 tiers"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ([], "which column has the gold scores? Name it with --gold; there are name, people"),
+    (["--gold", "nobody"], "no column 'nobody'"),
+    (["--gold", "maker"], "column 'maker' is not numeric (the first such value is 'somebody'"),
+    (["--gold", "people", "--evaluator", "maker"], "column 'maker' is not numeric"),
+    (["--gold", "people", "--evaluator", "people"], "cannot be an evaluator too"),
+    (["--gold", "people", "--model", "who"], "no column 'who'"),
+    (["--gold", "people", "--model", "maker"], "model 'somebody' has more than one row"),
+    (["--gold", "people", "--resamples", 1], "n_resamples must be 0 or at least 2"),
+    (["--gold", "people", "--tiers", 20, "--resamples", B], "12 models cannot be split into 20 tiers"),
+])  # fmt: skip
 def test_bad_scores_are_one_message(scores, arguments, message):
     result = meta(scores, *arguments)
     assert result.exit_code == 1
     assert message in result.output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "give a FILE of scores with --gold, or --votes FILE"),
-        (["--votes", "VOTES", "SCORES"], "give a FILE of scores with --gold, or --votes FILE"),
-        (["SCORES", "--gold", "people", "--winner", "w"], "--winner is only with --votes"),
-        (["--votes", "VOTES", "--improvement", 2], "--improvement is only for a FILE of scores"),
-        (["SCORES", "--gold", "people", "--deltas", "2,no"], "'2,no' is not a list of numbers above 0"),
-        (["--votes", "VOTES", "--budgets", "2.5"], "'2.5' is not a list of whole numbers above 0"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ([], "give a FILE of scores with --gold, or --votes FILE"),
+    (["--votes", "VOTES", "SCORES"], "give a FILE of scores with --gold, or --votes FILE"),
+    (["SCORES", "--gold", "people", "--winner", "w"], "--winner is only with --votes"),
+    (["--votes", "VOTES", "--improvement", 2], "--improvement is only for a FILE of scores"),
+    (["SCORES", "--gold", "people", "--deltas", "2,no"], "'2,no' is not a list of numbers above 0"),
+    (["--votes", "VOTES", "--budgets", "2.5"], "'2.5' is not a list of whole numbers above 0"),
+])  # fmt: skip
 def test_bad_options_are_one_message(scores, votes, arguments, message):
     result = meta(*({"VOTES": votes, "SCORES": scores}.get(a, a) for a in arguments))
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--reference", "nobody"], "no model nobody on the board"),
-        (["--set", "model-02"], "sets need two references or more"),
-        (["--winner", "label"], "no column 'label'"),
-        (["--cluster", "prompt"], "no column 'prompt'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--reference", "nobody"], "no model nobody on the board"),
+    (["--set", "model-02"], "sets need two references or more"),
+    (["--winner", "label"], "no column 'label'"),
+    (["--cluster", "prompt"], "no column 'prompt'"),
+])  # fmt: skip
 def test_bad_votes_are_one_message(votes, arguments, message):
     result = meta("--votes", votes, *arguments)
     assert result.exit_code == 1

@@ -94,22 +94,19 @@ def test_options_of_the_fit(votes, link):
     assert len(result.stdout.splitlines()) == 1 + len(jaxeval.next_battles(fit, 10).battles)
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        ([], 2, "give --k"),
-        (["--k", 5, "--width", 20], 2, "give --k"),
-        (["--width", 20, "--width", 30], 2, "give --k"),
-        (["--k", 5, "--votes", 5], 2, "need --plan"),
-        (["--plan", "--k", 5], 2, "say --votes"),
-        (["--k", 5, "--top-size", 3, "--goal", "board"], 2, "leave one out"),
-        (["--k", 5, "--power", 0.9], 2, "need --plan"),
-        (["--k", 5, "--pair", "model-1", "nobody"], 1, "no model 'nobody' on the board of 6"),
-        (["--k", 5, "--goal", "newcomer"], 1, "need each other"),
-        (["--k", 5, "--top-size", 1, "--goal", "top"], 2, "--top-size"),
-        (["--k", 5, "--features", "nowhere"], 1, "nowhere"),
-    ],
-)
+@pytest.mark.parametrize(("options", "code", "message"), [
+    ([], 2, "give --k"),
+    (["--k", 5, "--width", 20], 2, "give --k"),
+    (["--width", 20, "--width", 30], 2, "give --k"),
+    (["--k", 5, "--votes", 5], 2, "need --plan"),
+    (["--plan", "--k", 5], 2, "say --votes"),
+    (["--k", 5, "--top-size", 3, "--goal", "board"], 2, "leave one out"),
+    (["--k", 5, "--power", 0.9], 2, "need --plan"),
+    (["--k", 5, "--pair", "model-1", "nobody"], 1, "no model 'nobody' on the board of 6"),
+    (["--k", 5, "--goal", "newcomer"], 1, "need each other"),
+    (["--k", 5, "--top-size", 1, "--goal", "top"], 2, "--top-size"),
+    (["--k", 5, "--features", "nowhere"], 1, "nowhere"),
+])  # fmt: skip
 def test_hostile_options(votes, options, code, message):
     result = run(votes, *options)
     assert result.exit_code == code

@@ -113,19 +113,16 @@ def test_quiet_prints_warnings_alone(tmp_path):
     assert (silent.exit_code, silent.output) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--out", "v1.2"], "v1.2 must end in .csv, .parquet, .json, .md, .tex, .html, or in / where it is"),
-        (["--out", "x.csv", "--format", "json"], "--format needs --out with a folder or -"),
-        (["--format", "json"], "--format needs --out with a folder or -"),
-        (["--out", "no-such-folder/x.csv"], "there is no folder no-such-folder"),
-        (["--eval-results", "x"], "--eval-results and --eval-benchmark need each other"),
-        (["--eval-results", "x", "--eval-benchmark", "o/b"], "--eval-benchmark takes ORG/DATASET:TASK"),
-        (["--eval-results", "x", "--benchmark", "o/b:t", "--by", "language"], "does not go with --by"),
-        (["--publish-date", "yesterday"], "does not match"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--out", "v1.2"], "v1.2 must end in .csv, .parquet, .json, .md, .tex, .html, or in / where it is"),
+    (["--out", "x.csv", "--format", "json"], "--format needs --out with a folder or -"),
+    (["--format", "json"], "--format needs --out with a folder or -"),
+    (["--out", "no-such-folder/x.csv"], "there is no folder no-such-folder"),
+    (["--eval-results", "x"], "--eval-results and --eval-benchmark need each other"),
+    (["--eval-results", "x", "--eval-benchmark", "o/b"], "--eval-benchmark takes ORG/DATASET:TASK"),
+    (["--eval-results", "x", "--benchmark", "o/b:t", "--by", "language"], "does not go with --by"),
+    (["--publish-date", "yesterday"], "does not match"),
+])  # fmt: skip
 def test_bad_options_are_one_message(votes, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     result = run("leaderboard", votes, *arguments)

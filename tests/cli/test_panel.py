@@ -43,14 +43,11 @@ def expected(verdicts):
     return jaxeval.leaderboard(jaxeval.fit_judge_panel(verdicts, B))
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        pytest.param(["long.csv"], marks=pytest.mark.slow),
-        ["wide.csv", "--judges", "judge-1,judge-2,judge-3", "--item", "what"],
-        pytest.param(["first.csv", "second.csv"], marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("given", [
+    pytest.param(["long.csv"], marks=pytest.mark.slow),
+    ["wide.csv", "--judges", "judge-1,judge-2,judge-3", "--item", "what"],
+    pytest.param(["first.csv", "second.csv"], marks=pytest.mark.slow),
+])  # fmt: skip
 def test_the_board_is_that_of_python(files, expected, given, tmp_path):
     out = tmp_path / "board.json"
     names = [files / name if name.endswith(".csv") else name for name in given]
@@ -97,19 +94,16 @@ def test_models_and_rows(files):
     assert "20 multinomial resamples" in result.output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["long.csv", "--rows", "--cluster", "item"], "leave one"),
-        (["long.csv", "--judge", "whom"], "whom"),
-        (["long.csv", "--unparsed", "drop"], "only for what judges printed"),
-        (["wide.csv", "--judges", "judge-1,judge-9"], "judge-9"),
-        (["wide.csv", "--judges", "judge-1,judge-2", "--item", "itm"], "itm"),
-        (["wide.csv", "--judges", "judge-1,judge-2", "--judge", "whom"], "leave one out"),
-        (["wide.csv", "--judges", "judge-1,judge-2", "--propensity", "p"], "--propensity"),
-        (["wide.csv", "--judges", "judge-1", "--where", "lang = 'en'"], "--where"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), [
+    (["long.csv", "--rows", "--cluster", "item"], "leave one"),
+    (["long.csv", "--judge", "whom"], "whom"),
+    (["long.csv", "--unparsed", "drop"], "only for what judges printed"),
+    (["wide.csv", "--judges", "judge-1,judge-9"], "judge-9"),
+    (["wide.csv", "--judges", "judge-1,judge-2", "--item", "itm"], "itm"),
+    (["wide.csv", "--judges", "judge-1,judge-2", "--judge", "whom"], "leave one out"),
+    (["wide.csv", "--judges", "judge-1,judge-2", "--propensity", "p"], "--propensity"),
+    (["wide.csv", "--judges", "judge-1", "--where", "lang = 'en'"], "--where"),
+])  # fmt: skip
 def test_errors(files, arguments, told):
     result = run(files / arguments[0], *arguments[1:])
     assert result.exit_code != 0

@@ -133,16 +133,13 @@ def test_metadata_reach_the_outputs(votes, tmp_path):
 class TestModelTables:
     BOARD = pd.DataFrame({"model": ["a", "b"], "rating": [1.0, 2.0]})
 
-    @pytest.mark.parametrize(
-        ("metadata", "error"),
-        [
-            ({"model": ["a", "a"], "x": [1, 2]}, "names 1 model more than once: a"),
-            ({"model": ["q"], "x": [1]}, "have none of the 2 models of the table; they have q"),
-            ({"model": ["a"], "rating": [1]}, "columns that the table has, too: rating"),
-            ({"name": ["a"]}, "no column 'model'"),
-            ({"model": [None], "x": [1]}, "missing"),
-        ],
-    )
+    @pytest.mark.parametrize(("metadata", "error"), [
+        ({"model": ["a", "a"], "x": [1, 2]}, "names 1 model more than once: a"),
+        ({"model": ["q"], "x": [1]}, "have none of the 2 models of the table; they have q"),
+        ({"model": ["a"], "rating": [1]}, "columns that the table has, too: rating"),
+        ({"name": ["a"]}, "no column 'model'"),
+        ({"model": [None], "x": [1]}, "missing"),
+    ])  # fmt: skip
     def test_bad_metadata(self, metadata, error):
         with pytest.raises(DataError, match=error):
             join_metadata(self.BOARD, pd.DataFrame(metadata))

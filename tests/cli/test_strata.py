@@ -30,14 +30,11 @@ def test_leaderboard(votes):
     assert ONE.format("battle") in " ".join(found.output.split())
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--strata", "task", "--scheme", "poisson"], "--strata fixes how many"),
-        (["--strata", "tusk"], "no column 'tusk' in the table"),
-        (["--strata", "task", "--cluster", "pair"], "200 clusters lie in several strata of 'task'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "sentence"), [
+    (["--strata", "task", "--scheme", "poisson"], "--strata fixes how many"),
+    (["--strata", "tusk"], "no column 'tusk' in the table"),
+    (["--strata", "task", "--cluster", "pair"], "200 clusters lie in several strata of 'task'"),
+])  # fmt: skip
 def test_errors(votes, options, sentence):
     found = run("leaderboard", votes, *options)
     assert found.exit_code != 0

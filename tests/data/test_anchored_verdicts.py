@@ -100,25 +100,16 @@ class TestGroups:
 
 
 class TestErrors:
-    @pytest.mark.parametrize(
-        ("table", "options", "message"),
-        [
-            (TABLE.iloc[:0], {}, "the table has no rows"),
-            (TABLE, {"judge": "grader"}, "no column 'grader'"),
-            (TABLE, {"verdict": "outcome"}, "no column 'outcome'"),
-            (
-                TABLE.assign(verdict=["win", "lose", "Tie", "lose"]),
-                {},
-                r"unknown verdicts: 'lose' \(2\); known are 'win', 'tie' and 'loss' of the model",
-            ),
-            (
-                TABLE.assign(verdict=[1.0, -1.0, 0.0, 2.0]),
-                {},
-                r"2 values lie outside \[0, 1\], from -1 to 2 \(first in row 1; .*1 for a win, 0.5 for a tie, 0 for a",
-            ),
-            (TABLE.assign(judge=["x", None, "x", "y"]), {}, "column 'judge' has 1 missing value"),
-        ],
-    )
+    @pytest.mark.parametrize(("table", "options", "message"), [
+        (TABLE.iloc[:0], {}, "the table has no rows"),
+        (TABLE, {"judge": "grader"}, "no column 'grader'"),
+        (TABLE, {"verdict": "outcome"}, "no column 'outcome'"),
+        (TABLE.assign(verdict=["win", "lose", "Tie", "lose"]), {},
+         r"unknown verdicts: 'lose' \(2\); known are 'win', 'tie' and 'loss' of the model"),
+        (TABLE.assign(verdict=[1.0, -1.0, 0.0, 2.0]), {},
+         r"2 values lie outside \[0, 1\], from -1 to 2 \(first in row 1; .*1 for a win, 0.5 for a tie, 0 for a"),
+        (TABLE.assign(judge=["x", None, "x", "y"]), {}, "column 'judge' has 1 missing value"),
+    ])  # fmt: skip
     def test_no_verdicts(self, table, options, message):
         with pytest.raises(DataError, match=message):
             AnchoredVerdicts.from_pandas(table, **options)
@@ -185,17 +176,12 @@ def test_numbers_in_a_column_of_objects():
         AnchoredVerdicts.from_pandas(mixed)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        pd.Series([1.0, 0.5, 0.25, 0.0]).astype("category"),
-        pd.Series([Decimal("1"), Decimal("0.5"), Decimal("0.25"), Decimal("0")]),
-        pd.Series(
-            [Decimal("1"), Decimal("0.5"), Decimal("0.25"), Decimal("0")], dtype=pd.ArrowDtype(pa.decimal128(4, 2))
-        ),
-        pd.Series([Decimal("1"), 0.5, np.float32(0.25), 0], dtype=object),
-    ],
-)
+@pytest.mark.parametrize("values", [
+    pd.Series([1.0, 0.5, 0.25, 0.0]).astype("category"),
+    pd.Series([Decimal("1"), Decimal("0.5"), Decimal("0.25"), Decimal("0")]),
+    pd.Series([Decimal("1"), Decimal("0.5"), Decimal("0.25"), Decimal("0")], dtype=pd.ArrowDtype(pa.decimal128(4, 2))),
+    pd.Series([Decimal("1"), 0.5, np.float32(0.25), 0], dtype=object),
+])  # fmt: skip
 def test_numbers_of_other_types(values):
     found = AnchoredVerdicts.from_pandas(TABLE.assign(verdict=values))
     np.testing.assert_array_equal(found.outcome, [1, 0.5, 0.25, 0])

@@ -40,17 +40,14 @@ def assert_equal_cells(one, other):
 
 
 class TestResults:
-    @pytest.mark.parametrize(
-        ("label", "target"),
-        [
-            ("model_a", 1.0),
-            ("model_b", 0.0),
-            ("tie", 0.5),
-            ("tie (bothbad)", 0.5),
-            ("tie_bothbad", 0.5),
-            ("both_bad", 0.5),
-        ],
-    )
+    @pytest.mark.parametrize(("label", "target"), [
+        ("model_a", 1.0),
+        ("model_b", 0.0),
+        ("tie", 0.5),
+        ("tie (bothbad)", 0.5),
+        ("tie_bothbad", 0.5),
+        ("both_bad", 0.5),
+    ])  # fmt: skip
     def test_label_spellings(self, label, target):
         battles = Battles.from_pandas(VOTES.assign(winner=label))
         assert battles.target.tolist() == [target] * 5
@@ -722,15 +719,12 @@ class TestTargetBesideWinner:
         assert counted.n_opposed == 6
 
 
-@pytest.mark.parametrize(
-    ("options", "columns", "hint"),
-    [
-        ({"winner": "winer"}, {}, "did you mean 'winner'?"),
-        ({}, {"winner": "the winner"}, "did you mean 'the winner'?"),
-        ({"model_a": "modell_a"}, {}, "did you mean 'model_a'"),
-        ({"weight": "colour"}, {}, None),
-    ],
-)
+@pytest.mark.parametrize(("options", "columns", "hint"), [
+    ({"winner": "winer"}, {}, "did you mean 'winner'?"),
+    ({}, {"winner": "the winner"}, "did you mean 'the winner'?"),
+    ({"model_a": "modell_a"}, {}, "did you mean 'model_a'"),
+    ({"weight": "colour"}, {}, None),
+])  # fmt: skip
 def test_errors_name_the_near_miss(options, columns, hint):
     frame = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "winner": ["model_a"]}).rename(columns=columns)
     with pytest.raises(DataError) as error:

@@ -73,15 +73,12 @@ def test_names_that_look_alike(one, other):
 
 
 class TestNumbers:
-    @pytest.mark.parametrize(
-        ("values", "what"),
-        [
-            (pd.date_range("2026-01-01", periods=4), "dates or times"),
-            (pd.date_range("2026-01-01", periods=4, tz="UTC"), "dates or times"),
-            (pd.to_timedelta(range(4), unit="s"), "durations"),
-            (np.arange(4) + 0j, "complex numbers"),
-        ],
-    )
+    @pytest.mark.parametrize(("values", "what"), [
+        (pd.date_range("2026-01-01", periods=4), "dates or times"),
+        (pd.date_range("2026-01-01", periods=4, tz="UTC"), "dates or times"),
+        (pd.to_timedelta(range(4), unit="s"), "durations"),
+        (np.arange(4) + 0j, "complex numbers"),
+    ])  # fmt: skip
     def test_what_is_none(self, values, what):
         """As a weight NumPy would take nanoseconds since 1970."""
         table = VOTES.assign(value=values)

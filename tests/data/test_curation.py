@@ -22,19 +22,16 @@ KNOWN = VOTES[:5]
 
 
 class TestConditions:
-    @pytest.mark.parametrize(
-        ("condition", "expected"),
-        [
-            ("language = 'en'", [1, 1, 0, 0, 1, 0]),
-            ("LANGUAGE = 'en' AND turn = 1", [1, 0, 0, 0, 1, 0]),
-            ("language IS NULL OR turn > 1", [0, 1, 0, 1, 0, 0]),
-            ("model_a IN ('x', 'y') AND NOT winner LIKE 'model%'", [0, 0, 0, 0, 1, 1]),
-            ("true -- and nothing else", [1] * 6),
-            ("TRUE", [1] * 6),
-            ("row_number() OVER (PARTITION BY model_a ORDER BY turn DESC) = 1", [1, 1, 1, 0, 0, 0]),
-            ("count(*) OVER (PARTITION BY model_a) = 1", [0, 0, 1, 0, 0, 0]),
-        ],
-    )
+    @pytest.mark.parametrize(("condition", "expected"), [
+        ("language = 'en'", [1, 1, 0, 0, 1, 0]),
+        ("LANGUAGE = 'en' AND turn = 1", [1, 0, 0, 0, 1, 0]),
+        ("language IS NULL OR turn > 1", [0, 1, 0, 1, 0, 0]),
+        ("model_a IN ('x', 'y') AND NOT winner LIKE 'model%'", [0, 0, 0, 0, 1, 1]),
+        ("true -- and nothing else", [1] * 6),
+        ("TRUE", [1] * 6),
+        ("row_number() OVER (PARTITION BY model_a ORDER BY turn DESC) = 1", [1, 1, 1, 0, 0, 0]),
+        ("count(*) OVER (PARTITION BY model_a) = 1", [0, 0, 1, 0, 0, 0]),
+    ])  # fmt: skip
     def test_rows(self, condition, expected):
         np.testing.assert_array_equal(rows_where(VOTES, condition), np.array(expected, bool))
 
@@ -46,24 +43,21 @@ class TestConditions:
     def test_columns(self):
         assert columns_of("language = 'en' AND \"a b\" > 1 OR length(language) > 2") == ("language", "a b")
 
-    @pytest.mark.parametrize(
-        ("condition", "error"),
-        [
-            ("langage = 'en'", "no column 'langage'; there are .*did you mean 'language'"),
-            ("language = ", "is no condition in SQL: syntax error"),
-            ("1 = 1) FROM battles; DROP TABLE battles --", "is no condition in SQL"),
-            ("turn + 1", "is neither true nor false, but int"),
-            ("turn = 'one'", "Conversion Error"),
-            ("count(*) > 0", "about all rows together"),
-            ("unnest([true, false])", "does not give one answer for each row"),
-            ("EXISTS (SELECT 1 FROM read_csv('/etc/passwd'))", "Permission Error"),
-            ("(SELECT count(*) FROM votes) > 0", "Catalog Error"),
-            ("Random() < 0.5", r"random\(\) gives another value each time, whatever the seed: write its value"),
-            ("turn = 1 OR length(CAST(uuid() AS VARCHAR)) > 3", r"uuid\(\) gives another value each time"),
-            ("today() > DATE '2020-01-01'", r"today\(\) gives another value each time"),
-            ("__import__('os').system('true') = 0", "is no condition in SQL|Catalog Error|no column"),
-        ],
-    )
+    @pytest.mark.parametrize(("condition", "error"), [
+        ("langage = 'en'", "no column 'langage'; there are .*did you mean 'language'"),
+        ("language = ", "is no condition in SQL: syntax error"),
+        ("1 = 1) FROM battles; DROP TABLE battles --", "is no condition in SQL"),
+        ("turn + 1", "is neither true nor false, but int"),
+        ("turn = 'one'", "Conversion Error"),
+        ("count(*) > 0", "about all rows together"),
+        ("unnest([true, false])", "does not give one answer for each row"),
+        ("EXISTS (SELECT 1 FROM read_csv('/etc/passwd'))", "Permission Error"),
+        ("(SELECT count(*) FROM votes) > 0", "Catalog Error"),
+        ("Random() < 0.5", r"random\(\) gives another value each time, whatever the seed: write its value"),
+        ("turn = 1 OR length(CAST(uuid() AS VARCHAR)) > 3", r"uuid\(\) gives another value each time"),
+        ("today() > DATE '2020-01-01'", r"today\(\) gives another value each time"),
+        ("__import__('os').system('true') = 0", "is no condition in SQL|Catalog Error|no column"),
+    ])  # fmt: skip
     def test_bad_ones(self, condition, error):
         votes = VOTES  # noqa: F841  # no query finds it
         with pytest.raises(DataError, match=error):
@@ -160,15 +154,12 @@ class TestFilter:
         assert (kept.n_battles, kept.report.n_excluded) == (9, 6)
         assert Battles.concat([kept]).n_battles == 9
 
-    @pytest.mark.parametrize(
-        ("options", "error"),
-        [
-            ({"exclude": ["Z"]}, "no model 'Z' among the 3 models; did you mean 'z'"),
-            ({"where": "turn = 7"}, "no battle is left of 5"),
-            ({"where": lambda votes: votes["turn"]}, "got int64 of shape"),
-            ({"where": np.ones(3, bool)}, r"got bool of shape \(3,\)"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "error"), [
+        ({"exclude": ["Z"]}, "no model 'Z' among the 3 models; did you mean 'z'"),
+        ({"where": "turn = 7"}, "no battle is left of 5"),
+        ({"where": lambda votes: votes["turn"]}, "got int64 of shape"),
+        ({"where": np.ones(3, bool)}, r"got bool of shape \(3,\)"),
+    ])  # fmt: skip
     def test_bad_ones(self, options, error):
         with pytest.raises(DataError, match=error):
             self.battles.filter(**options)

@@ -83,20 +83,17 @@ def test_a_relative_difference():
         relative_difference(-a, b)
 
 
-@pytest.mark.parametrize(
-    ("features", "error", "message"),
-    [
-        (["size"], DataError, "no column 'size' to group battles by or to adjust for; .*'length'"),
-        (["maker_a"], DataError, "column 'maker_a' is not numeric"),
-        (["length", "length"], DataError, "two features are called 'length'"),
-        ([position_advantage("length")], DataError, r"column 'length' must be true or false, got 3\.0$"),
-        ([3], TypeError, "a feature must be a column, a pair of columns or a Feature, got 3"),
-        ([Feature("none", lambda b: np.zeros(b.n_battles))], DataError, "feature 'none' is 0 in all battles"),
-        ([Feature("short", lambda b: np.ones(2))], DataError, "'short' must give a number for each of the 4 rows"),
-        ([Feature("far", lambda b: np.full(4, np.inf))], DataError, "'far' has 4 infinite values"),
-        ([position_advantage("judge")], DataError, "column 'judge' must be true or false, got 'red'"),
-    ],
-)
+@pytest.mark.parametrize(("features", "error", "message"), [
+    (["size"], DataError, "no column 'size' to group battles by or to adjust for; .*'length'"),
+    (["maker_a"], DataError, "column 'maker_a' is not numeric"),
+    (["length", "length"], DataError, "two features are called 'length'"),
+    ([position_advantage("length")], DataError, r"column 'length' must be true or false, got 3\.0$"),
+    ([3], TypeError, "a feature must be a column, a pair of columns or a Feature, got 3"),
+    ([Feature("none", lambda b: np.zeros(b.n_battles))], DataError, "feature 'none' is 0 in all battles"),
+    ([Feature("short", lambda b: np.ones(2))], DataError, "'short' must give a number for each of the 4 rows"),
+    ([Feature("far", lambda b: np.full(4, np.inf))], DataError, "'far' has 4 infinite values"),
+    ([position_advantage("judge")], DataError, "column 'judge' must be true or false, got 'red'"),
+])  # fmt: skip
 def test_what_is_refused(battles, features, error, message):
     with pytest.raises(error, match=message):
         design(battles, features, normalize=True)

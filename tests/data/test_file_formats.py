@@ -152,15 +152,10 @@ def test_a_title_above_the_header(above, sign, line, tmp_path):
     assert f"the header is in line {line} of the file" in read.report.read_as
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ranking\na,b,c\nb,a,c\n",
-        "item,score\n1,2,3,4\n2,1,3,4\n",
-        "a\n1,2,3\n4,5,6\n",
-        "question,answer\nwho,he\nwhat,one,two,three,four\nwhy,so\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "ranking\na,b,c\nb,a,c\n", "item,score\n1,2,3,4\n2,1,3,4\n", "a\n1,2,3\n4,5,6\n",
+    "question,answer\nwho,he\nwhat,one,two,three,four\nwhy,so\n",
+])  # fmt: skip
 def test_a_header_of_rows_that_are_too_long_is_no_title(text, tmp_path):
     (tmp_path / "votes.csv").write_text(text)
     assert format_of(tmp_path / "votes.csv").skipped == 0
@@ -190,18 +185,12 @@ def test_a_last_line_that_is_cut_off_is_told(cut, where, tmp_path):
     assert f"the last row ({where}) ends early" in " ".join(shown.split())
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ('[{"model_a": "x"}, 3]', "value 2 of the array is no JSON object, {...}, but int"),
-        ("[" * 100_000, "cannot be read as an array of JSON objects"),
-        ("[]", "the file is empty"),
-        (
-            json.dumps({"model_a": ["x"], "model_b": ["y", "z"], "winner": ["tie"]}),
-            "mixes values|list|no labels|compared",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "error"), [
+    ('[{"model_a": "x"}, 3]', "value 2 of the array is no JSON object, {...}, but int"),
+    ("[" * 100_000, "cannot be read as an array of JSON objects"),
+    ("[]", "the file is empty"),
+    (json.dumps({"model_a": ["x"], "model_b": ["y", "z"], "winner": ["tie"]}), "mixes values|list|no labels|compared"),
+])  # fmt: skip
 def test_other_json(text, error, tmp_path):
     (tmp_path / "votes.json").write_text(text)
     with pytest.raises(DataError) as caught:

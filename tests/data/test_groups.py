@@ -65,18 +65,15 @@ def test_columns_together(names, missing):
     assert (found.row is None) == (names == ["lang", "turn"])
 
 
-@pytest.mark.parametrize(
-    ("values", "error"),
-    [
-        ([["overall"], []], "has overlapping categories and the value 'overall': rename that value"),
-        ([["(missing)"], None], r"has missing values and the value '\(missing\)': rename that value"),
-        ([[1], ["a"]], "mixes values of several types"),
-        ([["a"], "b"], "mixes values of several types"),
-        ([["a", None], []], r"has 1 missing value \(first in row 0"),
-        ([{"x": 1}, None], "holds objects without flags .true or false. .*name one of its fields 'tags.x'"),
-        ([[{"x": 1}], None], "holds values that cannot be compared"),
-    ],
-)
+@pytest.mark.parametrize(("values", "error"), [
+    ([["overall"], []], "has overlapping categories and the value 'overall': rename that value"),
+    ([["(missing)"], None], r"has missing values and the value '\(missing\)': rename that value"),
+    ([[1], ["a"]], "mixes values of several types"),
+    ([["a"], "b"], "mixes values of several types"),
+    ([["a", None], []], r"has 1 missing value \(first in row 0"),
+    ([{"x": 1}, None], "holds objects without flags .true or false. .*name one of its fields 'tags.x'"),
+    ([[{"x": 1}], None], "holds values that cannot be compared"),
+])  # fmt: skip
 def test_bad_ones(values, error):
     with pytest.raises(DataError, match=f"column 'tags' {error}"):
         members_by(pd.Series(values, name="tags"), "tags", "label")

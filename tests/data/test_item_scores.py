@@ -159,16 +159,13 @@ def test_gaps_over_items_surround_the_estimate():
         assert gap["lower"] < gap["delta"] < gap["upper"]
 
 
-@pytest.mark.parametrize(
-    ("frame", "message"),
-    [
-        (FRAME.drop(columns="item"), "no column 'item'"),
-        (FRAME.assign(score="x"), "column 'score' is not numeric"),
-        (FRAME.assign(score=np.inf), "infinite scores"),
-        (FRAME.assign(score=np.nan), "has no score: all of its values are missing"),
-        (FRAME.assign(model=None), "missing values"),
-    ],
-)
+@pytest.mark.parametrize(("frame", "message"), [
+    (FRAME.drop(columns="item"), "no column 'item'"),
+    (FRAME.assign(score="x"), "column 'score' is not numeric"),
+    (FRAME.assign(score=np.inf), "infinite scores"),
+    (FRAME.assign(score=np.nan), "has no score: all of its values are missing"),
+    (FRAME.assign(model=None), "missing values"),
+])  # fmt: skip
 def test_refused(frame, message):
     with pytest.raises(DataError, match=message):
         read(frame)

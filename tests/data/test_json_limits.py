@@ -114,15 +114,12 @@ class TestEveryReader:
     """Errors name the file and the line, whoever reads it."""
 
     @pytest.mark.parametrize("reader", READERS)
-    @pytest.mark.parametrize(
-        ("line", "match"),
-        [
-            (beside(nested("lists", 20_000)), "line 3 nests lists and objects 20,001 deep"),
-            (b"[" * 100_000, r"line 3 nests lists and objects 100,00\d deep"),
-            (VOTE.replace(b'"a"', b'"\xff\xfe"'), "line 3 cannot be read as JSON: .* save the file as UTF-8"),
-            (VOTE.replace(b'"a"', rb'"\ud800"'), "line 3: column 'model_a' holds half of a surrogate pair"),
-        ],
-    )
+    @pytest.mark.parametrize(("line", "match"), [
+        (beside(nested("lists", 20_000)), "line 3 nests lists and objects 20,001 deep"),
+        (b"[" * 100_000, r"line 3 nests lists and objects 100,00\d deep"),
+        (VOTE.replace(b'"a"', b'"\xff\xfe"'), "line 3 cannot be read as JSON: .* save the file as UTF-8"),
+        (VOTE.replace(b'"a"', rb'"\ud800"'), "line 3: column 'model_a' holds half of a surrogate pair"),
+    ])  # fmt: skip
     def test_names_the_line(self, tmp_path, reader, line, match):
         (tmp_path / "lines.jsonl").write_bytes(VOTE * 2 + line + b"\n" + VOTE)
         with pytest.raises(DataError, match=f"^lines.jsonl: {match}"):

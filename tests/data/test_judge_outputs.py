@@ -26,18 +26,15 @@ def scored(a, b, **more):
     return json.dumps({"scores_A": {"clarity": a, "depth": a}, "scores_B": {"clarity": b, "depth": b}, **more})
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "verdict"),
-    [
-        ("A", "B", "model_a"),
-        ("B", "A", "model_b"),
-        ("A", "A", "tie"),
-        ("B", "B", "tie"),
-        ("C", "A", "model_b"),
-        ("tie", "B", "model_a"),
-        ("C", "tie", "tie"),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "verdict"), [
+    ("A", "B", "model_a"),
+    ("B", "A", "model_b"),
+    ("A", "A", "tie"),
+    ("B", "B", "tie"),
+    ("C", "A", "model_b"),
+    ("tie", "B", "model_a"),
+    ("C", "tie", "tie"),
+])  # fmt: skip
 def test_two_orders_are_one_battle(first, second, verdict):
     outputs = read([first, second])
     (battle,) = outputs.battles.to_dict("records")
@@ -91,17 +88,14 @@ def test_runs_judges_and_items_tell_battles_apart():
         judges.judged()
 
 
-@pytest.mark.parametrize(
-    ("odd", "why", "option"),
-    [
-        ("no idea", "'no idea' is no verdict", "labels="),
-        ('{"score": "A"', "JSON that cannot be read (Expecting ',' delimiter)", "unparsed='drop'"),
-        ('{"score": "A", "confidence": 85}', "confidence out of range", "confidence='percent'"),
-        ('{"score": "A", "confidence": -0.1}', "confidence out of range", "confidence='percent'"),
-        (None, "empty", "unparsed='drop'"),
-        (scored(8, 7), "with scores, unlike other replies of the judge", "unparsed='drop'"),
-    ],
-)
+@pytest.mark.parametrize(("odd", "why", "option"), [
+    ("no idea", "'no idea' is no verdict", "labels="),
+    ('{"score": "A"', "JSON that cannot be read (Expecting ',' delimiter)", "unparsed='drop'"),
+    ('{"score": "A", "confidence": 85}', "confidence out of range", "confidence='percent'"),
+    ('{"score": "A", "confidence": -0.1}', "confidence out of range", "confidence='percent'"),
+    (None, "empty", "unparsed='drop'"),
+    (scored(8, 7), "with scores, unlike other replies of the judge", "unparsed='drop'"),
+])  # fmt: skip
 def test_replies_that_cannot_be_read_are_an_error_or_counted(odd, why, option):
     outputs = ["A", "B", odd, "B", "A", "A"]
     with pytest.raises(DataError) as error:

@@ -129,14 +129,11 @@ def test_missing_judgments_are_an_error_unless_told():
         read(gaps(), missing="skip")
 
 
-@pytest.mark.parametrize(
-    ("missing", "items", "value", "told"),
-    [
-        ("drop", ["q1", "q2", "q3"], np.nan, "1 judgment is missing: left out"),
-        ("incorrect", ["q1", "q2", "q3"], 0, "1 judgment is missing: counted as incorrect"),
-        ("complete", ["q1"], None, "2 items left out, because a model or a judge lacks"),
-    ],
-)
+@pytest.mark.parametrize(("missing", "items", "value", "told"), [
+    ("drop", ["q1", "q2", "q3"], np.nan, "1 judgment is missing: left out"),
+    ("incorrect", ["q1", "q2", "q3"], 0, "1 judgment is missing: counted as incorrect"),
+    ("complete", ["q1"], None, "2 items left out, because a model or a judge lacks"),
+])  # fmt: skip
 def test_policies_for_missing_judgments(missing, items, value, told):
     answers = read(gaps(), missing=missing)
     assert answers.items.tolist() == items

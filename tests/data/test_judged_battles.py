@@ -94,19 +94,16 @@ def test_whole_numbers_of_more_than_64_bits_are_scores():
     assert JudgedBattles.from_pandas(TABLE.assign(scores_a=text)).score_difference[0] == pytest.approx(5e29)
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ("__import__('os').system('true')", "cannot be parsed"),
-        ("[1, 2]", "a list, not a dict"),
-        ("{}", "an empty dict"),
-        ("{'x': 'high', 'y': 1}", "criterion 'x' has no number"),
-        ("{'x': 1e999, 'y': 1}", "criterion 'x' is not finite"),
-        ("{'x': " + "9" * 400 + ", 'y': 1}", "criterion 'x' is too large"),
-        ("{'x': " + "1" * 20_000 + "}", "longer than 10,000 characters"),
-        ("(" * 5000, "cannot be parsed"),
-    ],
-)
+@pytest.mark.parametrize(("value", "reason"), [
+    ("__import__('os').system('true')", "cannot be parsed"),
+    ("[1, 2]", "a list, not a dict"),
+    ("{}", "an empty dict"),
+    ("{'x': 'high', 'y': 1}", "criterion 'x' has no number"),
+    ("{'x': 1e999, 'y': 1}", "criterion 'x' is not finite"),
+    ("{'x': " + "9" * 400 + ", 'y': 1}", "criterion 'x' is too large"),
+    ("{'x': " + "1" * 20_000 + "}", "longer than 10,000 characters"),
+    ("(" * 5000, "cannot be parsed"),
+])  # fmt: skip
 def test_text_is_data_and_malformed_rows_are_counted(value, reason):
     text = [str(s) for s in SCORES_A]
     found = message(TABLE.assign(scores_a=[text[0], value, text[2], value]))

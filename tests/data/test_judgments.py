@@ -120,18 +120,15 @@ def test_files(tmp_path):
         Judgments.read(path)
 
 
-@pytest.mark.parametrize(
-    ("table", "roles", "error", "says"),
-    [
-        (GAMES, {"model_c": "White"}, ValueError, "no role 'model_c'; .* did you mean 'model_b'"),
-        (GAMES, {"shape": "triple"}, ValueError, "shape must be one of 'pair', 'ranking', 'answer', got 'triple'"),
-        (GAMES, {"model_a": "Whte"}, DataError, "no column 'Whte' in the table.*did you mean 'White'"),
-        (GAMES, {"model_a": "White", "model_b": "White"}, ValueError, "'White' is named for two roles"),
-        (GAMES, {"shape": "answer"}, DataError, "needed are, for answers: model or item, and score or judgment"),
-        (GAMES[["White"]], {}, DataError, "the table's columns are 'White'"),
-        ("votes.csv", {}, TypeError, "expected a pandas DataFrame"),
-    ],
-)
+@pytest.mark.parametrize(("table", "roles", "error", "says"), [
+    (GAMES, {"model_c": "White"}, ValueError, "no role 'model_c'; .* did you mean 'model_b'"),
+    (GAMES, {"shape": "triple"}, ValueError, "shape must be one of 'pair', 'ranking', 'answer', got 'triple'"),
+    (GAMES, {"model_a": "Whte"}, DataError, "no column 'Whte' in the table.*did you mean 'White'"),
+    (GAMES, {"model_a": "White", "model_b": "White"}, ValueError, "'White' is named for two roles"),
+    (GAMES, {"shape": "answer"}, DataError, "needed are, for answers: model or item, and score or judgment"),
+    (GAMES[["White"]], {}, DataError, "the table's columns are 'White'"),
+    ("votes.csv", {}, TypeError, "expected a pandas DataFrame"),
+])  # fmt: skip
 def test_what_is_wrong_is_said(table, roles, error, says):
     with pytest.raises(error, match=says):
         Judgments.from_pandas(table, **roles)

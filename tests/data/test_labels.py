@@ -21,22 +21,19 @@ def message(results, **options):
     return str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        (["A", "B", "tie", "A"], "the sides A and B"),
-        (["a", "b", "Draw", "a"], "the sides A and B"),
-        (["[[A]]", "[[B]]", " tie ", "[[A]]"], "the sides A and B"),
-        (["left", "RIGHT", "equal", "Left"], "the sides left and right"),
-        (["first", "second", "tie", "first"], "the sides first and second"),
-        (["win", "loss", "draw", "Win"], "wins and losses of the first side"),
-        (["H", "A", "D", "H"], "home and away, the first side being at home"),
-        (["1-0", "0-1", "1/2-1/2", "1-0"], "results of chess games"),
-        (["Model_A", "model_b ", "TIE", "model_a"], "the sides model_a and model_b"),
-        (["x", "z", "tie", "x"], "names of the winners"),
-        (["X", "Z", "tie", "X"], "names of the winners"),
-    ],
-)
+@pytest.mark.parametrize(("labels", "words"), [
+    (["A", "B", "tie", "A"], "the sides A and B"),
+    (["a", "b", "Draw", "a"], "the sides A and B"),
+    (["[[A]]", "[[B]]", " tie ", "[[A]]"], "the sides A and B"),
+    (["left", "RIGHT", "equal", "Left"], "the sides left and right"),
+    (["first", "second", "tie", "first"], "the sides first and second"),
+    (["win", "loss", "draw", "Win"], "wins and losses of the first side"),
+    (["H", "A", "D", "H"], "home and away, the first side being at home"),
+    (["1-0", "0-1", "1/2-1/2", "1-0"], "results of chess games"),
+    (["Model_A", "model_b ", "TIE", "model_a"], "the sides model_a and model_b"),
+    (["x", "z", "tie", "x"], "names of the winners"),
+    (["X", "Z", "tie", "X"], "names of the winners"),
+])  # fmt: skip
 def test_whole_columns_in_the_words_of_others(labels, words):
     battles = read(labels)
     assert battles.target.tolist() == [1, 0, 0.5, 1]
@@ -109,15 +106,12 @@ def test_mappings():
     )
 
 
-@pytest.mark.parametrize(
-    ("labels", "error"),
-    [
-        ({"A": "left"}, "'left'"),
-        ({}, "an empty mapping"),
-        ({"1": "model_a", 1.0: "model_b"}, "maps '1' twice"),
-        ("b_wins", "labels must be one of 'a_wins_1', 'a_wins_0', 'labels', or a mapping"),
-    ],
-)
+@pytest.mark.parametrize(("labels", "error"), [
+    ({"A": "left"}, "'left'"),
+    ({}, "an empty mapping"),
+    ({"1": "model_a", 1.0: "model_b"}, "maps '1' twice"),
+    ("b_wins", "labels must be one of 'a_wins_1', 'a_wins_0', 'labels', or a mapping"),
+])  # fmt: skip
 def test_bad_mappings(labels, error):
     with pytest.raises(ValueError, match=error):
         read(["A"] * 4, labels=labels)
@@ -193,29 +187,23 @@ class TestScores:
             1,
         ]
 
-    @pytest.mark.parametrize(
-        ("home", "error"),
-        [
-            ([1, -2, 0, 1], "scores must be finite and >= 0; 1 value is wrong: -2"),
-            ([1, np.inf, 0, 1], "scores must be finite and >= 0; 1 value is wrong: inf"),
-            ([1, np.nan, 0, 1], "column 'home' has 1 missing value"),
-            (["a", "b", "c", "d"], "column 'home' is not numeric"),
-        ],
-    )
+    @pytest.mark.parametrize(("home", "error"), [
+        ([1, -2, 0, 1], "scores must be finite and >= 0; 1 value is wrong: -2"),
+        ([1, np.inf, 0, 1], "scores must be finite and >= 0; 1 value is wrong: inf"),
+        ([1, np.nan, 0, 1], "column 'home' has 1 missing value"),
+        (["a", "b", "c", "d"], "column 'home' is not numeric"),
+    ])  # fmt: skip
     def test_bad_ones(self, home, error):
         with pytest.raises(DataError, match=error):
             Battles.from_pandas(PAIRS.assign(home=home, away=0), scores=("home", "away"))
 
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"scores": ("home", "away"), "winner": "winner"},
-            {"scores": ("home", "away"), "labels": "a_wins_1"},
-            {"scores": "home"},
-            {"scores": ("home", "away"), "tie_within": -1},
-            {"tie_within": 1},
-        ],
-    )
+    @pytest.mark.parametrize("options", [
+        {"scores": ("home", "away"), "winner": "winner"},
+        {"scores": ("home", "away"), "labels": "a_wins_1"},
+        {"scores": "home"},
+        {"scores": ("home", "away"), "tie_within": -1},
+        {"tie_within": 1},
+    ])  # fmt: skip
     def test_bad_options(self, options):
         with pytest.raises(ValueError, match="scores"):
             Battles.from_pandas(PAIRS.assign(home=1, away=0, winner="tie"), **options)

@@ -96,21 +96,18 @@ class TestJudges:
 
 
 class TestErrors:
-    @pytest.mark.parametrize(
-        ("table", "where", "told"),
-        [
-            (LONG.drop(columns="judge"), {}, "judges="),
-            (LONG.iloc[:0], {}, "no rows"),
-            (LONG.assign(judge=None), {}, "'judge'"),
-            (LONG.assign(verdict=None), {}, "no verdict"),
-            (LONG.assign(verdict="x?"), {}, "'verdict'"),
-            (LONG, {"judge": "whom"}, "'whom'"),
-            (LONG, {"item": "prompt"}, "'prompt'"),
-            (LONG, {"judges": ["verdict", "verdict"]}, "named twice"),
-            (LONG, {"judges": []}, "no column of verdicts"),
-            (LONG.assign(verdict=1), {}, "label_coding"),
-        ],
-    )
+    @pytest.mark.parametrize(("table", "where", "told"), [
+        (LONG.drop(columns="judge"), {}, "judges="),
+        (LONG.iloc[:0], {}, "no rows"),
+        (LONG.assign(judge=None), {}, "'judge'"),
+        (LONG.assign(verdict=None), {}, "no verdict"),
+        (LONG.assign(verdict="x?"), {}, "'verdict'"),
+        (LONG, {"judge": "whom"}, "'whom'"),
+        (LONG, {"item": "prompt"}, "'prompt'"),
+        (LONG, {"judges": ["verdict", "verdict"]}, "named twice"),
+        (LONG, {"judges": []}, "no column of verdicts"),
+        (LONG.assign(verdict=1), {}, "label_coding"),
+    ])  # fmt: skip
     def test_say_what_helps(self, table, where, told):
         with pytest.raises(DataError, match=told):
             panel_rows(table, PanelColumns(**where))

@@ -88,65 +88,49 @@ def long(**columns):
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        ("lists", "says"),
-        [
-            (["a > b", "a"], "1 of 2 rankings holds fewer than two items (the first is in row 1; rows count from 0)"),
-            ([[], [], ["a", "b"]], "2 of 3 rankings hold fewer than two items (the first is in row 0"),
-            (["a > b", "a > b > a"], "1 of 2 rankings holds an item twice (the first is in row 1"),
-            (["a > b", None], "column 'ranking' has 1 missing value (first in row 1"),
-            (["a > b", "a > > b"], "1 of 2 rankings holds a missing item, or an empty name (the first is in row 1"),
-            ([["a", "b"], ["a", None]], "1 of 2 rankings holds a missing item"),
-            ([["a", "b"], [["a"], [], ["b"]]], "1 of 2 rankings holds a missing item"),
-            ([["a", 2]], "mixes values of types int (1), str (1)"),
-            ([3, 4], "must hold ordered lists, or text such as 'a > b = c', got 3 in row 0"),
-            (["a > b", "[bad"], "holds a list that cannot be read as JSON, in row 1"),
-            (
-                ["a > b", " = ".join(f"m{k}" for k in range(MOST_TIED + 2))],
-                "1 of 2 rankings ties more than 10 items (12) (the first is in row 1; rows count from 0)",
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("lists", "says"), [
+        (["a > b", "a"], "1 of 2 rankings holds fewer than two items (the first is in row 1; rows count from 0)"),
+        ([[], [], ["a", "b"]], "2 of 3 rankings hold fewer than two items (the first is in row 0"),
+        (["a > b", "a > b > a"], "1 of 2 rankings holds an item twice (the first is in row 1"),
+        (["a > b", None], "column 'ranking' has 1 missing value (first in row 1"),
+        (["a > b", "a > > b"], "1 of 2 rankings holds a missing item, or an empty name (the first is in row 1"),
+        ([["a", "b"], ["a", None]], "1 of 2 rankings holds a missing item"),
+        ([["a", "b"], [["a"], [], ["b"]]], "1 of 2 rankings holds a missing item"),
+        ([["a", 2]], "mixes values of types int (1), str (1)"),
+        ([3, 4], "must hold ordered lists, or text such as 'a > b = c', got 3 in row 0"),
+        (["a > b", "[bad"], "holds a list that cannot be read as JSON, in row 1"),
+        (["a > b", " = ".join(f"m{k}" for k in range(MOST_TIED + 2))],
+         "1 of 2 rankings ties more than 10 items (12) (the first is in row 1; rows count from 0)"),
+    ])  # fmt: skip
     def test_lists(self, lists, says):
         with pytest.raises(DataError) as error:
             Rankings.from_pandas(pd.DataFrame({"ranking": lists}))
         assert says in str(error.value)
 
-    @pytest.mark.parametrize(
-        ("columns", "says"),
-        [
-            ({"rank": [1, 2, 4, 1, 2]}, "1 of 2 rankings has gaps in its ranks (the first, 'v', is in row 0"),
-            ({"rank": [1, 2, 3, 2, 3]}, "1 of 2 rankings has gaps in its ranks (the first, 'w', is in row 3"),
-            ({"rank": [1, 2, np.nan, 1, 2]}, "column 'rank' has 1 missing value (first in row 2"),
-            (
-                {"rank": [0, 1, 2, 1, 2]},
-                "ranks must be whole numbers from 1 on, where 1 is the best; 1 value is wrong: 0",
-            ),
-            (
-                {"rank": [1, 2.5, 2.5, 1, 2]},
-                "ranks must be whole numbers from 1 on, where 1 is the best; 2 values are wrong: 2.5",
-            ),
-            ({"rank": [*"12xyz"]}, "column 'rank' is not numeric"),
-            ({"item": ["a", None, "b", "a", "b"]}, "column 'item' has 1 missing value (first in row 1"),
-            ({"item": ["a", " ", "b", "a", "b"]}, "column 'item' has 1 missing value (first in row 1"),
-            ({"item": [*"abaab"]}, "1 of 2 rankings holds an item twice (the first, 'v', is in row 0"),
-            ({"ranking": ["v", "v", "v", "w", "x"]}, "2 of 3 rankings hold fewer than two items (the first, 'w', is"),
-            ({"ranking": ["v", "v", "v", None, None]}, "column 'ranking' has 2 missing values (first in row 3"),
-        ],
-    )
+    @pytest.mark.parametrize(("columns", "says"), [
+        ({"rank": [1, 2, 4, 1, 2]}, "1 of 2 rankings has gaps in its ranks (the first, 'v', is in row 0"),
+        ({"rank": [1, 2, 3, 2, 3]}, "1 of 2 rankings has gaps in its ranks (the first, 'w', is in row 3"),
+        ({"rank": [1, 2, np.nan, 1, 2]}, "column 'rank' has 1 missing value (first in row 2"),
+        ({"rank": [0, 1, 2, 1, 2]}, "ranks must be whole numbers from 1 on, where 1 is the best; 1 value is wrong: 0"),
+        ({"rank": [1, 2.5, 2.5, 1, 2]},
+         "ranks must be whole numbers from 1 on, where 1 is the best; 2 values are wrong: 2.5"),
+        ({"rank": [*"12xyz"]}, "column 'rank' is not numeric"),
+        ({"item": ["a", None, "b", "a", "b"]}, "column 'item' has 1 missing value (first in row 1"),
+        ({"item": ["a", " ", "b", "a", "b"]}, "column 'item' has 1 missing value (first in row 1"),
+        ({"item": [*"abaab"]}, "1 of 2 rankings holds an item twice (the first, 'v', is in row 0"),
+        ({"ranking": ["v", "v", "v", "w", "x"]}, "2 of 3 rankings hold fewer than two items (the first, 'w', is"),
+        ({"ranking": ["v", "v", "v", None, None]}, "column 'ranking' has 2 missing values (first in row 3"),
+    ])  # fmt: skip
     def test_places(self, columns, says):
         with pytest.raises(DataError) as error:
             Rankings.from_pandas(long(**columns))
         assert says in str(error.value)
 
-    @pytest.mark.parametrize(
-        ("w", "says"),
-        [
-            ([1, 1, 2, 1, 1], "column 'w' differs within 1 ranking (the first is 'v')"),
-            ([-1] * 5, "weights must lie between"),
-            ([0] * 5, "no ranking is left of 2 rankings: 2 of weight 0"),
-        ],
-    )
+    @pytest.mark.parametrize(("w", "says"), [
+        ([1, 1, 2, 1, 1], "column 'w' differs within 1 ranking (the first is 'v')"),
+        ([-1] * 5, "weights must lie between"),
+        ([0] * 5, "no ranking is left of 2 rankings: 2 of weight 0"),
+    ])  # fmt: skip
     def test_weights(self, w, says):
         with pytest.raises(DataError) as error:
             Rankings.from_pandas(long(w=w), weight="w")

@@ -207,13 +207,10 @@ class TestColumns:
             read_battles(write(VOTES, tmp_path / "votes.csv"), keep="language")
 
     @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-    @pytest.mark.parametrize(
-        ("renamed", "told"),
-        [
-            ({"model_a": "Modell"}, ["'model_a'", "(name your own: model_a=, on the command line --model-a)"]),
-            ({"winner": "outcome"}, ["no result column: expected 'winner', 'target', the one-hot columns"]),
-        ],
-    )
+    @pytest.mark.parametrize(("renamed", "told"), [
+        ({"model_a": "Modell"}, ["'model_a'", "(name your own: model_a=, on the command line --model-a)"]),
+        ({"winner": "outcome"}, ["no result column: expected 'winner', 'target', the one-hot columns"]),
+    ])  # fmt: skip
     def test_a_missing_column_is_told_with_those_of_the_file(self, ending, renamed, told, tmp_path):
         found = message(write(VOTES.rename(columns=renamed), tmp_path / f"votes.{ending}"))
         for part in (f"votes.{ending}", *map(repr, renamed.values()), *told):

@@ -158,16 +158,13 @@ class TestFile:
         with pytest.raises(DataError, match=r"board\.parquet is no file of saved battles, or a damaged one"):
             Battles.load(saved)
 
-    @pytest.mark.parametrize(
-        ("change", "found"),
-        [
-            (lambda c: c | {"version": 9}, "has version 9 of the format of saved battles.*reads version 1"),
-            (lambda c: c | {"format": "x"}, "holds no battles that jaxeval saved"),
-            (lambda c: {k: v for k, v in c.items() if k != "roles"}, "broken file of saved battles: 'roles'"),
-            (lambda c: c | {"roles": c["roles"] | {"target": "nowhere"}}, "broken file .*nowhere"),
-            (lambda c: c | {"report": {"n_battles": 5}}, "broken file"),
-        ],
-    )
+    @pytest.mark.parametrize(("change", "found"), [
+        (lambda c: c | {"version": 9}, "has version 9 of the format of saved battles.*reads version 1"),
+        (lambda c: c | {"format": "x"}, "holds no battles that jaxeval saved"),
+        (lambda c: {k: v for k, v in c.items() if k != "roles"}, "broken file of saved battles: 'roles'"),
+        (lambda c: c | {"roles": c["roles"] | {"target": "nowhere"}}, "broken file .*nowhere"),
+        (lambda c: c | {"report": {"n_battles": 5}}, "broken file"),
+    ])  # fmt: skip
     def test_other_versions_and_broken_files(self, saved, change, found):
         table = pq.read_table(saved)
         content = change(json.loads(table.schema.metadata[b"jaxeval"]))
@@ -505,41 +502,35 @@ class TestRatings:
         assert ratings["best"] == np.inf
         assert ratings.attrs["settings"]["gauge"] == fit.settings.gauge
 
-    @pytest.mark.parametrize(
-        ("text", "found"),
-        [
-            ("{", "it is no JSON text"),
-            ("[1]", "does not say 'format'"),
-            ('{"format": "jaxeval ratings", "version": 2}', "has version 2"),
-            ('{"format": "jaxeval ratings", "version": 1, "ratings": [["a", 1]], "settings": {}}', "is damaged"),
-        ],
-    )
+    @pytest.mark.parametrize(("text", "found"), [
+        ("{", "it is no JSON text"),
+        ("[1]", "does not say 'format'"),
+        ('{"format": "jaxeval ratings", "version": 2}', "has version 2"),
+        ('{"format": "jaxeval ratings", "version": 1, "ratings": [["a", 1]], "settings": {}}', "is damaged"),
+    ])  # fmt: skip
     def test_files_that_are_no_ratings(self, tmp_path, text, found):
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(DataError, match=found):
             jaxeval.read_ratings(tmp_path / "x.json")
 
-    @pytest.mark.parametrize(
-        ("change", "found"),
-        [
-            ({"ratings": [["a", 10**400]]}, r"expected \[model, number\], got \['a', 1000"),
-            ({"ratings": [["a", True]]}, "expected"),
-            ({"ratings": [["a", "x"]]}, "broken ratings"),
-            ({"ratings": [["a", None]]}, "expected"),
-            ({"ratings": [["a", 1, 2]]}, "expected"),
-            ({"ratings": [[["a"], 1], [["b"], 2]]}, "expected"),
-            ({"ratings": [[{"a": 1}, 1]]}, "expected"),
-            ({"ratings": [[None, 1]]}, "expected"),
-            ({"ratings": ["ab"]}, "expected"),
-            ({"ratings": [["a", 1], ["b", 2], ["a", 3]]}, "model 'a' is there more than once"),
-            ({"ratings": {"ab": 1}}, "lacks the list 'ratings'"),
-            ({"ratings": "ab"}, "lacks the list 'ratings'"),
-            ({"ratings": []}, "lacks the list 'ratings'"),
-            ({"settings": [["a", 1]]}, "or the 'settings'"),
-            ({"settings": None}, "or the 'settings'"),
-            ({"version": True}, "has version True"),
-        ],
-    )
+    @pytest.mark.parametrize(("change", "found"), [
+        ({"ratings": [["a", 10**400]]}, r"expected \[model, number\], got \['a', 1000"),
+        ({"ratings": [["a", True]]}, "expected"),
+        ({"ratings": [["a", "x"]]}, "broken ratings"),
+        ({"ratings": [["a", None]]}, "expected"),
+        ({"ratings": [["a", 1, 2]]}, "expected"),
+        ({"ratings": [[["a"], 1], [["b"], 2]]}, "expected"),
+        ({"ratings": [[{"a": 1}, 1]]}, "expected"),
+        ({"ratings": [[None, 1]]}, "expected"),
+        ({"ratings": ["ab"]}, "expected"),
+        ({"ratings": [["a", 1], ["b", 2], ["a", 3]]}, "model 'a' is there more than once"),
+        ({"ratings": {"ab": 1}}, "lacks the list 'ratings'"),
+        ({"ratings": "ab"}, "lacks the list 'ratings'"),
+        ({"ratings": []}, "lacks the list 'ratings'"),
+        ({"settings": [["a", 1]]}, "or the 'settings'"),
+        ({"settings": None}, "or the 'settings'"),
+        ({"version": True}, "has version True"),
+    ])  # fmt: skip
     def test_ratings_changed_by_hand(self, tmp_path, change, found):
         content = {"format": "jaxeval ratings", "version": 1, "ratings": [["a", 1]], "settings": {}} | change
         (tmp_path / "x.json").write_text(json.dumps(content | {"digest": json_digest(content)}))

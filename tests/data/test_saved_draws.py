@@ -17,14 +17,11 @@ def made(names, **others):
     return Draws(names, np.arange(len(names), dtype=float), rng.normal(size=(20, len(names))), **others)
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        pd.Index(["a", "b"], name="model"),
-        pd.Index([3, 1]),
-        pd.MultiIndex.from_tuples([("x", 0.5), ("x", np.inf)], names=["judge", "delta"]),
-    ],
-)
+@pytest.mark.parametrize("names", [
+    pd.Index(["a", "b"], name="model"),
+    pd.Index([3, 1]),
+    pd.MultiIndex.from_tuples([("x", 0.5), ("x", np.inf)], names=["judge", "delta"]),
+])  # fmt: skip
 def test_all_fields_are_read_back(names, tmp_path):
     draws = made(
         names,
@@ -124,20 +121,17 @@ WHOLE = {"format": "jaxeval draws", "version": 1, "names": ["a", "b"], "levels":
          "settings": None, "gauge": "", "precision": 0.0, "warnings": []}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("about", "arrays"),
-    [
-        ({"levels": []}, {}),
-        ({"names": [{"a": 1}, "b"]}, {}),
-        ({"precision": "much"}, {}),
-        ({"status": ["ok"]}, {}),
-        ({}, {"draws": np.zeros((3, 2), "U3")}),
-        ({}, {"estimate": np.zeros(2, complex)}),
-        ({}, {"limits": np.zeros((3, 2))}),
-        ({}, {"converged": np.zeros(9, bool)}),
-        ({}, {"other": np.zeros(2)}),
-    ],
-)
+@pytest.mark.parametrize(("about", "arrays"), [
+    ({"levels": []}, {}),
+    ({"names": [{"a": 1}, "b"]}, {}),
+    ({"precision": "much"}, {}),
+    ({"status": ["ok"]}, {}),
+    ({}, {"draws": np.zeros((3, 2), "U3")}),
+    ({}, {"estimate": np.zeros(2, complex)}),
+    ({}, {"limits": np.zeros((3, 2))}),
+    ({}, {"converged": np.zeros(9, bool)}),
+    ({}, {"other": np.zeros(2)}),
+])  # fmt: skip
 def test_broken_contents_are_noticed(about, arrays, tmp_path):
     path = tmp_path / "draws.npz"
     whole = {"estimate": np.zeros(2), "draws": np.zeros((3, 2))}

@@ -103,22 +103,19 @@ class TestVotes:
         pd.testing.assert_frame_equal(one, simulate_votes(500, strengths=strengths, seed=3))
         assert not one.equals(simulate_votes(500, strengths=strengths, seed=4))
 
-    @pytest.mark.parametrize(
-        ("options", "match"),
-        [
-            ({"n_battles": 0}, "n_battles must be at least 1, got 0"),
-            ({"n_battles": -3}, "n_battles must be at least 1, got -3"),
-            ({"n_battles": 10**23}, "n_battles must be an integer from 1 to 2"),
-            ({"n_models": 1}, "n_models must be at least 2"),
-            ({"n_models": 10**23}, "n_models must be an integer from 2 to 2"),
-            ({"seed": 10**23}, "seed must be an integer from 0 to 2"),
-            ({"strengths": pd.Series({"a": 0.0})}, "strengths must have at least two models, got 1"),
-            ({"tie_rate": -0.1}, r"tie_rate must lie in \[0, 0.5\], got -0.1"),
-            ({"tie_rate": 0.51}, "tie_rate must lie in"),
-            ({"tie_rate": np.nan}, "tie_rate must lie in"),
-            ({"strengths": pd.Series({"a": 0.0, "b": np.nan})}, "strengths"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "match"), [
+        ({"n_battles": 0}, "n_battles must be at least 1, got 0"),
+        ({"n_battles": -3}, "n_battles must be at least 1, got -3"),
+        ({"n_battles": 10**23}, "n_battles must be an integer from 1 to 2"),
+        ({"n_models": 1}, "n_models must be at least 2"),
+        ({"n_models": 10**23}, "n_models must be an integer from 2 to 2"),
+        ({"seed": 10**23}, "seed must be an integer from 0 to 2"),
+        ({"strengths": pd.Series({"a": 0.0})}, "strengths must have at least two models, got 1"),
+        ({"tie_rate": -0.1}, r"tie_rate must lie in \[0, 0.5\], got -0.1"),
+        ({"tie_rate": 0.51}, "tie_rate must lie in"),
+        ({"tie_rate": np.nan}, "tie_rate must lie in"),
+        ({"strengths": pd.Series({"a": 0.0, "b": np.nan})}, "strengths"),
+    ])  # fmt: skip
     def test_errors(self, options, match):
         with pytest.raises(ValueError, match=match):
             simulate_votes(**{"n_battles": 10, "n_models": 4, **options})
@@ -210,15 +207,12 @@ class TestJudges:
         shares = [(table[f"judge-{k}"] == "model_a").mean() for k in (1, 2)]
         np.testing.assert_allclose(shares, [0.5, 1 / (1 + np.exp(-1))], atol=4 * np.sqrt(0.25 / 20_000))
 
-    @pytest.mark.parametrize(
-        ("options", "match"),
-        [
-            ({"agreement": []}, "every judge needs an agreement and a side bias, got 0 for agreement and 0 for"),
-            ({"side_biases": [0.5]}, "got 3 for agreement and 1 for side_biases"),
-            ({"agreement": [1.1]}, r"agreement must lie in \[0, 1\], got 1.1"),
-            ({"taste": -1}, "taste must be >= 0 and finite, got -1"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "match"), [
+        ({"agreement": []}, "every judge needs an agreement and a side bias, got 0 for agreement and 0 for"),
+        ({"side_biases": [0.5]}, "got 3 for agreement and 1 for side_biases"),
+        ({"agreement": [1.1]}, r"agreement must lie in \[0, 1\], got 1.1"),
+        ({"taste": -1}, "taste must be >= 0 and finite, got -1"),
+    ])  # fmt: skip
     def test_errors(self, options, match):
         with pytest.raises(ValueError, match=match):
             simulate_judges(10, 4, **options)
@@ -249,16 +243,13 @@ class TestScores:
         logits = np.log(share.clip(0.002, 0.998) / (1 - share.clip(0.002, 0.998)))
         assert abs(np.corrcoef(logits.T)[0, 1] - 0.5) < 0.13  # 4 standard errors of 500 pairs
 
-    @pytest.mark.parametrize(
-        ("options", "match"),
-        [
-            ({"n_items": 0}, "n_items must be at least 1, got 0"),
-            ({"n_benchmarks": 11}, "n_benchmarks=11 is more than n_items=10"),
-            ({"difficulty_sd": -1}, "difficulty_sd must be >= 0 and finite, got -1"),
-            ({"n_trials": 0}, "n_trials must be at least 1"),
-            ({"items_per_passage": 0}, "items_per_passage must be at least 1"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "match"), [
+        ({"n_items": 0}, "n_items must be at least 1, got 0"),
+        ({"n_benchmarks": 11}, "n_benchmarks=11 is more than n_items=10"),
+        ({"difficulty_sd": -1}, "difficulty_sd must be >= 0 and finite, got -1"),
+        ({"n_trials": 0}, "n_trials must be at least 1"),
+        ({"items_per_passage": 0}, "items_per_passage must be at least 1"),
+    ])  # fmt: skip
     def test_errors(self, options, match):
         with pytest.raises(ValueError, match=match):
             simulate_scores(**{"n_items": 10, **options})
@@ -290,14 +281,11 @@ class TestRankings:
         assert signs.str.len().eq(3).all()
         assert abs(np.mean([sign == "=" for own in signs for sign in own]) - 0.3) < 4 * np.sqrt(0.21 / 6_000)
 
-    @pytest.mark.parametrize(
-        ("options", "match"),
-        [
-            ({"length": 5}, "length must lie between 2 and the 4 items, got 5"),
-            ({"tie_rate": 1.5}, r"tie_rate must lie in \[0, 1\]"),
-            ({"n_rankings": 0}, "n_rankings must be at least 1"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "match"), [
+        ({"length": 5}, "length must lie between 2 and the 4 items, got 5"),
+        ({"tie_rate": 1.5}, r"tie_rate must lie in \[0, 1\]"),
+        ({"n_rankings": 0}, "n_rankings must be at least 1"),
+    ])  # fmt: skip
     def test_errors(self, options, match):
         with pytest.raises(ValueError, match=match):
             simulate_rankings(**{"n_rankings": 10, "n_items": 4, **options})

@@ -348,20 +348,17 @@ class TestErrors:
         assert found.value.__cause__ is None
         assert "Tracer" not in str(found.value) or what == "pandas"
 
-    @pytest.mark.parametrize(
-        ("data", "options", "said"),
-        [
-            ({"a": X[:, 0], "b": X[:40, 0]}, {}, "'a' has 60, 'b' has 40"),
-            ({"a": X[:, 0], "b": TABLE["name"].to_numpy()}, {}, "'b' of the data holds"),
-            ({"a": X[:, 0], "b": 3.0}, {}, "is a single number"),
-            (X[:0], {}, "the data have no rows"),
-            (X[:1], {}, "the data have one row"),
-            (TABLE[["name"]], {}, "no column of numbers"),
-            (TABLE, {"cluster": "tsk"}, "names no column of the data.*did you mean 'task'"),
-            (X, {"cluster": np.arange(3)}, "a value for each of the 60 rows"),
-            (TABLE, {"cluster": "family", "strata": "category"}, "several strata of 'category'"),
-        ],
-    )
+    @pytest.mark.parametrize(("data", "options", "said"), [
+        ({"a": X[:, 0], "b": X[:40, 0]}, {}, "'a' has 60, 'b' has 40"),
+        ({"a": X[:, 0], "b": TABLE["name"].to_numpy()}, {}, "'b' of the data holds"),
+        ({"a": X[:, 0], "b": 3.0}, {}, "is a single number"),
+        (X[:0], {}, "the data have no rows"),
+        (X[:1], {}, "the data have one row"),
+        (TABLE[["name"]], {}, "no column of numbers"),
+        (TABLE, {"cluster": "tsk"}, "names no column of the data.*did you mean 'task'"),
+        (X, {"cluster": np.arange(3)}, "a value for each of the 60 rows"),
+        (TABLE, {"cluster": "family", "strata": "category"}, "several strata of 'category'"),
+    ])  # fmt: skip
     def test_of_the_data(self, data, options, said):
         def first(weights, d):
             return weights @ (d["a"] if isinstance(d, dict) else d)

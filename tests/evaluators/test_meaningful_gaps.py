@@ -94,14 +94,11 @@ def test_never_at_once_and_always():
     assert found.loc[1, ["delta", "lower", "upper"]].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: agreement_by_gap(GAPS, GOLD, [np.inf]), "deltas must be finite numbers above 0"),
-        (lambda: agreement_by_gap(GAPS, GOLD, [1.0], ridge=0), "ridge must be finite and > 0"),
-        (lambda: smallest_gap(GAPS, GOLD, 0.5), "probability must lie between 0.5 and 1"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: agreement_by_gap(GAPS, GOLD, [np.inf]), "deltas must be finite numbers above 0"),
+    (lambda: agreement_by_gap(GAPS, GOLD, [1.0], ridge=0), "ridge must be finite and > 0"),
+    (lambda: smallest_gap(GAPS, GOLD, 0.5), "probability must lie between 0.5 and 1"),
+])  # fmt: skip
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
@@ -163,14 +160,11 @@ def test_a_perfect_evaluator_fits(sign):
     assert not any("not logistic" in words for words in table.attrs["warnings"])
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: smallest_gap(GAPS, GOLD, "x"), "probability must be a number, got 'x'"),
-        (lambda: agreement_by_gap(GAPS, GOLD, [1.0], ridge="a"), "ridge must be a number, got 'a'"),
-        (lambda: agreement_by_gap(GAPS, GOLD, "abc"), "deltas must be numbers, got 'abc'"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: smallest_gap(GAPS, GOLD, "x"), "probability must be a number, got 'x'"),
+    (lambda: agreement_by_gap(GAPS, GOLD, [1.0], ridge="a"), "ridge must be a number, got 'a'"),
+    (lambda: agreement_by_gap(GAPS, GOLD, "abc"), "deltas must be numbers, got 'abc'"),
+])  # fmt: skip
 def test_what_is_no_number(call, message):
     with pytest.raises(TypeError, match=message):
         call()

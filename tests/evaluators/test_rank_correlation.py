@@ -258,28 +258,25 @@ def test_few_pairs_are_hidden_in_tables(table):
     assert delta_table(table, few_pairs=0).notna().all(axis=None)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"deltas": [0.0, 2.0]}, "deltas must be numbers above 0, one or more in a list, in points; got 0.0, 2.0$"),
-        ({"deltas": []}, "deltas must be numbers above 0.*got none$"),
-        ({"n_resamples": 1}, "n_resamples must be 0 or at least 2"),
-        ({"seed": -1}, "seed must be at least 0"),
-        ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
-        ({"level": 95}, "level must be between 0 and 1, got 95$"),
-        ({"level": np.float64(95)}, "level must be between 0 and 1, got 95.0$"),
-        ({"resample": "prompts"}, "resample must be"),
-        ({"resample": "items"}, "needs scores by item"),
-        ({"gold": GOLD.rename(lambda m: m + "!")}, "no model has both a score and a gold score.*'m00!'"),
-        ({"gold": [1.0, 2.0]}, "12 models have scores, but 2 gold scores are given"),
-        ({"gold": "elo"}, "no column 'elo' of gold scores; the columns are 'x', 'y'"),
-        ({"gold": pd.concat([GOLD, GOLD])}, "model 'm00' has more than one row in gold"),
-        ({"gold": pd.Series([1.0, 2.0], [7, 7])}, "model 7 has more than one row in gold"),
-        ({"scores": GAPS.assign(name=MODELS)}, "column 'name' is not numeric"),
-        ({"scores": GAPS.assign(y=np.inf)}, "column 'y' has 12 infinite scores"),
-        ({"scores": GAPS[[]]}, "there is no evaluator"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"deltas": [0.0, 2.0]}, "deltas must be numbers above 0, one or more in a list, in points; got 0.0, 2.0$"),
+    ({"deltas": []}, "deltas must be numbers above 0.*got none$"),
+    ({"n_resamples": 1}, "n_resamples must be 0 or at least 2"),
+    ({"seed": -1}, "seed must be at least 0"),
+    ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
+    ({"level": 95}, "level must be between 0 and 1, got 95$"),
+    ({"level": np.float64(95)}, "level must be between 0 and 1, got 95.0$"),
+    ({"resample": "prompts"}, "resample must be"),
+    ({"resample": "items"}, "needs scores by item"),
+    ({"gold": GOLD.rename(lambda m: m + "!")}, "no model has both a score and a gold score.*'m00!'"),
+    ({"gold": [1.0, 2.0]}, "12 models have scores, but 2 gold scores are given"),
+    ({"gold": "elo"}, "no column 'elo' of gold scores; the columns are 'x', 'y'"),
+    ({"gold": pd.concat([GOLD, GOLD])}, "model 'm00' has more than one row in gold"),
+    ({"gold": pd.Series([1.0, 2.0], [7, 7])}, "model 7 has more than one row in gold"),
+    ({"scores": GAPS.assign(name=MODELS)}, "column 'name' is not numeric"),
+    ({"scores": GAPS.assign(y=np.inf)}, "column 'y' has 12 infinite scores"),
+    ({"scores": GAPS[[]]}, "there is no evaluator"),
+])  # fmt: skip
 def test_refused(options, message):
     with pytest.raises(ValueError, match=message):
         taus(**options)

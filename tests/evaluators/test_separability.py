@@ -74,25 +74,19 @@ def test_no_pair_is_separated():
     assert found["agreement"].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "give lower and upper, or standard_error"),
-        ({"lower": GAPS}, "give lower and upper, or standard_error"),
-        ({**ENDS, "standard_error": HALF}, "give lower and upper, or standard_error"),
-        ({"lower": ENDS["upper"], "upper": ENDS["lower"]}, "22 intervals end before they begin"),
-        ({"standard_error": -HALF}, "24 negative"),
-        ({"standard_error": HALF[["x"]]}, "standard_error has no column 'y'"),
-        (
-            {"standard_error": HALF.astype(object).replace(HALF.iloc[0, 0], "wide")},
-            "standard_error is not numeric.*wide",
-        ),
-        ({**ENDS, "lower": pd.concat([ENDS["lower"]] * 2)}, "model 'm00' has more than one row in lower"),
-        ({**ENDS, "upper": pd.concat([ENDS["upper"]] * 2, axis=1)}, "upper has more than one column 'x'"),
-        ({**ENDS, "lower": ENDS["upper"]}, "22 scores lie outside their own intervals, the first that of model"),
-        ({"standard_error": np.ones(5)}, r"standard_error has shape \(5,\), but scores have 12 models by 2"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({}, "give lower and upper, or standard_error"),
+    ({"lower": GAPS}, "give lower and upper, or standard_error"),
+    ({**ENDS, "standard_error": HALF}, "give lower and upper, or standard_error"),
+    ({"lower": ENDS["upper"], "upper": ENDS["lower"]}, "22 intervals end before they begin"),
+    ({"standard_error": -HALF}, "24 negative"),
+    ({"standard_error": HALF[["x"]]}, "standard_error has no column 'y'"),
+    ({"standard_error": HALF.astype(object).replace(HALF.iloc[0, 0], "wide")}, "standard_error is not numeric.*wide"),
+    ({**ENDS, "lower": pd.concat([ENDS["lower"]] * 2)}, "model 'm00' has more than one row in lower"),
+    ({**ENDS, "upper": pd.concat([ENDS["upper"]] * 2, axis=1)}, "upper has more than one column 'x'"),
+    ({**ENDS, "lower": ENDS["upper"]}, "22 scores lie outside their own intervals, the first that of model"),
+    ({"standard_error": np.ones(5)}, r"standard_error has shape \(5,\), but scores have 12 models by 2"),
+])  # fmt: skip
 def test_refused(options, message):
     with pytest.raises(DataError, match=message):
         separability(GAPS, GOLD, **options)

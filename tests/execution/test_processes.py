@@ -284,15 +284,12 @@ class TestOneProcess:
         with pytest.raises(DataError, match=r"none\.csv: no column 'model_b'"):
             gather_battles(lambda: read_battles([file]))
 
-    @pytest.mark.parametrize(
-        ("words", "error"),
-        [
-            ((["A", "B"], ["B", "tie"], ["tie"]), None),
-            ((["a", "d"], ["h", "a"]), None),
-            ((["A", "B"], ["h", "a"]), "some hold the sides A and B, and some home and away.*"),
-            ((["x", "y"], ["left", "right"]), "some hold names of the winners.*, and some the sides left and right"),
-        ],
-    )
+    @pytest.mark.parametrize(("words", "error"), [
+        ((["A", "B"], ["B", "tie"], ["tie"]), None),
+        ((["a", "d"], ["h", "a"]), None),
+        ((["A", "B"], ["h", "a"]), "some hold the sides A and B, and some home and away.*"),
+        ((["x", "y"], ["left", "right"]), "some hold names of the winners.*, and some the sides left and right"),
+    ])  # fmt: skip
     def test_the_words_of_all_processes_are_of_one_family(self, words, error, tmp_path, monkeypatch):
         packed = []
         for k, own in enumerate(words):

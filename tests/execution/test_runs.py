@@ -47,17 +47,14 @@ def test_digests_know_arrays_names_and_order():
         assert digest_of([*one[:k], other, *one[k + 1 :]]) != digest_of(one)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ([1, 23], [12, 3]),
-        ((1.0, 12.0), (1.01, 2.0)),
-        ([[1], 2], [1, [2]]),
-        ([[]], [0]),
-        ([np.arange(3), np.arange(3, 5)], [np.arange(4), np.arange(4, 5)]),
-        (np.arange(6).reshape(2, 3), np.arange(6).reshape(3, 2)),
-        (np.zeros(2), np.zeros(2, np.int64)),
-    ],
-)
+@pytest.mark.parametrize(("one", "other"), [
+    ([1, 23], [12, 3]),
+    ((1.0, 12.0), (1.01, 2.0)),
+    ([[1], 2], [1, [2]]),
+    ([[]], [0]),
+    ([np.arange(3), np.arange(3, 5)], [np.arange(4), np.arange(4, 5)]),
+    (np.arange(6).reshape(2, 3), np.arange(6).reshape(3, 2)),
+    (np.zeros(2), np.zeros(2, np.int64)),
+])  # fmt: skip
 def test_digests_know_where_each_part_ends(one, other):
     assert digest_of(one) != digest_of(other)

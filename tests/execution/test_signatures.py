@@ -90,14 +90,11 @@ def test_measures_show_the_options_of_their_resamples(name):
     assert {option: shown[option].default for option in options} == options
 
 
-@pytest.mark.parametrize(
-    ("read", "table"),
-    [
-        (jaxeval.read_judged_battles, jaxeval.JudgedBattles),
-        (jaxeval.read_judged_answers, jaxeval.JudgedAnswers),
-        (jaxeval.read_anchored_verdicts, jaxeval.AnchoredVerdicts),
-    ],
-)
+@pytest.mark.parametrize(("read", "table"), [
+    (jaxeval.read_judged_battles, jaxeval.JudgedBattles),
+    (jaxeval.read_judged_answers, jaxeval.JudgedAnswers),
+    (jaxeval.read_anchored_verdicts, jaxeval.AnchoredVerdicts),
+])  # fmt: skip
 def test_readers_of_files_have_the_options_of_tables(read, table):
     of_file, of_table = (list(inspect.signature(f).parameters.values()) for f in (read, table.from_pandas))
     assert of_file[0].name == "path"

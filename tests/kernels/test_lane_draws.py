@@ -18,15 +18,12 @@ NAMED = np.uint64(7), np.uint64(3), np.arange(40)
 
 
 # So small a shortfall as 12 is often exceeded: then the draw is repeated in some lanes and not in others.
-@pytest.mark.parametrize(
-    ("scheme", "shortfall", "dtype"),
-    [
-        (DrawScheme.MULTINOMIAL, 12, np.uint8),
-        pytest.param(DrawScheme.MULTINOMIAL, 60, np.uint8, marks=pytest.mark.slow),
-        pytest.param(DrawScheme.POISSON, 0, np.int32, marks=pytest.mark.slow),
-        (DrawScheme.BAYESIAN, 0, np.float64),
-    ],
-)
+@pytest.mark.parametrize(("scheme", "shortfall", "dtype"), [
+    (DrawScheme.MULTINOMIAL, 12, np.uint8),
+    pytest.param(DrawScheme.MULTINOMIAL, 60, np.uint8, marks=pytest.mark.slow),
+    pytest.param(DrawScheme.POISSON, 0, np.int32, marks=pytest.mark.slow),
+    (DrawScheme.BAYESIAN, 0, np.float64),
+])  # fmt: skip
 def test_draws(scheme, shortfall, dtype):
     units = jax.tree.map(jnp.asarray, make_units(np.random.default_rng(0).integers(0, 6, (4, 30)), shortfall=shortfall))
     found = jax.jit(lane_draws.draw, static_argnums=(1, 2))(units, scheme, dtype, *NAMED)

@@ -22,13 +22,10 @@ Z = np.array([-300.0, -40.0, -20.1, -19.9, -8.0, -1.0, -1e-3, 0.0, 0.3, 2.0, 9.0
 MILLS = np.sqrt(2 / np.pi) / erfcx(-Z / np.sqrt(2))
 
 
-@pytest.mark.parametrize(
-    ("link", "probability", "log_probability", "slope", "bend"),
-    [
-        (Link.LOGIT, expit(Z), log_expit(Z), expit(-Z), expit(Z) * expit(-Z)),
-        (Link.PROBIT, ndtr(Z), log_ndtr(Z), MILLS, MILLS * (MILLS + Z)),
-    ],
-)
+@pytest.mark.parametrize(("link", "probability", "log_probability", "slope", "bend"), [
+    (Link.LOGIT, expit(Z), log_expit(Z), expit(-Z), expit(Z) * expit(-Z)),
+    (Link.PROBIT, ndtr(Z), log_ndtr(Z), MILLS, MILLS * (MILLS + Z)),
+])  # fmt: skip
 def test_probabilities_and_derivatives_in_both_tails(link, probability, log_probability, slope, bend):
     np.testing.assert_allclose(compiled.probability(link, Z), probability, rtol=1e-12, atol=1e-300)
     np.testing.assert_allclose(compiled.log_probability(link, Z), log_probability, rtol=1e-10, atol=1e-15)

@@ -167,16 +167,13 @@ class TestAnswers:
 
 
 @pytest.mark.parametrize("study", [coverage_study, shift_study, comparison_study])
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"replications": 0}, ValueError, "replications must be at least 1, got 0"),
-        ({"replications": 2.5}, TypeError, "replications must be an integer, got 2.5"),
-        ({"seed": True}, TypeError, "seed must be an integer, got True"),
-        ({"level": 1}, ValueError, "level must be between 0 and 1, got 1"),
-        ({"levels": 0.9}, TypeError, "levels"),
-    ],
-)
+@pytest.mark.parametrize(("options", "error", "message"), [
+    ({"replications": 0}, ValueError, "replications must be at least 1, got 0"),
+    ({"replications": 2.5}, TypeError, "replications must be an integer, got 2.5"),
+    ({"seed": True}, TypeError, "seed must be an integer, got True"),
+    ({"level": 1}, ValueError, "level must be between 0 and 1, got 1"),
+    ({"levels": 0.9}, TypeError, "levels"),
+])  # fmt: skip
 def test_options_that_are_none(study, options, error, message):
     with pytest.raises(error, match=message):
         study(*(0.5, 0.5, 0.5)[: 2 if study is comparison_study else 3], **options)

@@ -104,17 +104,14 @@ def test_seeds_and_one_repeat(outcomes):
     assert np.isnan(subsample_study(outcomes, [30], n_repeats=1)["empirical"][0])
 
 
-@pytest.mark.parametrize(
-    ("values", "sizes", "message"),
-    [
-        ([0.5, 1.2], [1], r"outcomes must be \(M,\) or \(M, G\) numbers in \[0, 1\], none missing; got shape \(2, 1\)"),
-        ([0.5, np.nan], [1], "none missing"),
-        (np.ones((2, 2, 2)), [1], r"got shape \(2, 2, 2\)"),
-        ([0.5, 1.0], [1, 3], r"sizes must be whole numbers between 1 and the 2 prompts, got \[1, 3\]"),
-        ([0.5, 1.0], [0], "sizes must be whole numbers between 1 and the 2 prompts"),
-        ([0.5, 1.0], 1, "sizes must be whole numbers between 1 and the 2 prompts, got 1"),
-    ],
-)
+@pytest.mark.parametrize(("values", "sizes", "message"), [
+    ([0.5, 1.2], [1], r"outcomes must be \(M,\) or \(M, G\) numbers in \[0, 1\], none missing; got shape \(2, 1\)"),
+    ([0.5, np.nan], [1], "none missing"),
+    (np.ones((2, 2, 2)), [1], r"got shape \(2, 2, 2\)"),
+    ([0.5, 1.0], [1, 3], r"sizes must be whole numbers between 1 and the 2 prompts, got \[1, 3\]"),
+    ([0.5, 1.0], [0], "sizes must be whole numbers between 1 and the 2 prompts"),
+    ([0.5, 1.0], 1, "sizes must be whole numbers between 1 and the 2 prompts, got 1"),
+])  # fmt: skip
 def test_errors(values, sizes, message):
     with pytest.raises(ValueError, match=message):
         subsample_study(values, sizes)

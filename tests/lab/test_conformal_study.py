@@ -111,14 +111,11 @@ def test_models_without_a_residual_are_left_out_and_named():
     assert "m003" in study.warnings[0]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: conformal_study(pool(1)), "at least 2 models"),
-        (lambda: conformal_study(pool(4), n_calibration=4), "between 1 and 3"),
-        (lambda: conformal_study(pd.DataFrame({"model": []})), "no column 'method'"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: conformal_study(pool(1)), "at least 2 models"),
+    (lambda: conformal_study(pool(4), n_calibration=4), "between 1 and 3"),
+    (lambda: conformal_study(pd.DataFrame({"model": []})), "no column 'method'"),
+])  # fmt: skip
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()

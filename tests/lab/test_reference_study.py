@@ -578,27 +578,24 @@ class TestWeakData:
         own = study.by_reference[study.by_reference["reference"].isin(names)].reset_index(drop=True)
         pd.testing.assert_frame_equal(board.by_reference[["reference", "tau"]], own[["reference", "tau"]])
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"references": ["nobody"]}, "no model nobody on the board"),
-            ({"references": []}, "one or more models"),
-            ({"sets": [["model-01"]]}, "two references or more"),
-            ({"sets": [["model-01", "model-01"]]}, "named twice"),
-            ({"sets": [["model-01", "model-02"]] * 2}, "sets are named twice: model-01 . model-02$"),
-            ({"sets": {"a": ["model-01", "model-02"], "b": ["model-02", "model-01"]}}, "named twice: b is a again"),
-            ({"deltas": (0.0,)}, "deltas must be > 0"),
-            ({"budgets": (0,)}, "budgets must be whole numbers"),
-            ({"budgets": (2.5,)}, "budgets must be whole numbers"),
-            ({"ridge": 0.0}, "ridge must be finite and > 0"),
-            ({"level": 1.0}, "level must be between"),
-            ({"n_tiers": 0}, "n_tiers must be at least 1"),
-            ({"n_resamples": -1}, "n_resamples must be at least 0"),
-            ({"n_resamples": 1}, "n_resamples must be 0 or at least 2, got 1"),
-            ({"seed": -1, "n_resamples": 0}, "seed must be at least 0"),
-            ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "message"), [
+        ({"references": ["nobody"]}, "no model nobody on the board"),
+        ({"references": []}, "one or more models"),
+        ({"sets": [["model-01"]]}, "two references or more"),
+        ({"sets": [["model-01", "model-01"]]}, "named twice"),
+        ({"sets": [["model-01", "model-02"]] * 2}, "sets are named twice: model-01 . model-02$"),
+        ({"sets": {"a": ["model-01", "model-02"], "b": ["model-02", "model-01"]}}, "named twice: b is a again"),
+        ({"deltas": (0.0,)}, "deltas must be > 0"),
+        ({"budgets": (0,)}, "budgets must be whole numbers"),
+        ({"budgets": (2.5,)}, "budgets must be whole numbers"),
+        ({"ridge": 0.0}, "ridge must be finite and > 0"),
+        ({"level": 1.0}, "level must be between"),
+        ({"n_tiers": 0}, "n_tiers must be at least 1"),
+        ({"n_resamples": -1}, "n_resamples must be at least 0"),
+        ({"n_resamples": 1}, "n_resamples must be 0 or at least 2, got 1"),
+        ({"seed": -1, "n_resamples": 0}, "seed must be at least 0"),
+        ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
+    ])  # fmt: skip
     def test_what_is_refused(self, battles, options, message):
         with pytest.raises(ValueError, match=message):
             reference_study(battles, **options)

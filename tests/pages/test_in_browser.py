@@ -452,19 +452,15 @@ def test_hostile_names_are_shown_and_never_run(visit, tmp_path):
     assert "'=cmd" in text
 
 
-@pytest.mark.parametrize(
-    "hash",
-    [
-        "#board=none&view=nothing&sort=-zzz&q=%3Cscript%3E",
-        pytest.param(
-            "#view=what-if&without=a&drop=x%09y%09z&gauge=model&anchor=none&at=1e400&parts=q", marks=pytest.mark.slow
-        ),
-        pytest.param("#%", marks=pytest.mark.slow),
-        pytest.param("#view=pairs&top=-5&map=evil&min=NaN", marks=pytest.mark.slow),
-        pytest.param("#" + "q=" + "x" * 5_000, marks=pytest.mark.slow),
-        pytest.param("#__proto__=1&constructor=2", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("hash", [
+    "#board=none&view=nothing&sort=-zzz&q=%3Cscript%3E",
+    pytest.param("#view=what-if&without=a&drop=x%09y%09z&gauge=model&anchor=none&at=1e400&parts=q",
+        marks=pytest.mark.slow),
+    pytest.param("#%", marks=pytest.mark.slow),
+    pytest.param("#view=pairs&top=-5&map=evil&min=NaN", marks=pytest.mark.slow),
+    pytest.param("#" + "q=" + "x" * 5_000, marks=pytest.mark.slow),
+    pytest.param("#__proto__=1&constructor=2", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_hostile_addresses(visit, file, hash):
     page = visit(file, hash)
     page.wait_for_timeout(100)

@@ -147,15 +147,12 @@ def test_slices_are_boards_that_readers_may_put_together(tmp_path, battles):
         written(tmp_path, table, battles=jaxeval.Battles.from_pandas(battles.to_pandas().drop(columns="language")))
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"ties": "davidson"}, "this board has a model of ties"),
-        ({"link": "probit"}, "this board is of another link"),
-        ({"ridge": 0.1}, "this board is fitted with a ridge"),
-        ({"penalty": "firth"}, "this board is fitted with a penalty"),
-    ],
-)
+@pytest.mark.parametrize(("options", "reason"), [
+    ({"ties": "davidson"}, "this board has a model of ties"),
+    ({"link": "probit"}, "this board is of another link"),
+    ({"ridge": 0.1}, "this board is fitted with a ridge"),
+    ({"penalty": "firth"}, "this board is fitted with a penalty"),
+])  # fmt: skip
 def test_what_if_is_off_with_a_reason(tmp_path, battles, options, reason):
     make = board_of if "ridge" in options else jaxeval.fit_bradley_terry  # whose other options are other programs
     (shown,) = data_of(written(tmp_path, make(battles, **options), battles=battles))["boards"]

@@ -189,18 +189,15 @@ def test_boards_without_votes():
     assert known.worth[0, 1] == pytest.approx(expit(200 / ELO) * expit(-200 / ELO))
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        (1, ValueError, "for 2 to 6,000 models"),
-        (True, TypeError, "a number of models, got bool"),
-        ("a", TypeError, "got str"),
-        (pd.Series({"a": 1.0}), ValueError, "got 1 rating"),
-        (pd.Series([1.0, 2.0], ["a", "a"]), ValueError, "got a model that is there twice"),
-        (pd.Series(["x", "y"]), TypeError, "must be numbers"),
-        (pd.Series([1.0, np.nan]), ValueError, "got one that is not finite"),
-    ],
-)
+@pytest.mark.parametrize(("given", "error", "message"), [
+    (1, ValueError, "for 2 to 6,000 models"),
+    (True, TypeError, "a number of models, got bool"),
+    ("a", TypeError, "got str"),
+    (pd.Series({"a": 1.0}), ValueError, "got 1 rating"),
+    (pd.Series([1.0, 2.0], ["a", "a"]), ValueError, "got a model that is there twice"),
+    (pd.Series(["x", "y"]), TypeError, "must be numbers"),
+    (pd.Series([1.0, np.nan]), ValueError, "got one that is not finite"),
+])  # fmt: skip
 def test_hostile_boards_without_votes(given, error, message):
     with pytest.raises(error, match=message):
         information_without_votes(given)

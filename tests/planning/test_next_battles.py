@@ -245,29 +245,26 @@ class TestRefusals:
         with pytest.raises(jaxeval.DataError, match="the fit stopped before converging"):
             jaxeval.next_battles(replace(fit, converged=False, status="stopped before converging"), 10)
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({}, "give either k"),
-            ({"k": 5, "width": 10}, "give either k"),
-            ({"k": 0}, "k must be at least 1"),
-            ({"k": 10**9}, "at most 10,000,000"),
-            ({"width": -1}, "width must be finite and > 0"),
-            ({"width": 1e4}, "no wider than 10000 Elo already"),
-            ({"width": 1e-4}, "no number of battles"),
-            ({"k": 5, "random": 1.5}, "random must be a share"),
-            ({"k": 5, "level": 1}, "level must be between"),
-            ({"k": 5, "goal": "best"}, "goal must be"),
-            ({"k": 5, "goal": "pair"}, "need each other"),
-            ({"k": 5, "goal": "top", "newcomer": "x"}, "need each other"),
-            ({"k": 5, "goal": "board", "top": 3}, "the goal is 'board'"),
-            ({"k": 5, "pair": ("model-1", "model-2"), "top": 3}, "the goal is 'pair'"),
-            ({"k": 5, "goal": "top", "top": 7}, "top must lie between 2 and 6"),
-            ({"k": 5, "pair": ("model-1", "model-1")}, "two different names"),
-            ({"k": 5, "pair": "ab"}, "two different names"),
-            ({"k": 5, "pair": ("model-1", "model")}, "no model 'model' on the board of 6; did you mean"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "message"), [
+        ({}, "give either k"),
+        ({"k": 5, "width": 10}, "give either k"),
+        ({"k": 0}, "k must be at least 1"),
+        ({"k": 10**9}, "at most 10,000,000"),
+        ({"width": -1}, "width must be finite and > 0"),
+        ({"width": 1e4}, "no wider than 10000 Elo already"),
+        ({"width": 1e-4}, "no number of battles"),
+        ({"k": 5, "random": 1.5}, "random must be a share"),
+        ({"k": 5, "level": 1}, "level must be between"),
+        ({"k": 5, "goal": "best"}, "goal must be"),
+        ({"k": 5, "goal": "pair"}, "need each other"),
+        ({"k": 5, "goal": "top", "newcomer": "x"}, "need each other"),
+        ({"k": 5, "goal": "board", "top": 3}, "the goal is 'board'"),
+        ({"k": 5, "pair": ("model-1", "model-2"), "top": 3}, "the goal is 'pair'"),
+        ({"k": 5, "goal": "top", "top": 7}, "top must lie between 2 and 6"),
+        ({"k": 5, "pair": ("model-1", "model-1")}, "two different names"),
+        ({"k": 5, "pair": "ab"}, "two different names"),
+        ({"k": 5, "pair": ("model-1", "model")}, "no model 'model' on the board of 6; did you mean"),
+    ])  # fmt: skip
     def test_hostile_options(self, fit, options, message):
         with pytest.raises(ValueError, match=message):
             jaxeval.next_battles(fit, **options)

@@ -76,17 +76,14 @@ def test_numbers_of_votes_are_looked_at_where_nothing_is_asked(fit):
     assert found.attrs["settings"]["power"] == 0.8
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"width": 0}, "width must be finite and > 0"),
-        ({"difference": [10, np.nan]}, "difference must be"),
-        ({"votes": 2.5}, "whole numbers"),
-        ({"votes": 0}, "whole numbers"),
-        ({"power": 1.0}, "between 0 and 1"),
-        ({"random": -0.1}, "share from 0 to 1"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"width": 0}, "width must be finite and > 0"),
+    ({"difference": [10, np.nan]}, "difference must be"),
+    ({"votes": 2.5}, "whole numbers"),
+    ({"votes": 0}, "whole numbers"),
+    ({"power": 1.0}, "between 0 and 1"),
+    ({"random": -0.1}, "share from 0 to 1"),
+])  # fmt: skip
 def test_hostile_questions(fit, options, message):
     with pytest.raises(ValueError, match=message):
         jaxeval.plan_votes(fit, **options)

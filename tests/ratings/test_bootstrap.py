@@ -377,19 +377,16 @@ class TestReproducible:
         np.testing.assert_allclose(bootstrap(both, 40, by="board")["small"].draws, alone, rtol=0, atol=1e-5)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("own", "beside", "scheme"),
-        [
-            ("hard", "soft", "multinomial"),
-            ("hard", "soft", "poisson"),
-            ("hard", "soft", "bayesian"),
-            ("soft", "hard", "multinomial"),
-            ("hard", "threes", "cluster"),
-            ("soft", "threes", "cluster"),
-            ("pairs", "threes", "cluster"),
-            ("pairs", "soft", "cluster"),
-        ],
-    )
+    @pytest.mark.parametrize(("own", "beside", "scheme"), [
+        ("hard", "soft", "multinomial"),
+        ("hard", "soft", "poisson"),
+        ("hard", "soft", "bayesian"),
+        ("soft", "hard", "multinomial"),
+        ("hard", "threes", "cluster"),
+        ("soft", "threes", "cluster"),
+        ("pairs", "threes", "cluster"),
+        ("pairs", "soft", "cluster"),
+    ])  # fmt: skip
     def test_nor_does_their_kind(self, kinds, own, beside, scheme):
         """Kinds of battles and of clusters next to each other."""
         options = {"cluster": "prompt"} if scheme == "cluster" else {"scheme": scheme}
@@ -934,30 +931,27 @@ class TestIntervals:
 
 
 class TestArguments:
-    @pytest.mark.parametrize(
-        ("options", "error", "match"),
-        [
-            ({"n_resamples": 0}, ValueError, "n_resamples must be at least 1, got 0"),
-            ({"n_resamples": -5}, ValueError, "n_resamples must be at least 1, got -5"),
-            ({"n_resamples": 10.5}, (TypeError, ValueError), "integer"),
-            ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
-            ({"seed": 2**63}, ValueError, "seed must be an integer"),
-            ({"seed": 1.5}, (TypeError, ValueError), "integer"),
-            ({"scheme": "jackknife"}, ValueError, "scheme must be one of 'multinomial', .*, got 'jackknife'"),
-            ({"scheme": "cluster"}, ValueError, "needs cluster="),
-            ({"scheme": "poisson", "cluster": "voter"}, ValueError, "scheme='poisson' cannot have cluster="),
-            ({"cluster": "prompt"}, DataError, "no column 'prompt'.*'voter'"),
-            ({"by": "lang"}, DataError, "no column 'lang'.*'language'"),
-            ({"by": ["half", "lang"]}, DataError, "no column 'lang'"),
-            ({"by": []}, ValueError, "by"),
-            ({"dtype": "float16"}, ValueError, "'float64', 'float32', got 'float16'"),
-            ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1, got 0"),
-            ({"ridge": -1.0}, ValueError, "ridge must be finite and >= 0"),
-            ({"ridge": np.nan}, ValueError, "ridge must be finite and >= 0"),
-            ({"gauge": "median"}, ValueError, "gauge must be"),
-            ({"gauge": ("nobody", 1000)}, ValueError, "'nobody' is not among the 12 models"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "error", "match"), [
+        ({"n_resamples": 0}, ValueError, "n_resamples must be at least 1, got 0"),
+        ({"n_resamples": -5}, ValueError, "n_resamples must be at least 1, got -5"),
+        ({"n_resamples": 10.5}, (TypeError, ValueError), "integer"),
+        ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
+        ({"seed": 2**63}, ValueError, "seed must be an integer"),
+        ({"seed": 1.5}, (TypeError, ValueError), "integer"),
+        ({"scheme": "jackknife"}, ValueError, "scheme must be one of 'multinomial', .*, got 'jackknife'"),
+        ({"scheme": "cluster"}, ValueError, "needs cluster="),
+        ({"scheme": "poisson", "cluster": "voter"}, ValueError, "scheme='poisson' cannot have cluster="),
+        ({"cluster": "prompt"}, DataError, "no column 'prompt'.*'voter'"),
+        ({"by": "lang"}, DataError, "no column 'lang'.*'language'"),
+        ({"by": ["half", "lang"]}, DataError, "no column 'lang'"),
+        ({"by": []}, ValueError, "by"),
+        ({"dtype": "float16"}, ValueError, "'float64', 'float32', got 'float16'"),
+        ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1, got 0"),
+        ({"ridge": -1.0}, ValueError, "ridge must be finite and >= 0"),
+        ({"ridge": np.nan}, ValueError, "ridge must be finite and >= 0"),
+        ({"gauge": "median"}, ValueError, "gauge must be"),
+        ({"gauge": ("nobody", 1000)}, ValueError, "'nobody' is not among the 12 models"),
+    ])  # fmt: skip
     def test_bad_ones(self, battles, options, error, match):
         with pytest.raises(error, match=match):
             bootstrap(battles, **{"n_resamples": 10, **options})

@@ -43,16 +43,13 @@ def soft_votes(votes):
 
 
 class TestKnownAnswers:
-    @pytest.mark.parametrize(
-        ("file", "label"),
-        [
-            ("arena140k_votes", "winner"),
-            ("arena27k_human_3judges", "human"),
-            ("arena27k_human_3judges", "gpt4_0125"),
-            pytest.param("arena27k_human_3judges", "claude3_opus", marks=pytest.mark.slow),
-            pytest.param("arena27k_human_3judges", "gpt35_turbo", marks=pytest.mark.slow),
-        ],
-    )
+    @pytest.mark.parametrize(("file", "label"), [
+        ("arena140k_votes", "winner"),
+        ("arena27k_human_3judges", "human"),
+        ("arena27k_human_3judges", "gpt4_0125"),
+        pytest.param("arena27k_human_3judges", "claude3_opus", marks=pytest.mark.slow),
+        pytest.param("arena27k_human_3judges", "gpt35_turbo", marks=pytest.mark.slow),
+    ])  # fmt: skip
     def test_exact_maximum_likelihood(self, data, file, label):
         """Promised are 1e-4 Elo and 0.5 %; two exact float64 solvers agree far better, so that is held too."""
         golden = pd.read_csv(data / "golden_exact_bt.csv.gz")

@@ -317,17 +317,14 @@ class TestErrors:
         with pytest.raises(TypeError, match="boards of rankings are compared by their draws"):
             compare_boards(rankings, rankings)
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"names": ("a", "a")}, "names must be two different names"),
-            ({"gauge": "votes"}, "weighs models differently on each board"),
-            ({"options_b": {"seed": 3}}, "options_b takes features, .* got 'seed'"),
-            ({"level": 95}, "level must be between 0 and 1"),
-            ({"gauge": ("model-9", 1000)}, "the anchor model 'model-9' is not among"),
-            ({"top": 0}, "top must be"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "message"), [
+        ({"names": ("a", "a")}, "names must be two different names"),
+        ({"gauge": "votes"}, "weighs models differently on each board"),
+        ({"options_b": {"seed": 3}}, "options_b takes features, .* got 'seed'"),
+        ({"level": 95}, "level must be between 0 and 1"),
+        ({"gauge": ("model-9", 1000)}, "the anchor model 'model-9' is not among"),
+        ({"top": 0}, "top must be"),
+    ])  # fmt: skip
     def test_options(self, weeks, options, message):
         with pytest.raises(ValueError, match=message):
             compare_boards(*weeks, **{"n_resamples": 20, **options})

@@ -395,17 +395,14 @@ def test_wald_intervals_hold(battles, published):
 # What it does not go with, and the command.
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"ridge": 0.5}, "ridge=0.5"),
-        ({"link": "probit"}, "link='probit'"),
-        ({"ties": "davidson"}, "ties='davidson'"),
-        ({"features": ["x"]}, "features"),
-        ({"method": "sparse"}, "method='sparse'"),
-        ({"ridge": 0.5, "link": "probit"}, "ridge=0.5, link='probit'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "named"), [
+    ({"ridge": 0.5}, "ridge=0.5"),
+    ({"link": "probit"}, "link='probit'"),
+    ({"ties": "davidson"}, "ties='davidson'"),
+    ({"features": ["x"]}, "features"),
+    ({"method": "sparse"}, "method='sparse'"),
+    ({"ridge": 0.5, "link": "probit"}, "ridge=0.5, link='probit'"),
+])  # fmt: skip
 def test_refused_by_name(options, named):
     table = pd.DataFrame({"model_a": ["a", "b", "c"], "model_b": ["b", "c", "a"], "winner": "model_a", "x": 1.0})
     battles = Battles.from_pandas(table)

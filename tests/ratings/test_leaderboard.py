@@ -13,21 +13,9 @@ from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboar
 
 M = 11  # with the five of `fitted` 16, which are as many as programs for small boards have room for
 COLUMNS = [
-    "model",
-    "rating",
-    "lower",
-    "upper",
-    "variance",
-    "vote_count",
-    "rank",
-    "rank_best",
-    "rank_worst",
-    "tier",
-    "component",
-    "standing",
-    "preliminary",
-    "degenerate_share",
-]
+    "model", "rating", "lower", "upper", "variance", "vote_count", "rank", "rank_best", "rank_worst", "tier",
+    "component", "standing", "preliminary", "degenerate_share",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -415,15 +403,12 @@ class TestInputs:
         np.testing.assert_allclose(anchor, 1200, rtol=0, atol=1e-9)
         assert table.variance["model-02"] == pytest.approx(0, abs=1e-12)
 
-    @pytest.mark.parametrize(
-        ("options", "match"),
-        [
-            ({"level": 95}, "level must be between 0 and 1"),
-            ({"interval": "exact"}, "'bca', 'wald', got 'exact'"),
-            ({"n_resamples": 0}, "n_resamples must be at least 1"),
-            ({"gauge": ("nobody", 0)}, "'nobody' is not among"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "match"), [
+        ({"level": 95}, "level must be between 0 and 1"),
+        ({"interval": "exact"}, "'bca', 'wald', got 'exact'"),
+        ({"n_resamples": 0}, "n_resamples must be at least 1"),
+        ({"gauge": ("nobody", 0)}, "'nobody' is not among"),
+    ])  # fmt: skip
     def test_bad_options(self, votes, options, match):
         with pytest.raises(ValueError, match=match):
             leaderboard(votes, **{"n_resamples": 5, **options})

@@ -11,13 +11,10 @@ from jaxeval.execution.runs import RunOptions
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 
 
-@pytest.mark.parametrize(
-    ("function", "options", "others"),
-    [
-        (fit_bradley_terry, FitOptions, {"battles", "start"}),
-        (bootstrap, BootstrapOptions, {"battles", "model", "random", *RunOptions.__annotations__}),
-    ],
-)
+@pytest.mark.parametrize(("function", "options", "others"), [
+    (fit_bradley_terry, FitOptions, {"battles", "start"}),
+    (bootstrap, BootstrapOptions, {"battles", "model", "random", *RunOptions.__annotations__}),
+])  # fmt: skip
 def test_signatures_and_options_agree(function, options, others):
     parameters = inspect.signature(function).parameters
     assert set(parameters) - others == {option.name for option in fields(options)}

@@ -357,13 +357,10 @@ class TestWhatCannotBeTold:
         rows = [(j, k, a, b, rng.choice(["model_a", "model_b"])) for j in judges for a, b in pairs for k in range(n)]
         return pd.DataFrame(rows, columns=["judge", "item", "model_a", "model_b", "verdict"])
 
-    @pytest.mark.parametrize(
-        ("pairs", "told"),
-        [
-            ([("ref", x) for x in "abc"], "ref is always on side A and a, b, c are always on side B"),
-            (list(itertools.product("abc", "xyz")), "a, b, c are always on side A and x, y, z are always on side B"),
-        ],
-    )
+    @pytest.mark.parametrize(("pairs", "told"), [
+        ([("ref", x) for x in "abc"], "ref is always on side A and a, b, c are always on side B"),
+        (list(itertools.product("abc", "xyz")), "a, b, c are always on side A and x, y, z are always on side B"),
+    ])  # fmt: skip
     def test_side_biases_and_ratings(self, pairs, told):
         frame = self.one_sided(pairs)
         found = fit_judge_panel(frame, B)

@@ -174,16 +174,13 @@ def drawn(rankings, number, scheme, **groups):
 
 
 class TestBootstrap:
-    @pytest.mark.parametrize(
-        ("scheme", "groups"),
-        [
-            ("multinomial", {}),
-            pytest.param("poisson", {}, marks=pytest.mark.slow),
-            pytest.param("bayesian", {}, marks=pytest.mark.slow),
-            ("cluster", {"cluster": "judge"}),
-            pytest.param("multinomial", {"strata": "language"}, marks=pytest.mark.slow),
-        ],
-    )
+    @pytest.mark.parametrize(("scheme", "groups"), [
+        ("multinomial", {}),
+        pytest.param("poisson", {}, marks=pytest.mark.slow),
+        pytest.param("bayesian", {}, marks=pytest.mark.slow),
+        ("cluster", {"cluster": "judge"}),
+        pytest.param("multinomial", {"strata": "language"}, marks=pytest.mark.slow),
+    ])  # fmt: skip
     def test_naive_refits(self, rankings, scheme, groups):
         board = bootstrap(rankings, 8, scheme=scheme, **groups)
         count, lists = drawn(rankings, 5, scheme, **groups)
@@ -252,18 +249,15 @@ class TestBootstrap:
             bootstrap(Rankings.from_pandas(table(simulated(70, M - 1, lengths=(2, 5), tied=0.2, seed=21))), 40)
         assert count.programs == []
 
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"link": "probit"},
-            {"ties": "davidson"},
-            {"reweight": True},
-            {"penalty": "firth"},
-            {"features": ["judge"]},
-            {"method": "sparse"},
-            {"dtype": "float32"},
-        ],
-    )
+    @pytest.mark.parametrize("options", [
+        {"link": "probit"},
+        {"ties": "davidson"},
+        {"reweight": True},
+        {"penalty": "firth"},
+        {"features": ["judge"]},
+        {"method": "sparse"},
+        {"dtype": "float32"},
+    ])  # fmt: skip
     def test_options_of_battles_are_refused(self, rankings, options):
         (name,) = options
         with pytest.raises(ValueError, match=name):

@@ -119,13 +119,10 @@ class TestMissing:
         for name, board in found.items():
             np.testing.assert_array_equal(board.draws, expected[name].draws)
 
-    @pytest.mark.parametrize(
-        ("missing", "groups"),
-        [
-            ("drop", [("x", 1.0), ("y", 2.0), ("y", 3.0)]),
-            ("label", [("x", 1.0), ("x", "(missing)"), ("y", 2.0), ("y", 3.0), ("(missing)", 1.0)]),
-        ],
-    )
+    @pytest.mark.parametrize(("missing", "groups"), [
+        ("drop", [("x", 1.0), ("y", 2.0), ("y", 3.0)]),
+        ("label", [("x", 1.0), ("x", "(missing)"), ("y", 2.0), ("y", 3.0), ("(missing)", 1.0)]),
+    ])  # fmt: skip
     def test_several_columns(self, missing, groups):
         votes = VOTES[:6].assign(p=["x", "x", "y", "y", "y", None], q=[1, np.nan, 2, 3, 3, 1])
         assert list(bootstrap(votes, 2, by=["p", "q"], missing=missing)) == groups
@@ -151,15 +148,12 @@ class TestMissing:
             assert ("3 battles without a value of language are in no slice" in result.stdout) == (missing == "drop")
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"max_slices": 0}, ValueError, "max_slices must be at least 1"),
-        ({"max_slices": 2.5}, TypeError, "max_slices must be an integer"),
-        ({"min_slice_battles": True}, TypeError, "min_slice_battles must be an integer"),
-        ({"missing": "incorrect"}, ValueError, "missing must be one of 'error', 'drop', 'label', got 'incorrect'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "error", "message"), [
+    ({"max_slices": 0}, ValueError, "max_slices must be at least 1"),
+    ({"max_slices": 2.5}, TypeError, "max_slices must be an integer"),
+    ({"min_slice_battles": True}, TypeError, "min_slice_battles must be an integer"),
+    ({"missing": "incorrect"}, ValueError, "missing must be one of 'error', 'drop', 'label', got 'incorrect'"),
+])  # fmt: skip
 def test_bad_options(options, error, message):
     with pytest.raises(error, match=message):
         bootstrap(VOTES, 2, by="model", **options)

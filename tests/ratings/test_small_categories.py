@@ -204,20 +204,17 @@ def test_they_are_not_compared_as_independent(boards):
         jaxeval.compare_boards(boards["German"], boards["English"])
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "told"),
-    [
-        ({"by": None}, TypeError, "by= takes"),
-        ({"by": "tongue"}, DataError, "no column 'tongue'"),
-        ({"by": "language", "prior_spread": 0}, ValueError, "prior_spread"),
-        ({"by": "language", "prior_spread": np.inf}, ValueError, "prior_spread"),
-        ({"by": "language", "prior_spread": 1_001}, ValueError, "at most 1,000 Elo"),
-        ({"by": "language", "max_slices": 1}, DataError, "max_slices"),
-        ({"by": "language", "min_slice_battles": 10**6}, DataError, "min_slice_battles"),
-        ({"by": "language", "ridge": 1}, TypeError, "ridge"),
-        ({"by": "language", "gauge": ("nobody", 1)}, ValueError, "nobody"),
-    ],
-)
+@pytest.mark.parametrize(("options", "error", "told"), [
+    ({"by": None}, TypeError, "by= takes"),
+    ({"by": "tongue"}, DataError, "no column 'tongue'"),
+    ({"by": "language", "prior_spread": 0}, ValueError, "prior_spread"),
+    ({"by": "language", "prior_spread": np.inf}, ValueError, "prior_spread"),
+    ({"by": "language", "prior_spread": 1_001}, ValueError, "at most 1,000 Elo"),
+    ({"by": "language", "max_slices": 1}, DataError, "max_slices"),
+    ({"by": "language", "min_slice_battles": 10**6}, DataError, "min_slice_battles"),
+    ({"by": "language", "ridge": 1}, TypeError, "ridge"),
+    ({"by": "language", "gauge": ("nobody", 1)}, ValueError, "nobody"),
+])  # fmt: skip
 def test_what_is_refused(votes, options, error, told):
     with pytest.raises(error, match=told):
         small_categories(votes, n_resamples=B, **options)

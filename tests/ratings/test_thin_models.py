@@ -183,15 +183,12 @@ def test_draws_that_few_battles_moved_are_reflected(few):
             np.testing.assert_allclose(found["upper"].iloc[many], upper.iloc[many])
 
 
-@pytest.mark.parametrize(
-    ("gauge", "told"),
-    [
-        ("mean", ["most of the mean rating 1000 and err together"]),
-        ("votes", ["most of the mean rating weighted by battles 1000 and err together"]),
-        (("m5", 1000.0), ["the anchor m5 has fewer than 200 battles"]),
-        (("m0", 1000.0), []),
-    ],
-)
+@pytest.mark.parametrize(("gauge", "told"), [
+    ("mean", ["most of the mean rating 1000 and err together"]),
+    ("votes", ["most of the mean rating weighted by battles 1000 and err together"]),
+    (("m5", 1000.0), ["the anchor m5 has fewer than 200 battles"]),
+    (("m0", 1000.0), []),
+])  # fmt: skip
 def test_what_a_gauge_of_few_battles_is_told(gauge, told):
     """Two models of more than 200 battles, and four of 150, which have most of the votes."""
     often = pd.DataFrame({"model_a": "m0", "model_b": "m1", "target": np.arange(80) % 2})
@@ -264,18 +261,15 @@ class TestTheAnswer:
         none = "no model can be ranked: no two models took points off each other, directly or through others"
         assert jaxeval.bootstrap(won, 20).first_sentence() == none
 
-    @pytest.mark.parametrize(
-        ("results", "starts"),
-        [
-            ([1.0, 0.5], "too few games to say who leads: x is first with "),
-            ([1.0] * 19 + [0.0], "x leads with "),
-            ([1.0] * 299 + [0.0], "x leads with "),
-            ([1.0] * 8, "no model can be ranked"),
-            ([1.0] * 9, "x leads: undefeated in 9 battles, so that it has no finite rating, and ahead of all others"),
-            ([0.5] * 20, "x and y are level, first with 1000.0 ("),
-            ([1.0, 0.0], "too few games to say who leads: x and y are level, first with "),
-        ],
-    )
+    @pytest.mark.parametrize(("results", "starts"), [
+        ([1.0, 0.5], "too few games to say who leads: x is first with "),
+        ([1.0] * 19 + [0.0], "x leads with "),
+        ([1.0] * 299 + [0.0], "x leads with "),
+        ([1.0] * 8, "no model can be ranked"),
+        ([1.0] * 9, "x leads: undefeated in 9 battles, so that it has no finite rating, and ahead of all others"),
+        ([0.5] * 20, "x and y are level, first with 1000.0 ("),
+        ([1.0, 0.0], "too few games to say who leads: x and y are level, first with "),
+    ])  # fmt: skip
     def test_of_two_models(self, results, starts):
         """Two votes are too few; of 300 battles, 299 won are not, though two in five resamples have no loss."""
         board = jaxeval.bootstrap(pd.DataFrame({"model_a": "x", "model_b": "y", "target": results}), 100)

@@ -143,16 +143,13 @@ def test_groups_without_a_shared_item_are_told():
     assert any("2 groups that share no item" in text for text in found.warnings)
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "text"),
-    [
-        (np.array([[0.0, 1.0]] * 2), "rasch", "2 models only.*needs 3"),
-        (planted(9, 20, 0)[0], "2pl", "9 models only.*needs 10 or more; 'rasch' needs 3"),
-        (planted(9, 20, 0)[0] * 5, "rasch", "above 1"),
-        (np.ones((5, 20)), "rasch", "0 items tell models apart, of 20"),
-        (np.array([[1, 1, 0], [1, 0, 1], [1, np.nan, np.nan]]), "rasch", r"1 model has no item .*the first is 2\)"),
-    ],
-)
+@pytest.mark.parametrize(("values", "kind", "text"), [
+    (np.array([[0.0, 1.0]] * 2), "rasch", "2 models only.*needs 3"),
+    (planted(9, 20, 0)[0], "2pl", "9 models only.*needs 10 or more; 'rasch' needs 3"),
+    (planted(9, 20, 0)[0] * 5, "rasch", "above 1"),
+    (np.ones((5, 20)), "rasch", "0 items tell models apart, of 20"),
+    (np.array([[1, 1, 0], [1, 0, 1], [1, np.nan, np.nan]]), "rasch", r"1 model has no item .*the first is 2\)"),
+])  # fmt: skip
 def test_refused(values, kind, text):
     with pytest.raises(DataError, match=text):
         fit_item_response(scores_of(values), kind=kind)

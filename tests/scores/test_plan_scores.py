@@ -128,15 +128,12 @@ class TestRandomFacets:
         assert pd.isna(never["items_needed"].item())
         assert "no number of items finds it for 1 pair" in never.answer.sentences[0]
 
-    @pytest.mark.parametrize(
-        ("options", "error"),
-        [
-            ({"n_levels": {"judge": 4}}, "n_levels are of random facets"),
-            ({"random": "judge", "n_levels": {"jugde": 4}}, "did you mean 'judge'"),
-            ({"random": "judge", "n_levels": {"judge": 1}}, "n_levels of judge"),
-            ({"random": "judge", "n_trials": [2]}, "n_trials do not go with random facets"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "error"), [
+        ({"n_levels": {"judge": 4}}, "n_levels are of random facets"),
+        ({"random": "judge", "n_levels": {"jugde": 4}}, "did you mean 'judge'"),
+        ({"random": "judge", "n_levels": {"judge": 1}}, "n_levels of judge"),
+        ({"random": "judge", "n_trials": [2]}, "n_trials do not go with random facets"),
+    ])  # fmt: skip
     def test_what_is_refused(self, scored, options, error):
         with pytest.raises(ValueError, match=error):
             plan_scores(scored, **options)

@@ -58,15 +58,12 @@ def test_text_of_yaml(text):
     assert value == "  value: 0.5"
 
 
-@pytest.mark.parametrize(
-    ("table", "options", "message"),
-    [
-        ({"model": ["a", "a"], "x": [1.0, 2.0]}, {}, "a has several rows in the table"),
-        ({"model": ["a"], "y": [1.0]}, {}, "the table has no column 'x'; its columns are model, y"),
-        ({"name": ["a"], "x": [1.0]}, {}, "no column 'model'"),
-        ({"model": ["a"], "x": [1.0]}, {"dataset": "bench"}, "dataset='bench' is no data set of the Hub"),
-    ],
-)
+@pytest.mark.parametrize(("table", "options", "message"), [
+    ({"model": ["a", "a"], "x": [1.0, 2.0]}, {}, "a has several rows in the table"),
+    ({"model": ["a"], "y": [1.0]}, {}, "the table has no column 'x'; its columns are model, y"),
+    ({"name": ["a"], "x": [1.0]}, {}, "no column 'model'"),
+    ({"model": ["a"], "x": [1.0]}, {"dataset": "bench"}, "dataset='bench' is no data set of the Hub"),
+])  # fmt: skip
 def test_what_cannot_be_written(table, options, message, tmp_path):
     with pytest.raises(DataError, match=re.escape(message)):
         write_eval_results(pd.DataFrame(table), tmp_path, **{"dataset": "o/b", "task": "t", "value": "x", **options})

@@ -77,14 +77,11 @@ def test_intervals_are_bars(name):
     assert html.count('class="bar" style=') >= 2
 
 
-@pytest.mark.parametrize(
-    ("columns", "estimate"),
-    [
-        (["model", "cost", "quality", "lower", "upper"], "quality"),
-        (["cost", "rating", "variance", "lower", "upper"], "rating"),
-        (["rating", "rating_lower", "rating_upper", "share", "lower", "upper"], None),
-    ],
-)
+@pytest.mark.parametrize(("columns", "estimate"), [
+    (["model", "cost", "quality", "lower", "upper"], "quality"),
+    (["cost", "rating", "variance", "lower", "upper"], "rating"),
+    (["rating", "rating_lower", "rating_upper", "share", "lower", "upper"], None),
+])  # fmt: skip
 def test_intervals_need_not_hold_their_estimate(columns, estimate):
     """Nor does a number that chance puts between the ends take them."""
     cells = {"model": "a", "cost": 5.0, "variance": 0.1, "lower": 4.0, "upper": 6.0, "share": 0.5}

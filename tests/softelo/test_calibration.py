@@ -296,33 +296,25 @@ def with_digest(text):
         return text
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda text: text[:40], "no JSON text"),
-        (lambda text: "[1, 2]", "does not say 'format'"),
-        (lambda text: text.replace('"version": 2,', '"version": 1,', 1), "has version 1.*calibrate again"),
-        (lambda text: text.replace('"anchors"', '"ankers"', 1), "broken calibration.*anchors"),
-        (lambda text: text.replace('"beta": 0', '"beta": "high", "b": 0', 1), "broken calibration"),
-        (
-            lambda text: re.sub(r'"beta": 0[.\d]*', '"beta": null', text, count=1),
-            "beta of method 'soft' cannot be None",
-        ),
-        (lambda text: re.sub(r'"beta": 0', '"beta": -0', text, count=1), "beta of method 'soft' cannot be"),
-        (lambda text: text.replace('"ridge": 0.01', '"ridge": -1', 1), "ridge must be finite and > 0"),
-        (lambda text: text.replace('"ridge": 0.01', '"ridge": null', 1), "ridge must be a number"),
-        (
-            lambda text: text.replace('"labels": "a_wins_1"', '"labels": "a_wins"', 1),
-            "labels must be one of .* got 'a_wins'",
-        ),
-        (lambda text: text.replace('"cluster": null', '"cluster": 3', 1), "cluster must be the name of a column"),
-        (lambda text: re.sub(r'"human_error": [.\d]*', '"human_error": -1', text, count=1), "with errors >= 0"),
-        (lambda text: re.sub(r'"residual": [-.\d]*', '"residual": 1.5', text, count=1), "judge_elo minus human_elo"),
-        (lambda text: text.replace('"model": "model-01"', '"model": "model-02"', 1), "models must be named once"),
-        (lambda text: "[" * 100_000, "no JSON text"),
-        (lambda text: text.replace('"human_elo": 1', '"human_elo": null, "h": 1', 1), "missing or not finite"),
-    ],
-)
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda text: text[:40], "no JSON text"),
+    (lambda text: "[1, 2]", "does not say 'format'"),
+    (lambda text: text.replace('"version": 2,', '"version": 1,', 1), "has version 1.*calibrate again"),
+    (lambda text: text.replace('"anchors"', '"ankers"', 1), "broken calibration.*anchors"),
+    (lambda text: text.replace('"beta": 0', '"beta": "high", "b": 0', 1), "broken calibration"),
+    (lambda text: re.sub(r'"beta": 0[.\d]*', '"beta": null', text, count=1), "beta of method 'soft' cannot be None"),
+    (lambda text: re.sub(r'"beta": 0', '"beta": -0', text, count=1), "beta of method 'soft' cannot be"),
+    (lambda text: text.replace('"ridge": 0.01', '"ridge": -1', 1), "ridge must be finite and > 0"),
+    (lambda text: text.replace('"ridge": 0.01', '"ridge": null', 1), "ridge must be a number"),
+    (lambda text: text.replace('"labels": "a_wins_1"', '"labels": "a_wins"', 1),
+     "labels must be one of .* got 'a_wins'"),
+    (lambda text: text.replace('"cluster": null', '"cluster": 3', 1), "cluster must be the name of a column"),
+    (lambda text: re.sub(r'"human_error": [.\d]*', '"human_error": -1', text, count=1), "with errors >= 0"),
+    (lambda text: re.sub(r'"residual": [-.\d]*', '"residual": 1.5', text, count=1), "judge_elo minus human_elo"),
+    (lambda text: text.replace('"model": "model-01"', '"model": "model-02"', 1), "models must be named once"),
+    (lambda text: "[" * 100_000, "no JSON text"),
+    (lambda text: text.replace('"human_elo": 1', '"human_elo": null, "h": 1', 1), "missing or not finite"),
+])  # fmt: skip
 def test_damaged_files_are_named(anchored, tmp_path, damage, message):
     path = tmp_path / "calibration.json"
     anchored.save(path)

@@ -91,20 +91,17 @@ def test_scores_without_spread():
     )
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: conformal_quantile([1.0], 1), "strictly between 0 and 1, got 1"),
-        (lambda: conformal_quantile([1.0], 95), "got 95"),
-        (lambda: conformal_quantile([1.0], "high"), "got 'high'"),
-        (lambda: conformal_quantile([1.0, np.nan], 0.5), "1 of 2 scores are NaN"),
-        (lambda: conformal_quantile([[1.0]], 0.5), "one-dimensional"),
-        (lambda: conformal_quantile([1.0], 0.5, [1.0, 2.0]), "as many weights"),
-        (lambda: conformal_quantile([1.0], 0.5, [-1.0]), "1 of 1 are not, the first is -1"),
-        (lambda: conformal_quantile([1.0, 2.0], 0.5, [0.0, 0.0]), "weights must not all be zero"),
-        (lambda: conformal_quantile([1.0], 0.5, new_weight=1.0), "only together with weights"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: conformal_quantile([1.0], 1), "strictly between 0 and 1, got 1"),
+    (lambda: conformal_quantile([1.0], 95), "got 95"),
+    (lambda: conformal_quantile([1.0], "high"), "got 'high'"),
+    (lambda: conformal_quantile([1.0, np.nan], 0.5), "1 of 2 scores are NaN"),
+    (lambda: conformal_quantile([[1.0]], 0.5), "one-dimensional"),
+    (lambda: conformal_quantile([1.0], 0.5, [1.0, 2.0]), "as many weights"),
+    (lambda: conformal_quantile([1.0], 0.5, [-1.0]), "1 of 1 are not, the first is -1"),
+    (lambda: conformal_quantile([1.0, 2.0], 0.5, [0.0, 0.0]), "weights must not all be zero"),
+    (lambda: conformal_quantile([1.0], 0.5, new_weight=1.0), "only together with weights"),
+])  # fmt: skip
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
