@@ -97,7 +97,10 @@ class WhoVotes(Answered):
         suspects = int((self.table["verdict"] != "").sum())
         title = f"WhoVotes: {suspects:,} of {counted(self.n_voters, 'voter')} stand out"
         columns = ["voter", "verdict", "n_votes", "pull", "pulled", "agreement", "expected_agreement"]
-        return Answer(title, self.table[columns], _told(self.settings), self.warnings)
+        named_so = (name for name in ("voter", "time", "prompt") if self.settings[name])
+        by = [f"{name} by {visible_line(self.settings[name])}" for name in named_so]
+        settings = ", ".join([*by, f"{self.settings['correction']} at {self.settings['alpha']:g}"])
+        return Answer(title, self.table[columns], settings, self.warnings)
 
     def _said(self) -> Iterator[tuple[Severity, str]]:
         for part in (self._of_voters, self._of_board, self._of_repeats, self._of_blocks, self._of_bursts):
@@ -451,8 +454,3 @@ def _told_strongest(top: pd.Series) -> tuple[Severity, str]:
         return Severity.SERIOUS, f"Without the {votes} of voter {who}, {model} has no rating."
     text = f"The {votes} of voter {who} move {model} by {top['pull_refitted']:+.1f} Elo"
     return Severity.NOTE, f"{text}; no other voter moves a rating more."
-
-
-def _told(settings: dict[str, Any]) -> str:
-    columns = [f"{name} by {visible_line(settings[name])}" for name in ("voter", "time", "prompt") if settings[name]]
-    return ", ".join([*columns, f"{settings['correction']} at {settings['alpha']:g}"])

@@ -53,12 +53,11 @@ def performance(estimate: Float, lower: Float, upper: Float, truth: Float, axis:
         bias = error.sum(axis) / count
         variance = np.where(defined, (error - np.expand_dims(bias, axis)) ** 2, 0.0).sum(axis) / count
         return {
-            "bias": bias,
-            "bias_se": np.sqrt(variance / count),
+            "bias": bias, "bias_se": np.sqrt(variance / count),
             "coverage": np.where(count > 0, ((lower <= truth) & (truth <= upper)).mean(axis), np.nan),
             "length": np.where(defined, upper - lower, 0.0).sum(axis) / count,
             "undefined_share": 1 - count / estimate.shape[axis],
-        }
+        }  # fmt: skip
 
 
 def coverage_study(

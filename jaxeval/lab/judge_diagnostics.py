@@ -251,7 +251,11 @@ def length_correlation(battles: JudgedBattles, held_out: HeldOutRatings, length_
         used = np.isfinite(length)
         elo, residual = block["human_elo"].to_numpy(float)[used], block["residual"].to_numpy(float)[used]
         names = dict(zip(judge_agreement.grouping(table), key, strict=True))
-        r = _partial_correlation(residual, length[used], elo)
+        r = np.nan
+        if len(elo) > 3:  # partial: of what the human ratings leave of both
+            design = np.stack([np.ones_like(elo), elo], 1)
+            rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (residual, length[used])]
+            r = judge_agreement.slope_and_correlation(*rest)[1]
         half = ndtri((1 + judge_agreement.LEVEL) / 2) / np.sqrt(used.sum() - 4) if used.sum() > 4 else np.nan
         z = np.arctanh(np.clip(r, -1, 1))
         bounds = {"lower": float(np.tanh(z - half)), "upper": float(np.tanh(z + half))}
@@ -313,14 +317,6 @@ def family_excess(
     result = pd.DataFrame(rows)
     result.attrs = {"warnings": warnings, "settings": {"relative_to_other_judges": several}}
     return result
-
-
-def _partial_correlation(x: Float, y: Float, held: Float) -> float:
-    if len(x) < 4:
-        return np.nan
-    design = np.stack([np.ones_like(held), held], 1)
-    rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
-    return judge_agreement.slope_and_correlation(*rest)[1]
 
 
 def _orders(battles: JudgedBattles) -> tuple[Float, Float]:

@@ -19,13 +19,9 @@ from jaxeval.statistics.quantiles import centred, interval_bounds
 from jaxeval.wording import counted, named
 
 RANGES = {
-    "tau": (-1.0, 1.0),
-    "misordered": (0.0, 1.0),
-    "rank_change": (0.0, np.inf),
-    "relative_change": (0.0, 1.0),
-    "tau_alone": (-1.0, 1.0),
-    "gain": (-2.0, 2.0),
-}
+    "tau": (-1.0, 1.0), "misordered": (0.0, 1.0), "rank_change": (0.0, np.inf), "relative_change": (0.0, 1.0),
+    "tau_alone": (-1.0, 1.0), "gain": (-2.0, 2.0),
+}  # fmt: skip
 #: With fewer votes than this of a model against the reference (median), win rates are mostly noise.
 FEW_VOTES = 30
 #: Share of resamples from which on a choice counts as settled.

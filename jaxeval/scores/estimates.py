@@ -402,7 +402,17 @@ def _by_unit(
     if scores.cluster is None:
         return values, "item", group
     clusters, number = np.unique(scores.cluster.number[items], return_inverse=True)
-    return _sums(values, number), "cluster", _strata_of(group, number, clusters, scores)
+    stratum = np.zeros(len(clusters), np.int64)
+    stratum[number] = group
+    crossing = np.unique(number[stratum[number] != group])
+    if len(crossing):
+        first = plain(scores.cluster.names[clusters[crossing[0]]])
+        raise DataError(
+            f"{counted(len(crossing), 'cluster lies', 'clusters lie')} in several benchmarks (the first is {first!r}): "
+            "a cluster is drawn whole within its benchmark; give clusters names of their own in each, or leave out "
+            "the benchmarks"
+        )
+    return _sums(values, number), "cluster", stratum
 
 
 def _benchmarks(scores: ItemScores, items: Bool) -> pd.Index:
@@ -436,22 +446,6 @@ def _weights_of_benchmarks(
         shown = ", ".join(f"{name} {w:g}" for name, w in zip(names, weight, strict=True))
         raise ValueError(f"weights of benchmarks must be finite and above 0, got {shown}")
     return weight / weight.sum()
-
-
-def _strata_of(group: NDArray[np.intp], cluster: NDArray[np.intp], present: Int, scores: ItemScores) -> Int:
-    """Return (U,) benchmark of each cluster, which must lie in one."""
-    stratum = np.zeros(len(present), np.int64)
-    stratum[cluster] = group
-    crossing = np.unique(cluster[stratum[cluster] != group])
-    if len(crossing):
-        assert scores.cluster is not None
-        first = plain(scores.cluster.names[present[crossing[0]]])
-        raise DataError(
-            f"{counted(len(crossing), 'cluster lies', 'clusters lie')} in several benchmarks (the first is {first!r}): "
-            "a cluster is drawn whole within its benchmark; give clusters names of their own in each, or leave out "
-            "the benchmarks"
-        )
-    return stratum
 
 
 def _of_trials(scores: ItemScores, items: Bool, share: Float) -> tuple[Float, Float]:

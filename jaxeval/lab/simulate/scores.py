@@ -154,14 +154,11 @@ def simulate_scores(
     chance = 1 / (1 + np.exp(difficulty[:, None, None] - ability.to_numpy(float)[:, None]))
     right = rng.random((n_items, len(ability), trials)) < chance
     of, model, trial = (x.reshape(-1) for x in np.indices(right.shape))
+    benchmarks = np.array([f"benchmark-{k + 1}" for k in range(n_benchmarks)])
     columns = {
-        "model": ability.index.to_numpy()[model],
-        "item": of,
-        "benchmark": np.array([f"benchmark-{k + 1}" for k in range(n_benchmarks)])[benchmark[of]],
-        "passage": passage[of],
-        "trial": trial + 1,
-        "score": right.reshape(-1).astype(int),
-    }
+        "model": ability.index.to_numpy()[model], "item": of, "benchmark": benchmarks[benchmark[of]],
+        "passage": passage[of], "trial": trial + 1, "score": right.reshape(-1).astype(int),
+    }  # fmt: skip
     kept = {"benchmark": n_benchmarks > 1, "passage": per_passage > 1, "trial": trials > 1}
     return pd.DataFrame({name: column for name, column in columns.items() if kept.get(name, True)})
 
