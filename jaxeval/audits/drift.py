@@ -174,10 +174,19 @@ def drift(
     if clusters is not None and clusters.max() == 0:
         raise DataError(f"column {cluster!r} has one value only: one cluster does not show how far others would differ")
     cut = cut_periods(vote_seconds(battles, time), every)
-    _check_room(cut, battles, every)
+    n = len(cut.starts)
+    if n < 2:
+        raise DataError(f"all votes fall into one period (every={every!r}, from {cut.names[0]}): take a shorter one")
+    if n * battles.n_models**2 > _MOST_NUMBERS:
+        most = max(_MOST_NUMBERS // battles.n_models**2, 2)
+        raise DataError(
+            f"{n:,} periods of {battles.competitor.counted(battles.n_models)} are too many to compare: take longer "
+            f"periods (every={most} makes as many as there is room for), or fewer {battles.competitor.many} "
+            "(Battles.filter, on the command line --models)"
+        )
     votes = timed_votes(
         battles.model_a, battles.model_b, battles.target, battles.weight, battles.count, cut.number,
-        clusters, n_periods=len(cut.starts), n_models=battles.n_models,
+        clusters, n_periods=n, n_models=battles.n_models,
     )  # fmt: skip
     first, changes, votes, board = _search(votes, min_votes, alpha, most_changes, n_draws, np.random.default_rng(seed))
     critical = _quantile(first, 1 - alpha)
@@ -195,7 +204,7 @@ def drift(
         changes=_changes_table(changes, votes, board, cut, battles.models, _quantile(first, level)),
         critical=critical,
         settings={"time": time, "every": every, "cluster": cluster, "min_votes": min_votes, "alpha": alpha,
-                  "level": level, "n_draws": n_draws, "seed": seed, "n_periods": len(cut.starts)},
+                  "level": level, "n_draws": n_draws, "seed": seed, "n_periods": n},
         warnings=warnings,
         competitor=battles.competitor,
     )  # fmt: skip
@@ -209,20 +218,6 @@ def audited_drift(audited: Audited) -> Drift:
         audited.battles, str(options.time), every=usual_period(vote_seconds(audited.battles, str(options.time))),
         cluster=options.cluster, alpha=1 - options.level, level=options.level, seed=options.seed,
     )  # fmt: skip
-
-
-def _check_room(cut: Periods, battles: Battles, every: Every) -> None:
-    n = len(cut.starts)
-    if n < 2:
-        raise DataError(f"all votes fall into one period (every={every!r}, from {cut.names[0]}): take a shorter one")
-    size = n * battles.n_models**2
-    if size > _MOST_NUMBERS:
-        most = max(_MOST_NUMBERS // battles.n_models**2, 2)
-        raise DataError(
-            f"{n:,} periods of {battles.competitor.counted(battles.n_models)} are too many to compare: take longer "
-            f"periods (every={most} makes as many as there is room for), or fewer {battles.competitor.many} "
-            "(Battles.filter, on the command line --models)"
-        )
 
 
 def _search(

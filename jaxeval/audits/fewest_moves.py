@@ -192,7 +192,8 @@ class _Bound(NamedTuple):
         within = core[i] & core[j] & (weight > 0)
         across = (core[i] != core[j]) & (weight > 0)
         if across.any():
-            if not _connected(core, i[within], j[within]):
+            graph = coo_array((np.ones(within.sum()), (i[within], j[within])), (len(core), len(core)))
+            if len(np.unique(connected_components(graph, directed=False)[1][core])) > 1:
                 return None
             inverse = _inverse_within(core, i[within], j[within], weight[within], theta)
         variance = np.diag(inverse)
@@ -301,13 +302,6 @@ def _limits(first: Float, second: Float, lost: Float, gained: Float) -> tuple[Fl
         middle.append(m)
         half.append(h)
     return np.array(middle), np.array(half)
-
-
-def _connected(core: Bool, i: Int, j: Int) -> bool:
-    """Return whether votes between ``i`` and ``j`` connect the models of the ``core``."""
-    m = len(core)
-    graph = coo_array((np.ones(len(i)), (i, j)), (m, m))
-    return len(np.unique(connected_components(graph, directed=False)[1][core])) == 1
 
 
 def _inverse_within(core: Bool, i: Int, j: Int, weight: Float, theta: Float) -> Float:

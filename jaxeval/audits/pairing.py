@@ -96,7 +96,9 @@ def followed(battles: Battles, board: Board, times: Float, cluster: Int | None =
     signed = np.concatenate([residual, -residual])[order]
     model, opponent, vote = model[order], opponent[order], vote[order]
     error = _before(signed, model, when[vote]) / (_before(information[vote], model, when[vote]) + _PRIOR)
-    window = _windows(when)
+    k = int(np.clip(n // _FEWEST_ROWS, 1, _MOST_WINDOWS))
+    ends = np.sort(when)[np.arange(1, k) * n // k]
+    window = np.searchsorted(np.unique(ends), when, side="right")  # of time, with about as many rows each
     strength = theta[opponent] - _expected(theta, model, window[vote], count[vote], m)
     k = int(window.max()) + 1
     eras = int(np.clip(k // _FEWEST_WINDOWS, 1, _MOST_ERAS))
@@ -126,13 +128,6 @@ def _before(values: Float, model: Int, when: Float) -> Float:
     total = np.cumsum(values) - values
     latest, first = (np.maximum.accumulate(np.where(new, place, 0)) for new in (later, starts))
     return np.asarray(total[latest] - total[first])
-
-
-def _windows(when: Float) -> Int:
-    """Return (N,) numbers of windows of time with about as many rows each."""
-    k = int(np.clip(len(when) // _FEWEST_ROWS, 1, _MOST_WINDOWS))
-    ends = np.sort(when)[np.arange(1, k) * len(when) // k]
-    return np.searchsorted(np.unique(ends), when, side="right")
 
 
 def _expected(theta: Float, model: Int, window: Int, count: Float, m: int) -> Float:

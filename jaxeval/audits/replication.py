@@ -167,34 +167,6 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
             "features= out (on the command line --ties, --features)"
         )
     fit = audited.fit
-    _check(fit)
-    settings = audited.settings | {"n_boards": n_boards, "n_splits": n_splits, "n_resamples": None}
-    identity = partial(Identity, settings, audited.digest, noun="battles")
-    with open_run(identity, n_boards + 2 * n_splits, "simulated boards", **audited.running) as run, one_blas_thread():
-        # One thread: the products of each board are small, and waiting threads would hold up others.
-        compared, theta, claims = _simulated(fit, options.level, options.seed, n_boards, run.advance)
-        halves = _halves(fit, options.seed, n_splits, run.advance)
-    pairs = theta[: n_boards // 2 * 2]
-    rankings = {_HALVES: halves, _SIMULATED: (pairs[::2], pairs[1::2])}
-    top = min(top, max(int(compared.sum()) // 2, 1))
-    agreement = pd.concat(
-        [_agreement(name, one[:, compared], other[:, compared], top) for name, (one, other) in rankings.items()]
-    )
-    thin, noun, warnings = fit.ratings.index[np.isfinite(fit.ratings) & ~compared], fit.competitor, list(fit.warnings)
-    if len(thin):
-        has, names = noun.counted(len(thin), "has", "have"), named(list(map(visible_line, thin)))
-        them = "it" if len(thin) == 1 else "them"
-        warnings.append(
-            f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves {them} out: {names}"
-        )
-    return Replication(
-        table=_claim_table(claims, options.level), agreement=agreement.reset_index(drop=True),
-        models=_model_table(fit, compared, theta, claims), level=options.level, settings=settings | {"top": top},
-        warnings=tuple(warnings), competitor=noun,
-    )  # fmt: skip
-
-
-def _check(fit: BradleyTerryFit) -> None:
     board, noun = fit._board, fit.competitor
     soft = ~np.isin(board.cells.target, (0.0, 0.5, 1.0))
     if soft.any():
@@ -208,6 +180,30 @@ def _check(fit: BradleyTerryFit) -> None:
         )
     if np.isfinite(fit.ratings).sum() < 2:
         raise NotAnsweredError(f"fewer than two {noun.many} have a finite rating: there is nothing to simulate")
+    settings = audited.settings | {"n_boards": n_boards, "n_splits": n_splits, "n_resamples": None}
+    identity = partial(Identity, settings, audited.digest, noun="battles")
+    with open_run(identity, n_boards + 2 * n_splits, "simulated boards", **audited.running) as run, one_blas_thread():
+        # One thread: the products of each board are small, and waiting threads would hold up others.
+        compared, theta, claims = _simulated(fit, options.level, options.seed, n_boards, run.advance)
+        halves = _halves(fit, options.seed, n_splits, run.advance)
+    pairs = theta[: n_boards // 2 * 2]
+    rankings = {_HALVES: halves, _SIMULATED: (pairs[::2], pairs[1::2])}
+    top = min(top, max(int(compared.sum()) // 2, 1))
+    agreement = pd.concat(
+        [_agreement(name, one[:, compared], other[:, compared], top) for name, (one, other) in rankings.items()]
+    )
+    thin, warnings = fit.ratings.index[np.isfinite(fit.ratings) & ~compared], list(fit.warnings)
+    if len(thin):
+        has, names = noun.counted(len(thin), "has", "have"), named(list(map(visible_line, thin)))
+        them = "it" if len(thin) == 1 else "them"
+        warnings.append(
+            f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves {them} out: {names}"
+        )
+    return Replication(
+        table=_claim_table(claims, options.level), agreement=agreement.reset_index(drop=True),
+        models=_model_table(fit, compared, theta, claims), level=options.level, settings=settings | {"top": top},
+        warnings=tuple(warnings), competitor=noun,
+    )  # fmt: skip
 
 
 #: By claim: where it is true (1, else 0), and how wide it is, of the models of a board or of all of it; NaN without.

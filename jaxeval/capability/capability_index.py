@@ -319,7 +319,15 @@ def capability_index(
     level, seed = checked_level(level), checked_integer("seed", seed)
     cells = _cells(scores, {"model": model, "benchmark": benchmark, "score": score}, n)
     if anchors is not None:
-        _check_anchors(anchors, cells.models)
+        missing = [name for name in anchors if name not in cells.models]
+        if missing:
+            raise DataError(
+                f"no scores of {named(missing)}, which anchors= (--fix) names; the models are {named(cells.models)}"
+            )
+        for name, value in anchors.items():
+            checked_finite(f"the anchor of {name}", value)
+        if len(anchors) != 2 or len(set(anchors.values())) != 2:
+            raise ValueError(f"anchors must be two models with two different indices, got {dict(anchors)}")
     means = np.bincount(cells.benchmark, cells.share) / np.bincount(cells.benchmark)
     held = cells.benchmarks[int(np.argmax(means))] if easiest is None else easiest
     if held not in cells.benchmarks:
@@ -387,16 +395,6 @@ def capability_index(
         joint, level, benchmarks, float(end.objective), float(residual), settings, tuple(warnings), cells,
         kernel.IndexScale(*end.scale), (first, second),
     )  # fmt: skip
-
-
-def _check_anchors(anchors: Mapping[str, float], models: pd.Index) -> None:
-    missing = [name for name in anchors if name not in models]
-    if missing:
-        raise DataError(f"no scores of {named(missing)}, which anchors= (--fix) names; the models are {named(models)}")
-    for name, value in anchors.items():
-        checked_finite(f"the anchor of {name}", value)
-    if len(anchors) != 2 or len(set(anchors.values())) != 2:
-        raise ValueError(f"anchors must be two models with two different indices, got {dict(anchors)}")
 
 
 def _cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> _Cells:

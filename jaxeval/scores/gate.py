@@ -209,7 +209,10 @@ def score_gate(
         level, seed = accuracy.settings.level, accuracy.settings.seed
     else:
         scores = as_item_scores(scores)
-        tasks, warnings = _tasks(scores), [*scores.notes]
+        groups, warnings = scores.benchmark, [*scores.notes]
+        tasks = [(None, scores)]
+        if groups is not None and len(groups.names) > 1:
+            tasks = [(name, of_items(scores, groups.number == k)) for k, name in enumerate(groups.names)]
     rows = []
     places = None if accuracy is not None else [place_of(tasks[0][1], model) for model in (a, b)]
     for task, of_task in tasks:
@@ -237,13 +240,6 @@ def score_gate(
 _COLUMNS = ("task", "verdict", "difference", "lower", "upper", "p_pass", "p_fail", "p_pass_holm", "p_fail_holm",
             "n_items", "items_more", "flags")  # fmt: skip
 _WITHOUT = {**dict.fromkeys(_COLUMNS, np.nan), "task": None, "verdict": "", "flags": ""}
-
-
-def _tasks(scores: ItemScores) -> list[tuple[Any, ItemScores]]:
-    groups = scores.benchmark
-    if groups is None or len(groups.names) < 2:
-        return [(None, scores)]
-    return [(name, of_items(scores, groups.number == k)) for k, name in enumerate(groups.names)]
 
 
 def _lacks(scores: ItemScores, places: list[int]) -> str:

@@ -384,13 +384,16 @@ def _warnings(
             "which would be too narrow, and no flags of keys; abilities are hardly more exact than those of "
             f"'rasch'; take {_MODELS_FOR_INTERVALS} models or more, or kind='rasch' (--irt rasch)"
         )
-    n_parts = _n_parts(~np.isnan(scores.scores[:, 0][used]))
+    item, model = np.nonzero(~np.isnan(scores.scores[:, 0][used]))
+    n_items, size = int(used.sum()), int(used.sum()) + len(scores.models)
+    edges = coo_array((np.ones(len(item)), (item, n_items + model)), shape=(size, size))
+    n_parts = int(connected_components(edges, directed=False)[0])  # groups of models that share no items
     if n_parts > 1:
         texts.append(
             f"the models fall into {n_parts} groups that share no item: only the assumption that both are N(0, 1) puts "
             "them on one scale"
         )
-    n_units = int(used.sum()) if scores.cluster is None else len(np.unique(scores.cluster.number[used]))
+    n_units = n_items if scores.cluster is None else len(np.unique(scores.cluster.number[used]))
     unit = "item" if scores.cluster is None else "cluster"
     if n_units < FEW_ITEMS:
         texts.append(f"only {counted(n_units, unit)}: intervals of fewer than {FEW_ITEMS} are too narrow")
@@ -401,11 +404,3 @@ def _warnings(
     if n_failed:
         texts.append(f"{counted(n_failed, 'resample')} did not converge: left out")
     return texts
-
-
-def _n_parts(there: Bool) -> int:
-    """Groups of models that share no items, from (I, M) scores that are there."""
-    item, model = np.nonzero(there)
-    n_items, n_models = there.shape
-    edges = coo_array((np.ones(len(item)), (item, n_items + model)), shape=(n_items + n_models,) * 2)
-    return int(connected_components(edges, directed=False)[0])
