@@ -155,11 +155,7 @@ def joined(tables: Mapping[str, pd.DataFrame], by: str | None) -> pd.DataFrame:
 
 
 def of_slice(table: pd.DataFrame, label: str) -> pd.DataFrame:
-    """Return the rows of the slice ``label``; "all" is that of all items.
-
-    Raises:
-        ValueError: there is no such slice.
-    """
+    """Return the rows of the slice ``label``; "all" is that of all items. ValueError where there is no such slice."""
     slices = table["slice"] if "slice" in table else pd.Series("all", table.index)
     if label not in set(slices) and len(table):
         known = dict.fromkeys(slices)
@@ -283,13 +279,8 @@ class FacetedAccuracies:
     Variance components of contributions say how much levels of a facet move it. What a prompt adds to the calibration
     and to the test alike cancels in estimates that correct by the calibration.
 
-    Args:
-        part: the slice.
-        random: columns that were kept with both answers, or "judge".
-        cluster: column of what items belong to.
-
-    Raises:
-        DataError: a column is not there, an item has several of its values, or it has one value.
+    Facets are columns that were kept with both answers, or "judge"; ``cluster`` is that of what items belong to. A
+    column that is not there, or has one value or several of an item, is a DataError.
     """
 
     def __init__(self, part: Slice, random: str | Sequence[str], cluster: str | None) -> None:

@@ -72,11 +72,7 @@ DECLARE = (
 def checked_sampling(
     sampling: CalibrationSampling | None, of_answers: CalibrationSampling | None = None
 ) -> CalibrationSampling | None:
-    """``sampling``; where it is not given, what the answers say of themselves.
-
-    Raises:
-        ValueError: it is no design of a calibration.
-    """
+    """``sampling``, or a ValueError if it is no design; where it is not given, what the answers say of themselves."""
     if sampling is not None:
         check_choice("sampling", sampling, CalibrationSampling, " or None")
     return of_answers if sampling is None else sampling

@@ -90,14 +90,9 @@ _Shared = tuple[_Estimates, Rates, str]
 def difference_tables(
     part: Slice, accuracy: AccuracyTables, believe: Words, pairs: Sequence[Pair], labels_of_b: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`ModelComparison.table` and ``stability`` of one slice.
+    """`ModelComparison.table` and ``stability`` of one slice, in which the estimates ``believe`` (M, J) are marked.
 
-    Args:
-        part: the slice.
-        accuracy: accuracies of all slices.
-        believe: (M, J) names of the estimates to believe in the slice.
-        pairs: models A and B.
-        labels_of_b: the shared calibration is that of B where B has labels; else the one of ``accuracy``.
+    With ``labels_of_b`` the shared calibration is that of B where B has labels; else the one of ``accuracy``.
     """
     level, judged = accuracy.settings.level, part.judged
     a, b = np.array([[part.test.models.get_loc(model) for model in pair] for pair in pairs]).T

@@ -121,15 +121,10 @@ def arrays(
     strata: str | None = None,
     cluster: str | None = None,
 ) -> Arrays:
-    """`Arrays` of answers by the same judges.
+    """`Arrays` of answers with labels and of those to rate, by the same judges.
 
-    Args:
-        calibration: answers with labels.
-        test: answers to rate.
-        stratify: column within whose values answers are corrected.
-        shared: "pooled" or a model of the calibration.
-        strata: column within whose values items are drawn.
-        cluster: column of what items belong to: a passage, a conversation.
+    Answers are corrected within values of ``stratify``, and items drawn within those of ``strata``, or with the passage
+    or conversation, ``cluster``, that they belong to. ``shared`` is "pooled" or a model of the calibration.
     """
     labelled = ~np.isnan(calibration.label)
     calibration = calibration.take(np.flatnonzero(labelled.any(axis=1)))
@@ -252,8 +247,7 @@ def _of_sets(
 def item_strata(answers: JudgedAnswers, strata: str | None) -> Int | None:
     """Give (N,) the stratum of each item, which all of its answers share; None without strata, and where there is one.
 
-    Raises:
-        DataError: no such column was kept, or an item lies in several strata.
+    An item in several strata, and a column that was not kept, are a DataError.
     """
     if strata is None:
         return None
@@ -267,8 +261,7 @@ def item_strata(answers: JudgedAnswers, strata: str | None) -> Int | None:
 def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | None) -> DrawnItems | None:
     """Clusters of items; without them the items, if some are in both; None where all items are independent.
 
-    Raises:
-        DataError: no such column was kept, or an item lies in several clusters or in none.
+    An item in several clusters or in none, and a column that was not kept, are a DataError.
     """
     if cluster is None:
         if (
@@ -285,11 +278,7 @@ def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | Non
 
 
 def values_of_items(answers: JudgedAnswers, column: str, word: str) -> NDArray[np.object_]:
-    """Return (N,) the value of each item, as text; ``word`` says what one is.
-
-    Raises:
-        DataError: no such column was kept, or an item has several values or none.
-    """
+    """Return (N,) the value of each item, as text; a DataError if it has several or none. ``word`` says what one is."""
     levels, number = answers.covariate(column)
     number = np.where(answers.answered, number, -1)
     item, _ = np.nonzero(number >= 0)

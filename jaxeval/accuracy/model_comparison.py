@@ -138,11 +138,7 @@ def compare_models(
 
 
 def compare(accuracy: JudgeAccuracy, pairs: Sequence[Pair], labels_of_b: bool = True) -> ModelComparison:
-    """Return the comparison of ``pairs`` from accuracies already computed.
-
-    Args:
-        labels_of_b: the shared calibration is that of B where B has labels; else the one of ``accuracy``.
-    """
+    """Return the comparison of ``pairs`` from accuracies already computed; see `difference_tables`."""
     reject_facets(accuracy.settings.random, "differences of accuracies")
     differences, stabilities = {}, {}
     for label, part in accuracy.slices.items():

@@ -42,11 +42,8 @@ def beside_people(sums: Float, level: float) -> Beside:
     Two items are added, one on which only the judge agrees and one on which only people do (Bonett and Price, Adjusted
     Wald confidence interval for a difference of binomial proportions based on paired data, Journal of Educational and
     Behavioral Statistics, 2012), so that equal answers on few items are not taken for certain. The lengths of the
-    intervals are then right for few items, too.
-
-    Args:
-        sums: (..., I, 3) of each item: its weight, the judge's agreement and people's, both times the weight.
-        level: of the interval.
+    intervals are then right for few items, too. The ``sums`` (..., I, 3) are of each item: its weight, the judge's
+    agreement and people's, both times the weight.
     """
     n, agreed, other = np.moveaxis(sums, -1, 0)
     there = n > 0
@@ -68,11 +65,8 @@ def verdict_beside(beside: Beside, chance: Float, kappas: Float, n_items: Float)
     chance. "no": it agrees with people less often than people do. A judge as good as a person is called "no" in at
     most 2.5 % of data sets at the level .95, and one that guesses is practically never called "yes".
 
-    Args:
-        beside: the difference.
-        chance: (...) agreement of people that chance explains.
-        kappas: (..., 2) lower ends of the intervals of kappa, of the judge and of people.
-        n_items: (...) items with labels of two people.
+    They rest on the agreement of people that ``chance`` (...) explains, on the lower ends (..., 2) of the intervals of
+    kappa, of the judge and of people, and on the number (...) of items with labels of two people.
     """
     with np.errstate(invalid="ignore"):
         margin = (1 - SHARE) * (beside.people - chance)
@@ -239,12 +233,8 @@ def sentences_of(
 ) -> list[str]:
     """What a manager can use: whether the panel or the judge is good enough, each judge, and what a panel is worth.
 
-    Args:
-        battles: of the judges.
-        decided: how many battles each decides.
-        ends: of the measures.
-        answers: of each judge and the panel.
-        common: (K, 2, 3) sums over battles that each and people, or the panel, decide.
+    Each judge, and the panel, decides so many battles, has an answer, and ``common`` (K, 2, 3) sums over the battles
+    that it and people, or the panel, decide.
     """
     several, unit = len(battles.judges) > 1, unit_of(battles)
     first = PANEL if several else battles.judges[0]

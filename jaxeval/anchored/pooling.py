@@ -133,11 +133,8 @@ def _pooled_judges(
 def _prompt_variances(verdicts: AnchoredVerdicts, ratings: AnchoredElo, pool: Int) -> tuple[Float, Float]:
     """Variances of ratings, Elo^2, from the prompts' own outcomes: (C,) of every judge's, (P,) of the judges' means.
 
-    The prior enters as in `anchored_elo`, as outcomes of 1 and 0 from prompts that all judges share.
-
-    Args:
-        ratings: (C,) ratings of the models, anchors and judges.
-        pool: (N,) number of every verdict's model and anchor.
+    The prior enters as in `anchored_elo`, as outcomes of 1 and 0 from prompts that all judges share. The ``ratings``
+    (C,) are of models, anchors and judges; ``pool`` (N,) numbers every verdict's model and anchor.
     """
     cell, _ = verdicts.groups(["model", "anchor", "judge"])
     answer, _ = verdicts.groups(["model", "anchor", "judge", "item"])

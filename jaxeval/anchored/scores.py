@@ -439,13 +439,8 @@ def _by_value(number: Int) -> list[Int]:
 def prompt_strata(verdicts: AnchoredVerdicts, strata: str | None) -> Int | None:
     """(I,) the stratum of each of the items that have verdicts, in the order of their numbers; None without strata.
 
-    Args:
-        verdicts: of the prompts.
-        strata: the role whose values are the strata: "task", as a rule.
-
-    Raises:
-        ValueError: the role is unknown.
-        DataError: the verdicts have no column of that role, or a prompt lies in several strata.
+    The strata are the values of a role, as a rule "task". An unknown role is a ValueError; it is a DataError if the
+    verdicts have no column of that role, or a prompt lies in several strata.
     """
     if strata is None:
         return None

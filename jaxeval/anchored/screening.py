@@ -364,8 +364,7 @@ def present_judges(
 ) -> tuple[list[Hashable], list[str]]:
     """Give judges of those ``chosen`` that are among the ``judging`` of some verdicts, and sentences about the others.
 
-    Raises:
-        DataError: there is no such judge.
+    Without any such judge it is a DataError.
     """
     screened, here = pd.Index(list(chosen)), pd.Index(list(dict.fromkeys(judging)))
     there = [judge for judge in screened if judge in here]

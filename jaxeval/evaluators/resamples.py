@@ -69,8 +69,7 @@ class EvaluatorResamples(DrawOptions):
     def item_strata(self, scores: ModelScores) -> Int | None:
         """Return (I,) the stratum of each item; None without strata, and where there is only one.
 
-        Raises:
-            DataError: no such column was kept, or an item lies in several strata.
+        An item in several strata, and a column that was not kept, are a DataError.
         """
         if self.strata is None or scores.by_item is None:
             return None
@@ -94,12 +93,8 @@ def resampled(
 ) -> Any:
     """What ``measure``, of `kernels.rank_agreement`, returns, with a leading axis 1 + B: the data, then the resamples.
 
-    Args:
-        measure: a kernel of scores (E, M), gold (M,), counts (M,) and ``arguments``, of results (E, ...).
-        scores: of models, and of items where these are drawn.
-        arguments: of the measure, the same in every resample; those by evaluator or model are `in_slots`.
-        settings: what is drawn.
-        size: numbers that a lane holds at a time, for chunks to fit the memory.
+    It is a kernel of scores (E, M), gold (M,), counts (M,) and ``arguments``, of results (E, ...). The arguments are
+    the same in every resample; those by evaluator or model are `in_slots`. A lane holds ``size`` numbers at a time.
     """
     data: Any = in_slots(scores.scores, settings, of_models=True)
     m = padded(len(scores.gold), Step.MODELS)

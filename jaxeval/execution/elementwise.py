@@ -105,11 +105,7 @@ def require_share(arrays: Mapping[str, Float], *names: str) -> None:
 
 
 def shares(**arguments: ArrayLike) -> dict[str, Float]:
-    """Return `broadcast` of arguments that must all lie in [0, 1].
-
-    Raises:
-        ValueError: an argument is not numeric or outside of [0, 1], or the shapes do not fit.
-    """
+    """Return `broadcast` of arguments that must all lie in [0, 1]."""
     arrays = broadcast(**arguments)
     require_share(arrays, *arrays)
     return arrays

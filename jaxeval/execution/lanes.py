@@ -164,14 +164,9 @@ class LaneRun:
             return task.shapes(_no_chunks(*self._slots(task, lanes, which)))
 
     def run(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> None:
-        """Run the lanes ``which`` and write what they give into ``results``, a tree of arrays with an entry per lane.
+        """Run the lanes ``which``, positions among all, and write what they give into ``results``.
 
-        Args:
-            task: the program.
-            lanes: all L lanes.
-            which: positions among them.
-            results: NumPy arrays (L, ...).
-            section: names this part of the work in the checkpoint.
+        These are a tree of NumPy arrays with an entry per lane. ``section`` names this part in the checkpoint.
         """
         if len(which) == 0:
             return

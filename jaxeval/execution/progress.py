@@ -25,12 +25,7 @@ class Advance(Protocol):
 
 
 def announce(sentence: str, enabled: bool | None) -> None:
-    """Say on standard error what will take long, where no bar of `progress_bar` says so.
-
-    Args:
-        sentence: what is done, and how much.
-        enabled: as in `progress_bar`; the sentence appears only for None, where there is no terminal.
-    """
+    """Say on standard error what will take long, where no bar of `progress_bar` says so: None, and no terminal."""
     if enabled is None and not sys.stderr.isatty():
         print(visible(sentence), file=sys.stderr)
 

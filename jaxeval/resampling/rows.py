@@ -101,12 +101,8 @@ def group_factor(
 ) -> tuple[Factor, int, Int]:
     """Return groups drawn whole, as rows of ``group`` (N,) from 0 on; the slots of groups; and the slot of each row.
 
-    Args:
-        group: of each row.
-        scheme: how they are drawn.
-        label: names the random numbers.
-        strata: (K,) of the groups: every resample holds as many of each as there are.
-        size: (K,) how many equal units a group stands for, of which each is drawn; 1 by default.
+    The ``label`` names the random numbers. Of each of the ``strata`` (K,) of the groups every resample holds as many as
+    there are. A group may stand for several equal units, ``size`` (K,), of which each is drawn.
     """
     n = int(group.max()) + 1
     order = np.arange(n) if strata is None else np.argsort(strata, kind="stable")
@@ -170,14 +166,8 @@ def lanes_task(
 ) -> Task:  # fmt: skip
     """Return a program of `kernels.batch.weighted` as work for `LaneRun`.
 
-    Args:
-        program: what is run.
-        arrays: its arguments that are trees of arrays.
-        static: its other arguments, but the devices.
-        budget: of the lanes.
-        entries: numbers that a lane works on.
-        lane_bytes: that it takes.
-        result_bytes: that all results take.
+    Its arguments are trees of arrays and static ones; the devices are added. A lane works on so many ``entries``, and
+    takes ``lane_bytes``; all results take ``result_bytes``.
     """
     with double_precision():
         held = jax.device_put(dict(arrays))

@@ -62,16 +62,8 @@ def expected_coverage(n: int, level: Level) -> float:
 def chosen_level(level: Level | None, n: int, use: str) -> tuple[Fraction, list[str]]:
     """Return the level of intervals from n scores: the one that is given, or the default as far as n scores support it.
 
-    A default that n scores do not support is lowered to the largest level that they do, rounded down to four decimals.
-    A level that is given is never changed.
-
-    Args:
-        level: 1 - alpha, or None for the default.
-        n: scores.
-        use: what the level is for, in words.
-
-    Returns:
-        The level, and a sentence where it was lowered.
+    A default that n scores do not support is lowered to the largest level that they do, rounded down to four decimals,
+    and a sentence says so, with the ``use`` of the level. A level that is given is never changed.
     """
     if level is not None:
         return exact_level(level), []

@@ -266,9 +266,7 @@ def rate_new_models(
 def flags(table: pd.DataFrame, pool: pd.DataFrame) -> list[str]:
     """Give why each rating of `rate_new_models`, or its interval, is less reliable than it looks; "" without a reason.
 
-    Args:
-        table: as `rate_new_models` returns it.
-        pool: the calibration models that set the intervals.
+    The ``pool`` holds the calibration models that set the intervals.
     """
     noisiest = pool["residual_error"].max()
     low, high = pool["judge_elo"].min(), pool["judge_elo"].max()

@@ -67,8 +67,7 @@ def held_out_influences(battles: JudgedBattles, methods: Sequence[str], folds: F
 def units(battles: JudgedBattles, cluster: str | None) -> Int:
     """Return (N,) number of each battle's sampling unit: the battle itself, or its cluster.
 
-    Raises:
-        DataError: there is no column of that name, or it has missing values.
+    A column that is not there, or has missing values, is a DataError.
     """
     if cluster is None:
         return np.arange(battles.n_battles)
@@ -78,13 +77,8 @@ def units(battles: JudgedBattles, cluster: str | None) -> Int:
 def influence(model: Int, opponent: Int, target: Float, theta: Float, anchors: Float, ridge: float) -> Float:
     """Return (N,) by how much each battle moves its model's rating, logits; 0 without a target.
 
-    Args:
-        model: (N,) number of the model that is rated.
-        opponent: (N,) number of its opponent.
-        target: (N,) that the model wins; NaN without a label.
-        theta: (M,) ratings, logits.
-        anchors: (M, A) strengths of the opponents as each model sees them, logits.
-        ridge: coefficient of theta^2.
+    Battles (N,) are of a model and its opponent, by number, with the target that the model wins. Ratings ``theta`` (M,)
+    and the strengths of the opponents as each model sees them, ``anchors`` (M, A), are in logits.
     """
     p = expit(theta[model] - anchors[model, opponent])
     known = ~np.isnan(target)

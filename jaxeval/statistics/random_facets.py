@@ -149,10 +149,7 @@ def reject_confounded(
 ) -> None:
     """Raise DataError where each level of a facet is that of the rows of one model, and each of another one.
 
-    Args:
-        facets: level (N,) of each row, by facet.
-        models: (N,) of each row, or of its two sides.
-        names: of the models.
+    The ``models`` (N,) are those of the rows, or of their two sides.
     """
     for name, code in facets.items():
         rows = np.bincount(code)
