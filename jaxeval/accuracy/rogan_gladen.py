@@ -118,9 +118,7 @@ def class_shares(
 def corrected_shares(counts: ArrayLike, judged: ArrayLike) -> tuple[Float, Float, NDArray[np.str_]]:
     """Unclipped shares (..., K), their covariances (..., K, K) and statuses (...), for batches of judges or models.
 
-    Args:
-        counts: (..., K, K) calibration items by judged class (row) and labelled class (column).
-        judged: (..., K) test items by judged class.
+    Calibration items are counted by judged class (row) and labelled class (column), test items by judged class.
     """
     table, test = np.asarray(counts, float), np.asarray(judged, float)
     k = table.shape[-1]

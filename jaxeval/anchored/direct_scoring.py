@@ -125,12 +125,8 @@ def direct_win_probability(
 def _mapped_means(x: Float, level: Int, item: Int, model: Int, theta: Float) -> tuple[Float, Float]:
     """Return (M,) mean probabilities of the models by one judge's map ``theta``, and their standard errors.
 
-    Args:
-        x: (N,) differences of scores.
-        level: (N,) verdicts: 0 a loss, 1 a tie, 2 a win.
-        item: (N,) number of the item. A model's runs of one item are averaged first.
-        model: (N,) number of the model. A model with one item has no error.
-        theta: (c1, c2, b) of `cumulative_logit`, from the same verdicts.
+    The map is that of `cumulative_logit` from the same differences ``x`` (N,) of scores and verdicts ``level``, 0 a
+    loss to 2 a win. A model's runs of one item are averaged first; a model with one item has no error.
     """
     n_items, n_models = item.max() + 1, model.max() + 1
     cell, number = np.unique(item * n_models + model, return_inverse=True)

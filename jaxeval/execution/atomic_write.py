@@ -36,14 +36,9 @@ def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> It
     """A file to write that takes the place of ``path`` at the end; whatever happens before leaves ``path`` as it was.
 
     If the process is killed, the next process that writes in the folder removes what it had written. A device or a
-    pipe, such as ``/dev/null``, is written directly: a file in its place would take it from everybody.
-
-    Args:
-        path: the file, or a link to it.
-        check: called when all is written, right before the file takes its place; what it raises prevents that.
-
-    Raises:
-        OSError: the file cannot be written: no such folder, no permission, a full disk.
+    pipe, such as ``/dev/null``, is written directly: a file in its place would take it from everybody. ``check`` is
+    called when all is written, right before the file takes its place; what it raises prevents that. An OSError says why
+    the file cannot be written: no such folder, no permission, a full disk.
     """
     target = Path(os.path.realpath(path))
     temporary = None
@@ -119,12 +114,8 @@ def try_lock(handle: int) -> bool:
 def alone(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock ``path``, a file that exists only meanwhile; one process at a time holds it.
 
-    Args:
-        path: a name for the lock, in a folder that all of them see.
-        waiting: called once if another process holds it; this one then waits.
-
-    Raises:
-        OSError: the file cannot be made, or the file system has no locks.
+    If another process holds it, ``waiting`` is called once, and this one waits. It is an OSError if the file cannot be
+    made, or the file system has no locks.
     """
     handle = _held(path, waiting)
     try:

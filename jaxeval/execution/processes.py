@@ -179,15 +179,9 @@ def _fail(error: Exception) -> bytes:
 
 
 def check_alike(options: Mapping[str, Any], data: str = "", noun: str = "data") -> None:
-    """Check that the processes that share lanes were called with equal ``options`` and equal data.
+    """Check that the processes that share lanes were called with equal ``options`` and digests of ``data``.
 
-    Args:
-        options: settings of the call.
-        data: the digest of the data.
-        noun: what the data are, in an error.
-
-    Raises:
-        ProcessError: they were not; it names the processes and what differs.
+    If not, a ProcessError names the processes and what differs; the ``noun`` is what the data are.
     """
     if n_sharing() == 1:
         return

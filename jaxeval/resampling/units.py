@@ -31,16 +31,8 @@ def stratum_of_groups(
 ) -> Int:
     """Return (K,) the stratum of each group, which is drawn whole: a cluster of battles, or an item.
 
-    Args:
-        stratum: (R,) of each row.
-        group: (R,) numbers from 0 to K - 1.
-        names: (K,) of the groups.
-        strata: the column of the strata.
-        what: a group is called.
-        kind: what the column holds, as its option is named; ``one`` of them.
-
-    Raises:
-        DataError: a group has rows in several strata.
+    Rows have a stratum (R,) and a group (R,), numbered from 0; a group with rows in several strata is a DataError. It
+    says ``what`` a group is, and which ``kind`` of things the column ``strata`` holds, ``one`` of them.
     """
     option = {"strata": "strata", "clusters": "cluster"}.get(kind, "random")
     of_group = np.zeros(len(names), np.int64)

@@ -56,16 +56,11 @@ def hold_out(
     run: LaneRun | None = None,
     section: str = "",
 ) -> list[Folds]:
-    """Return the folds of every set; each fold of a target map is a lane.
+    """Return the folds of every set, by human labels and by the ``methods``; each fold of a target map is a lane.
 
-    Args:
-        sets: compressed battles.
-        methods: target maps beside the human labels.
-        ridge: > 0, coefficient of the squared norm in both steps.
-        ties: how human ties enter the temperature.
-        beta: (M,) temperature of each fold in place of the set's own; NaN where there is none.
-        run: how the lanes are run.
-        section: tells this call from others in the run's checkpoint.
+    The ``ridge`` > 0 is the coefficient of the squared norm in both steps, and ``ties`` says how human ties enter the
+    temperature. A ``beta`` (M,) of each fold, NaN where there is none, takes the place of the set's own temperatures.
+    ``section`` tells this call from others in the run's checkpoint.
     """
     folds_of: dict[int, Folds] = {}
     # Sets within a factor of four share their shapes; finer kinds would compile more often.

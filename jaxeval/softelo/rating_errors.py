@@ -27,13 +27,8 @@ def held_out_errors(battles: JudgedBattles, methods: Sequence[str], ridge: float
     """Return (3, K, M) standard errors of the ratings that `soft_elo` gives M models from their own battles, logits.
 
     By K target maps: of the judge's rating, of the human one, and of judge minus human, which rest on the same battles.
-    NaN where one unit is all there is.
-
-    Args:
-        battles: with human labels; those without one move the judge's rating only.
-        methods: target maps.
-        ridge: > 0, as in `soft_elo`.
-        cluster: column of the battles whose equal values are sampled together: prompts, voters. None: single battles.
+    NaN where one unit is all there is. Battles without a human label move the judge's rating only; those with equal
+    values in the column ``cluster`` are sampled together.
     """
     (folds,) = hold_out([compress(battles)], methods, float(ridge))
     model = np.concatenate([battles.model_a, battles.model_b]).astype(np.intp)

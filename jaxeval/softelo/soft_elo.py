@@ -367,11 +367,7 @@ def _flags(folds: Folds, i: int, k: int, soft: bool, min_battles: int) -> list[s
 
 
 def how_close(summary: pd.DataFrame) -> list[str]:
-    """Return sentences on how close judges come to people: the best judge and method first.
-
-    Args:
-        summary: `SoftElo.summary` with its index as columns; with a column ``judge`` where there are several judges.
-    """
+    """Return sentences on how close judges come to people, by `SoftElo.summary` with its index as columns."""
     summary = summary.sort_values("mae", kind="stable")
     best, first = summary.iloc[0], []
     if best["mae"] != best["mae"]:

@@ -174,10 +174,8 @@ def ranking_agreement(one: Float, other: Float, top: int, precision: float = 0.0
 
     "kendall_tau" is tau-b, "spearman" the correlation of ranks, and "top_overlap" the share of the first ``top`` of one
     that are among the first ``top`` of the other; ties share their places. Values that are NaN on a side are left out
-    of their draw. The correlations are NaN where a side ties all values, the overlap with fewer values than ``top``.
-
-    Args:
-        precision: values that are closer than this are equal.
+    of their draw; values closer than the ``precision`` are equal. The correlations are NaN where a side ties all
+    values, the overlap with fewer values than ``top``.
     """
     from jaxeval.kernels.rank_agreement import RankedPairs, tau_b  # which no other function needs
 
