@@ -120,16 +120,9 @@ def minimum_calibration_size(q: ArrayLike) -> Numbers:
 
 
 def interval_length(
-    p: ArrayLike,
-    q0: ArrayLike,
-    q1: ArrayLike,
-    n: ArrayLike,
-    m0: ArrayLike,
-    m1: ArrayLike,
-    level: float = 0.95,
-    *,
+    p: ArrayLike, q0: ArrayLike, q1: ArrayLike, n: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: float = 0.95, *,
     truncated: bool = True,
-) -> Numbers:
+) -> Numbers:  # fmt: skip
     """Length of the interval of `rogan_gladen`; ``n`` may be infinite (Figure 3).
 
     It is NaN where the interval is undefined. Where J is near 0 or a class has few labels, it is 1, or infinite if not

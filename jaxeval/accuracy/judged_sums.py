@@ -114,13 +114,9 @@ class Sums(NamedTuple):
 
 
 def arrays(
-    calibration: JudgedAnswers,
-    test: JudgedAnswers,
-    stratify: str | None,
-    shared: Hashable,
-    strata: str | None = None,
+    calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None, shared: Hashable, strata: str | None = None,
     cluster: str | None = None,
-) -> Arrays:
+) -> Arrays:  # fmt: skip
     """`Arrays` of answers with labels and of those to rate, by the same judges.
 
     Answers are corrected within values of ``stratify``, and items drawn within those of ``strata``, or with the passage

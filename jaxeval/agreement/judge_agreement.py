@@ -448,12 +448,9 @@ def _labels(
 
 
 def _table(
-    battles: LabelledVerdicts,
-    ends: Ends,
-    errors: Mapping[Any, Mapping[str, float]],
-    columns: Mapping[str, Float],
+    battles: LabelledVerdicts, ends: Ends, errors: Mapping[Any, Mapping[str, float]], columns: Mapping[str, Float],
     answers: Mapping[Any, GoodEnough],
-) -> PlainTable:
+) -> PlainTable:  # fmt: skip
     """A row for each judge, for the panel and for people."""
     names = [*names_of(battles.judges), PEOPLE]
     labelled = [~np.isnan(verdict) & ~np.isnan(battles.people) for verdict in with_panel(battles).values()]

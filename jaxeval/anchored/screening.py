@@ -199,14 +199,9 @@ def _bound(average: Float) -> Float:
 
 
 def _beyond_chance(
-    correlation: Float,
-    bound: Float,
-    pairs: NDArray[np.intp],
-    correlations: Float,
-    bounds: Float,
-    n_items: int,
+    correlation: Float, bound: Float, pairs: NDArray[np.intp], correlations: Float, bounds: Float, n_items: int,
     level: float,
-) -> Bool:
+) -> Bool:  # fmt: skip
     """Give which of the ``pairs`` (P, 2) fall short by more than resamples (B, P) of both numbers vary, all at once."""
     n_tested = int(np.tril(np.isfinite(correlation) & np.isfinite(bound), -1).sum())
     seen, promised = (_fisher(x[pairs[:, 0], pairs[:, 1]]) for x in (correlation, bound))
@@ -265,14 +260,9 @@ def _warnings(
 
 
 def _resampled(
-    panel: PanelRuns,
-    means: Float,
-    pairs: NDArray[np.intp],
-    n_resamples: int,
-    seed: int,
-    run: LaneRun,
+    panel: PanelRuns, means: Float, pairs: NDArray[np.intp], n_resamples: int, seed: int, run: LaneRun,
     strata: Int | None = None,
-) -> tuple[Float, Float]:
+) -> tuple[Float, Float]:  # fmt: skip
     """(2, B, J) ICC(3,1) and ICC(3,k) and (B, P) correlations of ``pairs``' run means, all of the same resamples."""
     number, _ = pd.factorize(panel.item, sort=True)
     order = np.argsort(number, kind="stable")

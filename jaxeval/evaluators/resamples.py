@@ -322,13 +322,9 @@ def open_ends(measure: str, pairs: Any, n_models: Any, level: float, top: int = 
 
 
 def interval_columns(
-    values: Float,
-    settings: EvaluatorResamples,
-    least: float,
-    most: float,
-    centre: bool = True,
+    values: Float, settings: EvaluatorResamples, least: float, most: float, centre: bool = True,
     ends: tuple[Any, Any] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Give columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
 
     A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one. Resamples that

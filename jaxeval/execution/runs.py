@@ -58,15 +58,9 @@ class Identity(NamedTuple):
 
 @contextmanager
 def open_run(
-    identity: Callable[[], Identity],
-    n_lanes: int,
-    unit: str,
-    *,
-    chunk_size: int | None = None,
-    memory_limit: int | None = None,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
-) -> Iterator[LaneRun]:
+    identity: Callable[[], Identity], n_lanes: int, unit: str, *, chunk_size: int | None = None,
+    memory_limit: int | None = None, checkpoint: str | Path | None = None, progress: bool | None = None,
+) -> Iterator[LaneRun]:  # fmt: skip
     """Yield a run of ``n_lanes`` lanes with `RunOptions`; the bar calls them ``unit``.
 
     In a block of `jaxeval.execution.processes.together` the processes share the lanes. A run inside of another one, as

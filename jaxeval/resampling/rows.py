@@ -200,15 +200,9 @@ _HOST_BLOCK = 2**17  # draws that NumPy makes at a time: they stay in the cache
 
 
 def resampled_sums(
-    columns: Float,
-    n_resamples: int,
-    seed: int,
-    stream: str,
-    subsets: NDArray[np.intp] | None = None,
-    run: LaneRun | None = None,
-    strata: Int | None = None,
-    part: int = 0,
-) -> Float:
+    columns: Float, n_resamples: int, seed: int, stream: str, subsets: NDArray[np.intp] | None = None,
+    run: LaneRun | None = None, strata: Int | None = None, part: int = 0,
+) -> Float:  # fmt: skip
     """Return (B, K) column sums of resamples of the N rows (items) of ``columns`` (N, K).
 
     Resample r draws N rows with replacement, as a function of (seed, stream, r) and the set of rows alone: not of

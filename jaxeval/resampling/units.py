@@ -21,14 +21,9 @@ from jaxeval.wording import counted
 
 
 def stratum_of_groups(
-    stratum: NDArray[np.intp],
-    group: NDArray[np.intp],
-    names: pd.Index,
-    strata: str,
-    what: str = "cluster",
-    kind: str = "strata",
-    one: str = "stratum",
-) -> Int:
+    stratum: NDArray[np.intp], group: NDArray[np.intp], names: pd.Index, strata: str, what: str = "cluster",
+    kind: str = "strata", one: str = "stratum",
+) -> Int:  # fmt: skip
     """Return (K,) the stratum of each group, which is drawn whole: a cluster of battles, or an item.
 
     Rows have a stratum (R,) and a group (R,), numbered from 0; a group with rows in several strata is a DataError. It
@@ -145,12 +140,9 @@ def _words(rates: NDArray[Any]) -> Float:
 
 
 def make_units(
-    count: Int,
-    stratum: Int | None = None,
-    shortfall: int | None = None,
-    least_places: int = BATTLE_PLACES,
+    count: Int, stratum: Int | None = None, shortfall: int | None = None, least_places: int = BATTLE_PLACES,
     large: bool | None = None,
-) -> Units:
+) -> Units:  # fmt: skip
     """Return units of sizes ``count`` (K, Q), for resamples of as many battles (or clusters, or items) as there are.
 
     Args:

@@ -48,14 +48,9 @@ class Folds(NamedTuple):
 
 
 def hold_out(
-    sets: Sequence[JudgedCells],
-    methods: Sequence[str],
-    ridge: float,
-    ties: Ties = "drop",
-    beta: Float | None = None,
-    run: LaneRun | None = None,
-    section: str = "",
-) -> list[Folds]:
+    sets: Sequence[JudgedCells], methods: Sequence[str], ridge: float, ties: Ties = "drop", beta: Float | None = None,
+    run: LaneRun | None = None, section: str = "",
+) -> list[Folds]:  # fmt: skip
     """Return the folds of every set, by human labels and by the ``methods``; each fold of a target map is a lane.
 
     The ``ridge`` > 0 is the coefficient of the squared norm in both steps, and ``ties`` says how human ties enter the

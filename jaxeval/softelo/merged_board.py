@@ -343,14 +343,9 @@ def _reasons(not_placed: dict[str, str]) -> str:
 
 
 def _joint(
-    known: JudgedBattles,
-    new_battles: JudgedBattles,
-    calibration: SoftEloCalibration,
-    people: Bootstrap,
-    predicted: pd.DataFrame,
-    *,
-    on_board: bool,
-) -> Draws:
+    known: JudgedBattles, new_battles: JudgedBattles, calibration: SoftEloCalibration, people: Bootstrap,
+    predicted: pd.DataFrame, *, on_board: bool,
+) -> Draws:  # fmt: skip
     """Return joint draws of the people's models and of those of the new ones that have an interval, Elo."""
     ((method, fitted),), settings = calibration.methods.items(), calibration.settings
     level, anchors = predicted.attrs["settings"]["level"], fitted.anchors

@@ -57,13 +57,9 @@ class OwnBattles(NamedTuple):
 
 
 def battles_by_model(
-    cells: JudgedCells,
-    folds: Folds,
-    methods: Sequence[str],
-    names: Sequence[str],
-    cluster: Int | None = None,
+    cells: JudgedCells, folds: Folds, methods: Sequence[str], names: Sequence[str], cluster: Int | None = None,
     stratum: Int | None = None,
-) -> list[OwnBattles]:
+) -> list[OwnBattles]:  # fmt: skip
     """Return the battles of every model under every method, against its fold's anchors, for the bootstrap.
 
     ``cluster`` (N,) numbers the battles that are drawn together, ``stratum`` (N,) the strata within which they are

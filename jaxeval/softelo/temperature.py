@@ -268,14 +268,9 @@ def status_text(status: int, beta: float) -> str:
 
 
 def _fit_groups(
-    score_difference: ArrayLike,
-    human: ArrayLike,
-    group: NDArray[np.intp],
-    n_groups: int,
-    ties: Ties,
-    weight: ArrayLike | None,
-    cluster: ArrayLike | None,
-) -> list[Temperature]:
+    score_difference: ArrayLike, human: ArrayLike, group: NDArray[np.intp], n_groups: int, ties: Ties,
+    weight: ArrayLike | None, cluster: ArrayLike | None,
+) -> list[Temperature]:  # fmt: skip
     difference = np.atleast_1d(np.asarray(score_difference, np.float64))
     targets = np.atleast_1d(np.asarray(human, np.float64))
     if difference.shape != targets.shape or difference.ndim != 1 or len(group) != len(targets):

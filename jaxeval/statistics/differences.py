@@ -276,14 +276,9 @@ class Differences:
 
 
 def differences(
-    draws: Float,
-    estimate: Float,
-    ranked: Bool,
-    noise: float = 0.0,
-    converged: Bool | None = None,
-    freedom: float | None = None,
-    closed_form: ClosedForm | None = None,
-) -> Differences:
+    draws: Float, estimate: Float, ranked: Bool, noise: float = 0.0, converged: Bool | None = None,
+    freedom: float | None = None, closed_form: ClosedForm | None = None,
+) -> Differences:  # fmt: skip
     """Return differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
 
     Draws (B,) that have not ``converged`` say nothing and are left out; by default all have. A draw in which no model
