@@ -47,7 +47,7 @@ def test_what_walks_all_names_reaches_the_package(reach, name):
 def test_the_command_reaches_what_its_words_name(reach):
     """Commands that a test does not name import nothing; what processes run is in texts."""
     votes = names_of(reach.reached(ROOT / "tests/ratings/test_slices.py"))
-    assert {"jaxeval/cli/main.py", "jaxeval/cli/judge.py", "jaxeval/ratings/bootstrap.py"} <= votes
+    assert {"jaxeval/cli/main.py", "jaxeval/cli/judged_scores.py", "jaxeval/ratings/bootstrap.py"} <= votes
     assert not any(name.startswith("jaxeval/softelo/") for name in votes)
     assert "jaxeval/accuracy/judge_accuracy.py" in names_of(reach.reached(ROOT / "tests/cli/test_judge.py"))
     precision = names_of(reach.reached(ROOT / "tests/execution/test_precision.py"))

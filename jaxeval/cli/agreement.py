@@ -87,15 +87,9 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
             verdicts, table_columns = _table(verdicts, arguments)
             columns |= table_columns
         agreements = judge_agreement(
-            verdicts,
-            labels,
-            judges=judges,
-            lengths=raters.lengths,
-            families=family_of,
-            random=raters.random or (),
-            **columns,
-            **drawn.arguments(),
-        )
+            verdicts, labels, judges=judges, lengths=raters.lengths, families=family_of, random=raters.random or (),
+            **columns, **drawn.arguments(),
+        )  # fmt: skip
 
     notes = [read or _what_was_read(agreements), *([met] if met else []), *agreements.notes]
     notes += [*told_of(local_file(file)), _how(drawn)]
@@ -187,12 +181,6 @@ def audit(files: Files, options: AuditedOptions, covariates: Covariates, reading
     for name in by if reading.missing == "drop" else ():
         battles = battles.filter(battles.column(name).notna().to_numpy())
     arguments = options.arguments("voter", "cluster", "time", "lengths", "ties", ResamplingOptions)
-    report = audited(
-        battles,
-        by=by,
-        families=None if families is None else read_families(families),
-        parts=options.parts,
-        features=features,
-        **arguments,
-    )
+    family_of = None if families is None else read_families(families)
+    report = audited(battles, by=by, families=family_of, parts=options.parts, features=features, **arguments)
     present(report.answer, outputs)

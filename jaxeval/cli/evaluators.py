@@ -257,16 +257,13 @@ def study_references(
         meaning = "gain in tau over the same ones alone, on the same models, by votes of a model; tau alone (pairs)"
         parts.append(Part("Several references", gains, meaning, rows="set", more=True))
     return study.answer._replace(
-        title=parts[0].title or "",
-        notes=[str(battles.report)],
-        parts=parts,
+        title=parts[0].title or "", notes=[str(battles.report)], parts=parts,
         tables={name: getattr(study, name) for name in names},
         figures=lambda: {
-            "references": plots.plot_references(study),
-            "tiers": plots.plot_reference_tiers(study),
+            "references": plots.plot_references(study), "tiers": plots.plot_reference_tiers(study),
             "budgets": plots.plot_reference_budgets(study),
         },
-    )
+    )  # fmt: skip
 
 
 def _reference_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:

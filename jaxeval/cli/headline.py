@@ -36,10 +36,9 @@ class Horizons(Costs, section=COLUMNS):
     minutes: str | None = option(None, "Column of the minutes that people take. [minutes, human_minutes]", "COL")
     success: str | None = option(None, "Column of successes, 0 or 1. [success, score_binarized]", "COL")
     weight: str | None = again(
-        VoteReading,
-        "weight",
-        more="Of runs; equal weighs all tasks of an agent alike. [1 / sqrt of the tasks in a family]",
-    )
+        VoteReading, "weight", more="Of runs; equal weighs all tasks of an agent alike. [1 / sqrt of the tasks in a "
+        "family]",
+    )  # fmt: skip
     released: str | None = option(
         None, "Column of release dates. Adds the doubling time of the frontier, or its trend.", "COL"
     )

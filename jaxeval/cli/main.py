@@ -30,7 +30,7 @@ Compiled programs are kept in your cache folder. JAXEVAL_CACHE names another fol
 #: Modules of commands, each imported when one of its commands is asked for.
 _HOMES = {
     "agreement": "agreement audit", "anchored": "anchored", "compare_boards": "compare-boards",
-    "compare_scores": "compare-scores error-budget plan-scores", "headline": "horizons index", "judge": "judge",
+    "compare_scores": "compare-scores error-budget plan-scores", "headline": "horizons index", "judged_scores": "judge",
     "leaderboard": "demo leaderboard panel rankings", "meta": "meta", "next_battles": "next", "publishing": "page",
     "scores": "scores", "simulate": "simulate", "soft_elo": "soft-elo",
 }  # fmt: skip

@@ -41,10 +41,9 @@ class Published(Plot, Top, section=SHOWN):
         "DATE",
     )  # fmt: skip
     eval_results: Folder | None = option(
-        None,
-        "Write DIR/MODEL/.eval_results/TASK.yaml for the repository of every model on the Hugging Face Hub.",
+        None, "Write DIR/MODEL/.eval_results/TASK.yaml for the repository of every model on the Hugging Face Hub.",
         "DIR",
-    )
+    )  # fmt: skip
     eval_benchmark: str | None = option(None, "The benchmark of --eval-results on the Hub.", "ORG/DATASET:TASK")
     path: Page | None = option(
         None, "Write a web page that works offline. Readers sort and filter it, link to what they see, and refit it "

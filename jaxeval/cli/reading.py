@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,3 +232,30 @@ def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list
 def gauge_of(battles: Battles, gauge: Gauge) -> Gauge:
     """Return the gauge of the option, an anchor by the name that the battles have for it."""
     return (named_model(battles.models, str(gauge[0])), gauge[1]) if isinstance(gauge, tuple) else gauge
+
+
+def undeclared(
+    file: FileName, used: Collection[Any], further: Sequence[str] = (), whole: str | None = None
+) -> list[str]:
+    """Propose to declare columns of judges, prompts or seeds of a table that are not ``used``, and ``further`` ones.
+
+    With ``whole`` only those that have one value within each of its values.
+    """
+    from jaxeval.data.formats import whole_table
+    from jaxeval.data.outcomes import NeededColumns
+    from jaxeval.data.table_files import head_names
+    from jaxeval.statistics.random_facets import USUAL_FACETS
+
+    with contextlib.suppress(ValueError, OSError):  # no table, or none here
+        there = [name for name in head_names(Path(str(file))) if name in USUAL_FACETS and name not in used]
+        if there:
+            table = whole_table(Path(str(file)), NeededColumns((*there, *([whole] if whole else [])), ()), nested=True)
+            there = [name for name in there if len(table[name].unique()) > 1]
+            if whole:
+                there = [
+                    name for name in there if len(table[[whole, name]].drop_duplicates()) == table[whole].nunique()
+                ]
+        if there := [*further, *there]:
+            words = " and ".join(f"{name}s" for name in there)
+            return [f"if another evaluation would draw other {words}, --random {','.join(there)} counts them"]
+    return []

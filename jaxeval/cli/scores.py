@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -14,6 +12,7 @@ from jaxeval import plots
 from jaxeval.cli.declared import Costs, Files, Top, command
 from jaxeval.cli.judged_scores import Labels, how_corrected
 from jaxeval.cli.outputs import Outputs, beside, present
+from jaxeval.cli.reading import undeclared
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions
@@ -67,33 +66,6 @@ class ScoreReading(declared.ItemScoreColumns):
     def columns(self) -> dict[str, Any]:
         """Arguments of `read_scores`."""
         return {name: value for name, value in self.arguments().items() if name != "missing"}
-
-
-def undeclared(
-    file: FileName, used: Collection[Any], further: Sequence[str] = (), whole: str | None = None
-) -> list[str]:
-    """Propose to declare columns of judges, prompts or seeds of a table that are not ``used``, and ``further`` ones.
-
-    With ``whole`` only those that have one value within each of its values.
-    """
-    from jaxeval.data.formats import whole_table
-    from jaxeval.data.outcomes import NeededColumns
-    from jaxeval.data.table_files import head_names
-    from jaxeval.statistics.random_facets import USUAL_FACETS
-
-    with contextlib.suppress(ValueError, OSError):  # no table, or none here
-        there = [name for name in head_names(Path(str(file))) if name in USUAL_FACETS and name not in used]
-        if there:
-            table = whole_table(Path(str(file)), NeededColumns((*there, *([whole] if whole else [])), ()), nested=True)
-            there = [name for name in there if len(table[name].unique()) > 1]
-            if whole:
-                there = [
-                    name for name in there if len(table[[whole, name]].drop_duplicates()) == table[whole].nunique()
-                ]
-        if there := [*further, *there]:
-            words = " and ".join(f"{name}s" for name in there)
-            return [f"if another evaluation would draw other {words}, --random {','.join(there)} counts them"]
-    return []
 
 
 class ScoreBoardOptions(Costs, declared.FacetOptions):

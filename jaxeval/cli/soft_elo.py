@@ -243,10 +243,7 @@ def merge(file: File, columns: JudgedBattlesColumns, merging: Merging, outputs: 
 
     options, placed = columns.arguments(), merging.arguments()
     new, votes = placed.pop("new"), placed.pop("votes")
-    merged = merge_boards(
-        read_judged_battles(file, **options),
-        None if new is None else read_judged_battles(new, **{**options, "human": False, "human_labels": None}),
-        None if votes is None else read_battles(votes),
-        **placed,
-    )
+    judged, unlabelled = read_judged_battles(file, **options), {**options, "human": False, "human_labels": None}
+    others = None if new is None else read_judged_battles(new, **unlabelled)
+    merged = merge_boards(judged, others, None if votes is None else read_battles(votes), **placed)
     present(merged.answer, outputs)

@@ -252,12 +252,8 @@ def _against(test: str, trials: Sequence[Trial], options: Mapping[str, Any], roo
     shared = {trial.item for trial in trials} & {trial.item for trial in before}
     sides = {"this run": trials, str(options["against"]): before}
     if len(shared) > 1:
-        rows = [
-            (name, side_trial.item, side_trial.passed)
-            for name, side in sides.items()
-            for side_trial in side
-            if side_trial.item in shared
-        ]
+        each_side = [(name, trial) for name, side in sides.items() for trial in side if trial.item in shared]
+        rows = [(name, trial.item, trial.passed) for name, trial in each_side]
     else:
         each = {name: [side_trial for side_trial in side if side_trial.item in shared] for name, side in sides.items()}
         n = min(map(len, each.values()))

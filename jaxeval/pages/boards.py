@@ -145,15 +145,9 @@ def columns_of(tables: Sequence[Given]) -> list[dict[str, Any]]:
         for name in more_columns(board.table):
             column = board.table[name]
             of_row = is_float_dtype(column.dtype) and (kinds[name].percent or kinds[name] == SHARE)
-            columns.setdefault(
-                str(name),
-                {
-                    "key": str(name),
-                    "title": visible_line(_title(str(name))),
-                    "kind": "share" if of_row else _kind(column),
-                    "of": "row" if of_row else "model",
-                },
-            )
+            kind, of = ("share", "row") if of_row else (_kind(column), "model")
+            entry = {"key": str(name), "title": visible_line(_title(str(name))), "kind": kind, "of": of}
+            columns.setdefault(str(name), entry)
         if _BY_SCORE[0] in board.table:
             columns.setdefault(
                 _BY_SCORE[0], {"key": _BY_SCORE[0], "title": "By expected score", "kind": "number", "of": "row"}
@@ -404,33 +398,17 @@ def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
     else:
         ends, errors = fit.interval(level), fit.standard_errors.to_numpy()
         answer = str(fit.answer)
-    table = pd.DataFrame(
-        {
-            "model": fit.ratings.index.to_numpy(),
-            "rating": rating,
-            "lower": ends["lower"].to_numpy(),
-            "upper": ends["upper"].to_numpy(),
-            "variance": np.where(rated, errors**2, np.nan),
-            "vote_count": fit.n_battles.to_numpy(),
-            "rank": pd.Series(rating).where(rated).rank(ascending=False, method="first").astype("Int64").array,
-            "component": fit.component.to_numpy(),
-            "standing": fit.standing.to_numpy(),
-            "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES,
-            "degenerate_share": 0.0,
-        }
-    )
+    table = pd.DataFrame({
+        "model": fit.ratings.index.to_numpy(), "rating": rating, "lower": ends["lower"].to_numpy(),
+        "upper": ends["upper"].to_numpy(), "variance": np.where(rated, errors**2, np.nan),
+        "vote_count": fit.n_battles.to_numpy(),
+        "rank": pd.Series(rating).where(rated).rank(ascending=False, method="first").astype("Int64").array,
+        "component": fit.component.to_numpy(), "standing": fit.standing.to_numpy(),
+        "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES, "degenerate_share": 0.0,
+    })  # fmt: skip
     order = np.lexsort([table["model"].astype(str), -np.nan_to_num(rating), ~rated])
     table = table.iloc[order].reset_index(drop=True)
     made = {"level": level, "interval": "wald", "n_resamples": 0, "by": [], "min_battles": 0}
-    table.attrs = {
-        "answer": answer,
-        "warnings": warnings,
-        "report": str(fit.report),
-        "settings": {
-            **asdict(fit.settings),
-            **made,
-            "simultaneous_ranks": False,
-            **competitor_settings(fit.competitor),
-        },
-    }
+    settings = {**asdict(fit.settings), **made, "simultaneous_ranks": False, **competitor_settings(fit.competitor)}
+    table.attrs = {"answer": answer, "warnings": warnings, "report": str(fit.report), "settings": settings}
     return table

@@ -304,17 +304,13 @@ def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any
         first, *others = result._sections()
         for part in (first, *others):
             name = f"{start}{part.title}"
-            sections.append(
-                {
-                    "id": free_id(name, taken),
-                    "title": visible_line(name),
-                    "notes": [visible_line(line) for line in part.below if line],
-                    "warnings": [visible_line(text) for text in dict.fromkeys(map(str, warnings))],
-                    **_table(part.table, rated(result)),
-                }
-            )
-            if part is first:  # its warnings, figures and sliders are those of the result
-                sections[-1] |= _drawn(result)
+            section = {
+                "id": free_id(name, taken), "title": visible_line(name),
+                "notes": [visible_line(line) for line in part.below if line],
+                "warnings": [visible_line(text) for text in dict.fromkeys(map(str, warnings))],
+            }  # fmt: skip
+            # Warnings, figures and sliders of the first one are those of the result.
+            sections.append(section | _table(part.table, rated(result)) | (_drawn(result) if part is first else {}))
             warnings = ()
     return sections
 

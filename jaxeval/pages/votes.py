@@ -71,11 +71,9 @@ def add_votes(
     listed = [shown for shown in known if isinstance(shown, list)]
     short = next(filter(None, (short_answers(battles, shown) for shown in listed)), None)
     for shown, covariates_of_board in zip(tables, known, strict=True):
-        units = (
-            covariates(shown, battles, covariates_of_board)
-            if shown.controls and isinstance(covariates_of_board, list)
-            else None
-        )
+        units = None
+        if shown.controls and isinstance(covariates_of_board, list):
+            units = covariates(shown, battles, covariates_of_board)
         of_table = []
         for name, rows, table in _groups(shown, battles):
             board = next(left)
@@ -180,11 +178,8 @@ def _add(board: dict[str, Any], table: Given, models: pd.Index, cells: Cells, nu
     if len(models) > MOST_MODELS or -1 in numbers:
         there = {model: k for k, model in enumerate(numbers)}
         shown = [there[row["model"]] for row in board["rows"][:MOST_MODELS]]
-    other = [
-        text
-        for name, text in _OTHER_FITS.items()
-        if _differs(settings.get(name), _USUAL[name]) and settings.get(name) != "none"
-    ]
+    differing = {name for name in _USUAL if _differs(settings.get(name), _USUAL[name]) and settings[name] != "none"}
+    other = [text for name, text in _OTHER_FITS.items() if name in differing]
     if not has_outcomes(cells):
         other.append("some votes are neither wins nor ties nor losses")
     if len(models) > MOST_MODELS:

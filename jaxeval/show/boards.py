@@ -287,19 +287,10 @@ def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Seque
     if "judges" in tables:
         parts.append(_judges(tables["judges"]))
     answers = attrs.get("answer", "").splitlines() or [""] * len(blocks)
-    return Answer(
-        "Leaderboard",
-        table,
-        settings,
-        attrs["warnings"],
-        sentences=[
-            *(answer + borrowed.get(title, "") for answer, (title, _) in zip(answers, blocks, strict=True)),
-            *(_worth(record, settings) for record in attrs.get("judge", [])),
-        ],
-        notes=[*notes, *settings_lines(table)],
-        parts=parts,
-        tables=tables,
-    )
+    sentences = [answer + borrowed.get(title, "") for answer, (title, _) in zip(answers, blocks, strict=True)]
+    sentences += [_worth(record, settings) for record in attrs.get("judge", [])]
+    about = {"sentences": sentences, "notes": [*notes, *settings_lines(table)]}
+    return Answer("Leaderboard", table, settings, attrs["warnings"], parts=parts, tables=tables, **about)
 
 
 def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:

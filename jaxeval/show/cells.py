@@ -43,24 +43,12 @@ ELO = CellKind("elo", decimals=1, grouped=True)  # differences, errors and width
 SHARE = CellKind("share")
 COUNT = CellKind("count", most=1, grouped=True, infinite="never")
 #: All kinds by name. A table says in ``attrs["kinds"]`` by name which one a column holds.
-KINDS = {
-    kind.name: kind
-    for kind in (
-        NUMBER,
-        RATING,
-        ELO,
-        SHARE,
-        COUNT,
-        CellKind("percent", percent=True),
-        CellKind("p_value", digits=2),
-        CellKind("agreement", decimals=2, grouped=True),  # of two raters: their errors are larger
-        COUNT._replace(name="votes", missing="never"),  # that a claim takes
-        CellKind("weight", digits=4),
-        CellKind("time", digits=3),
-        CellKind("money"),
-        CellKind("gap", infinite="never"),
-    )
-}
+KINDS = {kind.name: kind for kind in (
+    NUMBER, RATING, ELO, SHARE, COUNT, CellKind("percent", percent=True), CellKind("p_value", digits=2),
+    CellKind("agreement", decimals=2, grouped=True),  # of two raters: their errors are larger
+    COUNT._replace(name="votes", missing="never"),  # that a claim takes
+    CellKind("weight", digits=4), CellKind("time", digits=3), CellKind("money"), CellKind("gap", infinite="never"),
+)}  # fmt: skip
 #: Kinds of columns that say nothing of themselves: words that mean one thing, then beginnings and endings of names.
 _USUAL = {
     "rating": "rating", "elo": "elo", "p": "p_value", "share": "share", "probability": "share",

@@ -14,7 +14,6 @@ from unicodedata import combining, east_asian_width
 
 import numpy as np
 
-from jaxeval.arrays import Float
 from jaxeval.lazy_names import pd
 from jaxeval.show.cells import (
     COUNT,
@@ -80,7 +79,7 @@ def html_table(
     notes = [*notes, *([f"{counted(len(frame) - len(shown), 'more row')}"] if len(shown) < len(frame) else [])]
     table, n_names = with_index(shown)
     intervals = find_intervals(table) if bars else []
-    scales = {interval.upper: _Axis(table, interval) for interval in intervals}
+    bars_of = {interval.upper: _bars(table, interval) for interval in intervals}
     in_interval = {k for interval in intervals for k in interval}
     texts, kinds = cell_texts(table), kinds_of(table)
     top, columns = [], []
@@ -92,9 +91,9 @@ def html_table(
         full = _full_length(kinds[k], column, not intervals) if bars and k not in in_interval else None
         styles = [""] * len(column) if full is None else [_share(x / full) for x in as_numbers(column)]
         columns.append([_cell(tag, text, number, style) for text, style in zip(texts[k], styles, strict=True)])
-        if k in scales:
+        if k in bars_of:
             top.append("<td></td>")
-            columns.append([f'<td class="bar"{style}></td>' for style in scales[k].bars()])
+            columns.append([f'<td class="bar"{style}></td>' for style in bars_of[k]])
     rows = [f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True)]
     caption = "" if title is None else f"<caption>{_text(title)}</caption>"
     below = "".join(f"<p>{escape(visible(note))}</p>" for note in notes)
@@ -104,26 +103,17 @@ def html_table(
     )
 
 
-class _Axis:
-    """The common scale of the intervals of three columns, in percent of a cell."""
-
-    def __init__(self, table: Any, interval: Interval) -> None:
-        self.columns = [as_numbers(column_at(table, k)) for k in interval]
-        finite = np.concatenate(self.columns)
-        finite = finite[np.isfinite(finite)]
-        self.low: float = finite.min() if len(finite) else 0.0
-        self.span: float = finite.max() - self.low if len(finite) else 1.0
-
-    def bars(self) -> list[str]:
-        """Return the style of the bar of each row; none where the estimate or an end is missing."""
-        estimate, lower, upper = (self._percent(column) for column in self.columns)
-        return [
-            "" if np.isnan([x, a, b]).any() else f' style="background-image:{_gradient(x, a, b)}"'
-            for x, a, b in zip(estimate, lower, upper, strict=True)
-        ]
-
-    def _percent(self, values: Float) -> Float:
-        return np.asarray(np.clip(2 + 96 * (values - self.low) / (self.span or 1.0), 0, 100))
+def _bars(table: Any, interval: Interval) -> list[str]:
+    """Return the style of each row's bar on the scale of all; none where the estimate or an end is missing."""
+    columns = [as_numbers(column_at(table, k)) for k in interval]
+    finite = np.concatenate(columns)
+    finite = finite[np.isfinite(finite)]
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
+    estimate, lower, upper = (np.clip(2 + 96 * (x - low) / ((high - low) or 1.0), 0, 100) for x in columns)
+    return [
+        "" if np.isnan([x, a, b]).any() else f' style="background-image:{_gradient(x, a, b)}"'
+        for x, a, b in zip(estimate, lower, upper, strict=True)
+    ]
 
 
 def _gradient(x: float, a: float, b: float) -> str:

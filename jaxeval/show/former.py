@@ -75,11 +75,8 @@ def reading_former(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def read(self: pd.DataFrame, *args: Any, **named: Any) -> Any:
-        return method(
-            self,
-            *(translated(self, argument) for argument in args),
-            **{name: translated(self, argument) for name, argument in named.items()},
-        )
+        known = {name: translated(self, argument) for name, argument in named.items()}
+        return method(self, *(translated(self, argument) for argument in args), **known)
 
     return read
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -195,9 +194,8 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
     from jaxeval.show.former import with_present_names
 
     table = with_present_names(table)
-    replaced = [
-        arena for name, arena in _ARENA_NAMES.items() if {name, arena} <= {*table.columns}
-    ]  # other columns of it
+    # Other columns of it are replaced.
+    replaced = [arena for name, arena in _ARENA_NAMES.items() if {name, arena} <= {*table.columns}]
     table = table.drop(columns=replaced).rename(columns=_ARENA_NAMES)
     lacking = [name for name in ("model_name", *_NUMBERS, *_COUNTS) if name not in table]
     if lacking:
@@ -209,23 +207,16 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
     models = table["model_name"]
     makers = table.set_axis(models.astype(str)) if about is None else about.set_axis(about.index.astype(str))
     makers = makers[~makers.index.duplicated()]  # of several categories
+    known = [name for name in ("organization", "license") if name in makers]
     columns = {
-        "model_name": models,
-        **{
-            name: models.astype(str).map(makers[name]) if name in makers else None
-            for name in ("organization", "license")
-        },
+        "model_name": models, "organization": None, "license": None,
+        **{name: models.astype(str).map(makers[name]) for name in known},
         **{name: table[name].astype(float).where(np.isfinite(table[name].astype(float))) for name in _NUMBERS},
         **{name: table[name] for name in _COUNTS},
-        "category": table.get("category", "overall"),
-        "leaderboard_publish_date": day.isoformat(),
-    }
+        "category": table.get("category", "overall"), "leaderboard_publish_date": day.isoformat(),
+    }  # fmt: skip
     arena = pd.DataFrame(columns, index=table.index).loc[:, list(ARENA_COLUMNS)]
-    kinds = {**_all(_TEXTS, "string"), **_all(_NUMBERS, "Float64"), **_all(_COUNTS, "Int64")}
-    arena = arena.astype(kinds)
+    for names, kind in ((_TEXTS, "string"), (_NUMBERS, "Float64"), (_COUNTS, "Int64")):
+        arena = arena.astype(dict.fromkeys(names, kind))
     arena.attrs = dict(table.attrs)
     return arena
-
-
-def _all(names: Iterable[str], kind: str) -> dict[str, str]:
-    return dict.fromkeys(names, kind)

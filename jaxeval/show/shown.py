@@ -171,10 +171,8 @@ class Shown:
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
         view = view_of(self)
         sentences = view.sentences if in_full else ()
-        parts = [
-            folded(text, width, None if in_full else 3)
-            for text in (*sentences, view.title, settings_line(view.settings))
-        ]
+        lines = (*sentences, view.title, settings_line(view.settings))
+        parts = [folded(text, width, None if in_full else 3) for text in lines]
         if view.table is not None and view.table.shape[1]:
             parts.append(text_table(view.table, width=width, most_rows=rows, n_rows=view.n_rows))
         if in_full:
@@ -226,11 +224,8 @@ class Result(Shown):
     def __str__(self) -> str:
         """Return the first sentences, then what ``repr`` gives."""
         sentences = view_of(self).sentences
-        more = (
-            [f"({counted(len(sentences) - _SENTENCES, 'more sentence')}: see answer)"]
-            if len(sentences) > _SENTENCES
-            else []
-        )
+        n_more = len(sentences) - _SENTENCES
+        more = [f"({counted(n_more, 'more sentence')}: see answer)"] if n_more > 0 else []
         return "\n".join([*(folded(sentence, 80, 3) for sentence in sentences[:_SENTENCES]), *more, repr(self)])
 
 
@@ -275,11 +270,8 @@ def largest_of(table: pd.DataFrame) -> str:
     cells = [column[0] for column in cell_texts(rows.iloc[[best]])]
     named_by = [cells[k] for k in range(interval.estimate) if column_at(rows, k).dtype.kind not in "biufc"]
     which = ", ".join(named_by) or ("" if len(rows) == 1 else f"row {best + 1}")
-    ends = (
-        ""
-        if MISSING in (cells[interval.lower], cells[interval.upper])
-        else f" ({cells[interval.lower]} to {cells[interval.upper]})"
-    )
+    lower, upper = cells[interval.lower], cells[interval.upper]
+    ends = "" if MISSING in (lower, upper) else f" ({lower} to {upper})"
     what = str(rows.columns[interval.estimate]).replace("_", " ")
     if len(rows) > 1:
         return f"{which} has the largest {what}, {cells[interval.estimate]}{ends}"
