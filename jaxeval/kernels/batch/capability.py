@@ -30,15 +30,8 @@ class FittedIndex(NamedTuple):
     scale: IndexScale
     objective: Float[Array, ""]
     gradient: Float[Array, ""]
+    damping: Float[Array, ""]  # of the next step
     n_steps: Int32[Array, ""]
-
-
-class _Step(NamedTuple):
-    scale: IndexScale
-    objective: Array
-    gradient: Array
-    damping: Array
-    n_steps: Array
 
 
 def fit(
@@ -105,20 +98,20 @@ def fit(
         )
         return moved, jnp.abs(jnp.concatenate([gc, gd, ga])).max()
 
-    def body(now: _Step) -> _Step:
+    def body(now: FittedIndex) -> FittedIndex:
         moved, gradient = step(now.scale, now.damping)
         value = objective(moved)
         better = value <= now.objective + 1e-13 * jnp.abs(now.objective)
         damping = jnp.where(better, jnp.maximum(now.damping / 4, 1e-12), jnp.minimum(now.damping * 4 + 1e-6, 1e6))
         scale = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved, now.scale)
-        return _Step(scale, jnp.where(better, value, now.objective), gradient, damping, now.n_steps + 1)
+        return FittedIndex(scale, jnp.where(better, value, now.objective), gradient, damping, now.n_steps + 1)
 
-    def goes_on(now: _Step) -> Array:
+    def goes_on(now: FittedIndex) -> Array:
         return (now.gradient > tolerance) & (now.n_steps < _MOST_STEPS) & (now.damping < 1e5)
 
-    begin = _Step(start, objective(start), jnp.full((), jnp.inf), jnp.full((), 0.1), jnp.zeros((), jnp.int32))
-    end = lax.while_loop(goes_on, body, begin)
-    return FittedIndex(end.scale, end.objective, end.gradient, end.n_steps)
+    begin = FittedIndex(start, objective(start), jnp.full((), jnp.inf), jnp.full((), 0.1), jnp.zeros((), jnp.int32))
+    end: FittedIndex = lax.while_loop(goes_on, body, begin)
+    return end
 
 
 def _product(one: Array, other: Array) -> Array:
@@ -174,10 +167,4 @@ def indices(
     return jnp.concatenate([jnp.where(empty, jnp.nan, end.scale.capability), end.scale.difficulty, end.scale.slope])
 
 
-@program("likelihood", "tolerance")
-def fit_capability(
-    weight: Float[Array, "M K"], share: Float[Array, "M K"], start: IndexScale, free: Bool[Array, "K"], ridge: Array,
-    likelihood: bool, tolerance: float,
-) -> FittedIndex:  # fmt: skip
-    """Run `fit`."""
-    return fit(weight, share, start, free, ridge, likelihood, tolerance)
+fit_capability = program("likelihood", "tolerance")(fit)

@@ -209,12 +209,7 @@ def refit_changed(
     return over_lanes(chunk, mesh, chunks, (board, changes, terms))
 
 
-@program()
-def measure(
-    design: MisfitDesign, points: Float[Array, "Q"], ties: Integer[Array, "Q"], theta: Float[Array, "M"]
-) -> Measures:
-    """`measures` of one board's votes at strengths ``theta``."""
-    return measures(design, points, ties, theta)
+measure = program()(measures)
 
 
 class SimulatedLanes(NamedTuple):

@@ -193,10 +193,7 @@ class PoweredData(NamedTuple):
     lam: Float[Array, ""]  # NaN: the best one of each resample
 
 
-@program("form")
-def tune(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) -> Powered:
-    """`powered` of the full data, whose ``sums`` are (P, 1)."""
-    return powered(sums, form, tuning, lam)
+tune = program("form")(powered)  # of the full data, whose sums are (P, 1)
 
 
 @program()

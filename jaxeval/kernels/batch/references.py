@@ -266,14 +266,6 @@ class StudySettings(NamedTuple):
     terms: solve.Terms  # of the fits to several references
 
 
-class Resample(NamedTuple):
-    """One resample, or the full data."""
-
-    number: Integer[Array, "..."]  # negative for the full data
-    draws: Integer[Array, "... rows columns"]
-    gold: Float[Array, "... M"]  # log-strengths
-
-
 def _fitted(
     n: Float[Array, "B K M S"], points: Float[Array, "B K M S"], in_set: Bool[Array, "K S"], terms: solve.Terms
 ) -> Float[Array, "B M S"]:
@@ -331,10 +323,10 @@ def _same_models(
 
 
 def _study(
-    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, drawn: Resample
-) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
-    """One resample, or the full data: references with all votes, and repeats under budgets."""
-    number, draws, gold = drawn
+    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, number: Integer[Array, ""],
+    draws: Integer[Array, "rows columns"], gold: Float[Array, "M"],
+) -> tuple[SingleReferences, BudgetSums, SameModelSums]:  # fmt: skip
+    """One resample: references with all votes, and repeats under budgets. A negative ``number`` is the full data."""
     count = jnp.where(number < 0, problem.votes.battles, resampled(problem.votes, draws))
     items = None if problem.shared is None else jnp.where(number < 0, 1, draws.reshape(-1)[problem.shared.unit])
 
@@ -386,6 +378,6 @@ def reference_study(
         numbers: Array, problem: ReferenceProblem, settings: StudySettings, gold: Array
     ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
         draws = resample.multinomial(problem.units, form.packing, settings.seed, problem.stream, numbers - 1)
-        return jax.vmap(partial(_study, problem, form, settings))(Resample(numbers - 1, draws, gold[numbers]))
+        return jax.vmap(partial(_study, problem, form, settings))(numbers - 1, draws, gold[numbers])
 
     return over_lanes(chunk, mesh, chunks, (problem, settings, gold))
