@@ -169,12 +169,14 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
     def refits(self, s: int, fit: ChoiceBoard) -> BoardRefits:
         """By chord steps, and by Newton's method what those leave."""
         cells, options = fit.cells, self.options
-        draws = vote_draws(cells, self.slices.drawn[s], options.drawn, self.slices.labels[s], len(fit.data[0]))
-        data = ChoiceData(draws.entries.sums(fit.shares()), fit.data, as_leaf(fit.gauge, np.float64))
-        problem = on_device(refit_problem(draws, data, fit.phi, inverse=fit.inverse, moves=fit.moves))
+        draw, entries, _ = vote_draws(
+            cells, self.slices.drawn[s], options.drawn, self.slices.labels[s], len(fit.data[0])
+        )
+        data = ChoiceData(entries.sums(fit.shares()), fit.data, as_leaf(fit.gauge, np.float64))
+        problem = on_device(refit_problem(draw, data, fit.phi, inverse=fit.inverse, moves=fit.moves))
         form = lane_form(options, fit.lane)
         p, k = len(fit.phi), fit.n_choices
-        words = k * (data.entries.shares[0].size + 6 * len(fit.data[0])) + draws.units.size.size + 4 * p**2
+        words = k * (data.entries.shares[0].size + 6 * len(fit.data[0])) + draw.units.size.size + 4 * p**2
         ways = stages(_MAX_STEPS, REFITS, lambda _: words, 8 * words)
         return BoardRefits(options, refit_choices, problem, form, ways, p, ridge=fit.ridge)
 

@@ -86,8 +86,8 @@ def rankings(
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
     groups = vote_groups(battles, column, settings.strata)(slice(None), battles.compress(slice(None))[1])
-    clusters, drawn = groups.clusters, vote_draws(cells, groups)
-    drawn_votes = _votes(cells, drawn.entries)
+    clusters, (draw, entries, unit_of_cluster) = groups.clusters, vote_draws(cells, groups)
+    drawn_votes = _votes(cells, entries)
     size, nothing = padded_size(m), len(drawn_votes.battles) - 1
     # References are padded, too, by ones that nobody met: small boards share one compilation.
     used = len(board.references)
@@ -96,17 +96,17 @@ def rankings(
     # Sorted, because what is drawn must not depend on the order of the members.
     sets = [np.sort(members) for members in board.sets.values()] if settings.budgets else []
     shared = None
-    if settings.item is not None and settings.budgets and clusters is not None and drawn.cluster is not None:
-        shared = _shared_items(battles, settings.item, clusters, drawn.cluster, padded, sets, size)
+    if settings.item is not None and settings.budgets and clusters is not None and unit_of_cluster is not None:
+        shared = _shared_items(battles, settings.item, clusters, unit_of_cluster, padded, sets, size)
     several = _pools(sets, cells, size, nothing) if sets and shared is None else None
     tiers = pad(board.tier == np.arange(1, settings.n_tiers + 1)[:, None], (settings.n_tiers, size))
     problem = ReferenceProblem(
-        units=drawn.units, stream=as_leaf(stream_number(""), np.uint64),
+        units=draw.units, stream=as_leaf(stream_number(""), np.uint64),
         votes_stream=as_leaf(stream_number("votes under a budget"), np.uint64), votes=drawn_votes, single=single,
         several=several, members=as_leaf(_members(board, sets), np.int32), tiers=as_leaf(tiers, np.bool_),
         shared=shared,
     )  # fmt: skip
-    form = StudyForm(drawn.packing, len(padded) + len(sets))
+    form = StudyForm(draw.packing, len(padded) + len(sets))
     # No model has more votes: larger budgets would only take time.
     most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)

@@ -14,7 +14,7 @@ from jaxeval.data.cells import Cells
 from jaxeval.execution.shapes import UNIT_ROWS, Step, entry_rows, padded, padded_columns
 from jaxeval.kernels.lane_draws import DrawnSums
 from jaxeval.kernels.pair_tables import Layout
-from jaxeval.kernels.resample import DrawScheme, Packing, Units
+from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
 from jaxeval.ratings.vote_groups import ClusterRows, StratumRows, UnitMembers, VoteGroups
@@ -142,26 +142,17 @@ def are_large(cells: Cells, groups: VoteGroups) -> bool:
     return without_tables(cells.count if groups.strata is None else groups.strata.alone)
 
 
-class VoteDraws(NamedTuple):
-    """The draws of one board by entry: the same draws as those of `dense_refits`, which sums them by pair."""
-
-    units: Units
-    packing: Packing
-    stream: np.uint64  # chooses the slice's random numbers
-    entries: Entries
-    cluster: Int | None  # flat numbers of the units of the clusters of two battles or more; -1 of the others
-
-
 def vote_draws(
-    cells: Cells,
-    groups: VoteGroups,
-    scheme: DrawScheme = DrawScheme.MULTINOMIAL,
-    label: str = "",
+    cells: Cells, groups: VoteGroups, scheme: DrawScheme = DrawScheme.MULTINOMIAL, label: str = "",
     n_pairs: int | None = None,
-) -> VoteDraws:
+) -> tuple[UnitDraw, Entries, Int | None]:  # fmt: skip
     """Return how the votes of ``cells``, or their clusters, are drawn; arguments as for a slice of `dense_refits`.
 
-    ``n_pairs`` is the number of pairs with padding.
+    The draws are those of `dense_refits`, which sums them by pair. ``n_pairs`` is the number of pairs with padding.
+
+    Returns:
+        The draw; what it adds to, by entry; and with clusters flat numbers of the units of those of two battles or
+        more, -1 of the others.
     """
     number = None
     if groups.repeating:
@@ -173,8 +164,7 @@ def vote_draws(
     (entries,) = _padded([of_cells], n_pairs or padded_columns(len(cells.first) + 1), n_columns)
     if number is not None:
         number = np.where(number < 0, -1, entries._replace(unit=number).place)
-    draw = unit_draw(entries.units, scheme, label, Packing(None), entries.stratum)
-    return VoteDraws(draw.units, draw.packing, draw.stream, entries, number)
+    return unit_draw(entries.units, scheme, label, Packing(None), entries.stratum), entries, number
 
 
 def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:

@@ -415,7 +415,7 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     cells, board = fitted.cells, fitted.board
     m, k = len(board.theta), len(fitted.judges)
     model, contests = padded_model(m, k), padded_contests(cells)
-    draws = vote_draws(cells, drawn, options.drawn, label, len(contests.first))
+    draw, entries, _ = vote_draws(cells, drawn, options.drawn, label, len(contests.first))
     weight, (at, weights) = cells.weight * fitted.used[cells.pair], fitted.working
     places = padded_panel(np.arange(1, m + 2 * k + 1), model, m)
     there = places > 0
@@ -423,15 +423,15 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     inverse[np.ix_(there, there)] = fitted.inverse(at, weights)
     main = per_model(cells.first, cells.second, fitted.sums[0], m)
     data = ChoiceData(
-        entries=draws.entries.sums([weight * cells.target, weight * (1 - cells.target)]),
+        entries=entries.sums([weight * cells.target, weight * (1 - cells.target)]),
         occasions=contests,
         gauge=as_leaf(padded_panel(_gauge(m, weights), model, m), np.float64),
     )
     start, moves = (padded_panel(x, model, m) for x in (np.concatenate(at), fitted.moves))
     main = pad(np.where(board.active, main, 0.0), (model.models,))
-    problem = on_device(refit_problem(draws, data, start, main, inverse, moves=moves))
+    problem = on_device(refit_problem(draw, data, start, main, inverse, moves=moves))
     form, p = lane_form(options, model), len(inverse)
-    held = _PER_ENTRY * (draws.units.size.size + data.entries.shares[0].size) + _PER_CONTEST * len(contests.first)
+    held = _PER_ENTRY * (draw.units.size.size + data.entries.shares[0].size) + _PER_CONTEST * len(contests.first)
     tables = {Solver.CHORD: 2 * model.models**2, Solver.NEWTON: 4 * p**2}
     ways = stages(_MAX_STEPS, REFITS, lambda solver: held + tables[solver], 8 * (held + 4 * p**2))
 

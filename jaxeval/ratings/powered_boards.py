@@ -233,10 +233,10 @@ def powered_refits(
     """
     cells, m, size = fitted.cells, len(fitted.board.theta), len(fitted.start)
     n_pairs = len(np.asarray(fitted.tuning.first))
-    draws = vote_draws(cells.by_sample(n_pairs), drawn, options.drawn, label, 2 * n_pairs)
+    draw, entries, _ = vote_draws(cells.by_sample(n_pairs), drawn, options.drawn, label, 2 * n_pairs)
     main = per_model(cells.first, cells.second, fitted.board.n, m)
     data = PoweredData(
-        entries=draws.entries.sums(_moments(cells)),
+        entries=entries.sums(_moments(cells)),
         position=as_leaf(cells.positions(size, n_pairs - 1), np.int32),
         tuning=fitted.tuning,
         lam=as_leaf(np.nan if lam is None else lam, np.float64),
@@ -244,11 +244,11 @@ def powered_refits(
     main = pad(np.where(fitted.board.active, main, 0.0), (size,))
     moves = np.arange(size) < m
     fit = fitted.start, main, fitted.inverse, fitted.information_diagonal, moves
-    problem = on_device(refit_problem(draws, data, *fit))
+    problem = on_device(refit_problem(draw, data, *fit))
     form = lane_form(options, fitted.form)
     # By the human outcomes alone; a board with clusters is not secure, as clusters also hold the judge's verdicts.
     secure = drawn.repeating is None and is_secure_board(fitted.board._replace(cells=cells.of_people), None)
-    held = _PER_ENTRY * (draws.units.size.size + data.entries.shares[0].size) + _PER_PAIR * n_pairs
+    held = _PER_ENTRY * (draw.units.size.size + data.entries.shares[0].size) + _PER_PAIR * n_pairs
 
     def words(solver: Solver) -> int:
         return held + (_TABLES if solver == Solver.NEWTON else 1) * size**2

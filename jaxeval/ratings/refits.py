@@ -37,7 +37,7 @@ from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
-from jaxeval.ratings.drawn_votes import VoteDraws, drawn_entries, is_secure_board
+from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import Slices
 from jaxeval.ratings.sparse_boards import recentred
@@ -150,7 +150,7 @@ class BoardRefits:
 
 
 def refit_problem(
-    draw: UnitDraw | VoteDraws, data: Any, start: Float, main: Float | None = None, inverse: Float | None = None,
+    draw: UnitDraw, data: Any, start: Float, main: Float | None = None, inverse: Float | None = None,
     diagonal: Float | None = None, moves: Bool | None = None,
 ) -> RefitProblem:  # fmt: skip
     """Return what is drawn and refitted of one slice; NumPy arrays."""

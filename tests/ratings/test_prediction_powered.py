@@ -194,7 +194,7 @@ class TestResamples:
         """Most pairs of few votes have none: columns are those of votes and verdicts, not two for each pair."""
         rows = verdict_rows(*simulate_verdicts(400, 2_000, 60, seed=0), [])
         cells, drawn = whole_board(rows, design(rows, (), True), BootstrapOptions(strata=SAMPLE))
-        sizes = np.asarray(vote_draws(cells.by_sample(2_000), drawn, n_pairs=4_000).units.size)
+        sizes = np.asarray(vote_draws(cells.by_sample(2_000), drawn, n_pairs=4_000)[0].units.size)
         assert sizes.shape[1] < 1.25 * sizes.any(0).sum()
 
     def test_nothing_is_compiled_anew(self, samples, board):
