@@ -98,7 +98,7 @@ class ChoiceBoard(NamedTuple):
     n_steps: int
     log_likelihood: float
 
-    def own(self, values: Float) -> Float:
+    def unpadded(self, values: Float) -> Float:
         """Return (..., P) ``values`` (..., P') without padding, NaN where the battles say nothing."""
         return np.where(self.moves, values, np.nan)[..., self.place]
 

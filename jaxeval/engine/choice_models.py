@@ -182,7 +182,7 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
 
     def result(self, fit: ChoiceBoard, refitted: Refitted) -> Draws:
         """Return the draws of one slice."""
-        draws = np.where(refitted.converged[:, None], fit.own(refitted.parameters), np.nan)
+        draws = np.where(refitted.converged[:, None], fit.unpadded(refitted.parameters), np.nan)
         failed, warnings = 1 - refitted.converged.mean(), _warnings(fit)
         if failed > _FEW_FAILED:
             warnings.append(
@@ -190,7 +190,7 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
                 "a bound. Intervals may be too narrow; a ridge > 0 gives all of them one"
             )
         return Draws(
-            fit.names, fit.own(fit.phi), draws, converged=refitted.converged, gauge=_gauge_text(fit), precision=1e-7,
+            fit.names, fit.unpadded(fit.phi), draws, converged=refitted.converged, gauge=_gauge_text(fit), precision=1e-7,
             warnings=(*self.rows.report.warnings, *warnings), settings=_settings(self.model, self.options),
         )  # fmt: skip
 
@@ -316,7 +316,7 @@ def fit_model(
     assert isinstance(boards, _Boards)
     fit, drawn = boards.fit(0), boards.slices.drawn[0]
     return ModelFit(
-        parameters=pd.Series(fit.own(fit.phi), fit.names, name="estimate"),
+        parameters=pd.Series(fit.unpadded(fit.phi), fit.names, name="estimate"),
         covariance=pd.DataFrame(fit.covariance(drawn), fit.names, fit.names),
         log_likelihood=fit.log_likelihood,
         converged=fit.status == Status.CONVERGED,

@@ -583,14 +583,9 @@ def _not_converged(status: str, far: pd.Index) -> list[str]:
 
 
 def fit_result(
-    kind: type[Fit],
-    likelihood: Board | FittedBoard,
-    drawn: VoteGroups,
-    report: DataReport,
-    options: FitOptions,
-    count: Float | None = None,
-    features: tuple[str, ...] = (),
-) -> Fit:
+    kind: type[Fit], likelihood: Board | FittedBoard, drawn: VoteGroups, report: DataReport, options: FitOptions,
+    count: Float | None = None, features: tuple[str, ...] = (),
+) -> Fit:  # fmt: skip
     """The result of the class ``kind`` for a fitted board; ``count`` (M,) are judgments, by default battles.
 
     ``features`` are the names of covariates.

@@ -37,13 +37,9 @@ def analyse(n: Float, wins: Float) -> Connectivity:
 
 
 def analyse_pairs(
-    first: NDArray[np.integer[Any]],
-    second: NDArray[np.integer[Any]],
-    n: Float,
-    wins: Float,
-    losses: Float,
+    first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], n: Float, wins: Float, losses: Float,
     n_models: int,
-) -> Connectivity:
+) -> Connectivity:  # fmt: skip
     """Connectivity of M models from P pairs: their battles' weight ``n``, what the first took of it and what it lost.
 
     All are (P,), with each pair once.

@@ -157,13 +157,9 @@ Likelihood: TypeAlias = Board | ContextualBoard
 
 
 def fit_slices(
-    slices: Sequence[tuple[pd.Index, Cells]],
-    covariates: Design,
-    options: FitOptions,
-    *,
-    strict: bool = True,
+    slices: Sequence[tuple[pd.Index, Cells]], covariates: Design, options: FitOptions, *, strict: bool = True,
     starts: Sequence[Float] | None = None,
-) -> Sequence[Likelihood]:
+) -> Sequence[Likelihood]:  # fmt: skip
     """Fit every slice (its models and cells), by `fit_contextual_boards` with covariates or a tie model."""
     if options.contextual:
         return fit_contextual_boards(slices, covariates, options, strict)

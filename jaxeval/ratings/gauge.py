@@ -76,14 +76,9 @@ class RatingScale(NamedTuple):
 
 
 def make_scale(
-    gauge: Gauge,
-    base: float,
-    models: pd.Index,
-    battles: Float,
-    identified: Bool,
-    unit: float = ELO_PER_LOGIT,
+    gauge: Gauge, base: float, models: pd.Index, battles: Float, identified: Bool, unit: float = ELO_PER_LOGIT,
     noun: Noun = MODEL,
-) -> RatingScale:
+) -> RatingScale:  # fmt: skip
     """Return the scale of a board.
 
     Args:

@@ -96,13 +96,9 @@ def _moments(cells: VerdictCells) -> list[Float]:
 
 
 def fit_powered_board(
-    models: pd.Index,
-    cells: VerdictCells,
-    options: FitOptions,
-    form: Form,
-    lam: float | None = None,
+    models: pd.Index, cells: VerdictCells, options: FitOptions, form: Form, lam: float | None = None,
     difference: tuple[int, int] | None = None,
-) -> PoweredBoard:
+) -> PoweredBoard:  # fmt: skip
     """Fit one slice: its models and cells.
 
     Args:

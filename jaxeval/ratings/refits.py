@@ -380,12 +380,9 @@ def dense_refits(
 
 
 def pair_problems(
-    boards: Sequence[Board],
-    labels: Sequence[str],
-    drawn: Sequence[VoteGroups],
-    options: BootstrapOptions,
+    boards: Sequence[Board], labels: Sequence[str], drawn: Sequence[VoteGroups], options: BootstrapOptions,
     full: tuple[Float, Float, Float],
-) -> tuple[RefitProblem, RefitForm]:
+) -> tuple[RefitProblem, RefitForm]:  # fmt: skip
     """Return what is drawn, and how chord steps refit it; arguments as in `dense_refits`.
 
     ``full`` holds the parameters (S, P) of the full data, the pseudo-inverse of their information, and its diagonal.

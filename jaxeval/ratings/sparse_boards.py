@@ -77,14 +77,9 @@ def _padded(index: Index, size: int, nothing: int) -> Any:
 
 
 def fit_sparse(
-    cells: Cells,
-    n: Float,
-    wins: Float,
-    n_models: int,
-    terms: Terms,
-    start: Float | None = None,
+    cells: Cells, n: Float, wins: Float, n_models: int, terms: Terms, start: Float | None = None,
     link: Link = Link.LOGIT,
-) -> tuple[Connectivity, Solution, WideGraph]:
+) -> tuple[Connectivity, Solution, WideGraph]:  # fmt: skip
     """Fit one board to the weights ``n`` (P,) of the pairs' battles and what their first models took of them.
 
     From ``start`` (M,), log-strengths, if given. Models of the result are as on the board.
