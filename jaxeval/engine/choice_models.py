@@ -190,8 +190,9 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
                 "a bound. Intervals may be too narrow; a ridge > 0 gives all of them one"
             )
         return Draws(
-            fit.names, fit.unpadded(fit.phi), draws, converged=refitted.converged, gauge=_gauge_text(fit), precision=1e-7,
-            warnings=(*self.rows.report.warnings, *warnings), settings=_settings(self.model, self.options),
+            fit.names, fit.unpadded(fit.phi), draws, converged=refitted.converged, gauge=_gauge_text(fit),
+            precision=1e-7, warnings=(*self.rows.report.warnings, *warnings),
+            settings=_settings(self.model, self.options),
         )  # fmt: skip
 
 
