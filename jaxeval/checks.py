@@ -41,11 +41,7 @@ def checked_resamples(value: Any) -> int:
 
 
 def checked_number(name: str, value: Any) -> float:
-    """``value`` as a float of Python.
-
-    Raises:
-        TypeError: it is no number.
-    """
+    """``value`` as a float of Python, or a TypeError where it is no number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name} must be a number, got {_shown(value)}")
     return float(value)
@@ -134,11 +130,7 @@ def _memory() -> int:
 
 
 def checked_numbers(name: str, values: Any) -> Float:
-    """``values``, one number or several, as an array of at least one axis.
-
-    Raises:
-        TypeError: they are no numbers.
-    """
+    """``values``, one number or several, as an array of at least one axis; a TypeError where they are no numbers."""
     try:
         return np.atleast_1d(np.asarray(values, np.float64))
     except (TypeError, ValueError):

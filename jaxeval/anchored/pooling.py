@@ -268,11 +268,8 @@ def anchored_answer(
 ) -> Answer:
     """What anchored ratings say: the mean over the strong judges first, where there is one.
 
-    Args:
-        tables: "scores", and perhaps "judges", "pooled", "anchor_coverage" and "anchor_swap".
-        titles: of the judges and of the mean over them.
-        notes: what was read and set.
-        warnings: sentences.
+    The ``tables`` are "scores", and perhaps "judges", "pooled", "anchor_coverage", "anchor_swap" and those of
+    `_FURTHER`; ``titles`` are those of the judges and of the mean over them.
     """
     title = "Ratings above the reference (Elo)"
     parts = [_board(tables["pooled"], titles["pooled"])] if "pooled" in tables else []

@@ -197,17 +197,10 @@ def of_evaluators(scores: ModelScores, chosen: Bool, facts: Sequence[str]) -> st
 
 
 def hide_few_pairs(table: pd.DataFrame, name: str, few_pairs: int = FEW_PAIRS, count: str = "n_pairs") -> pd.DataFrame:
-    """``table`` with NaN for the numbers ``name``, and for their intervals, that come from too few pairs of models.
+    """``table`` with NaN for the numbers ``name``, and their intervals, that come from fewer than ``few_pairs``.
 
-    Args:
-        table: has the column ``name``. Its interval is the columns ``name``_lower and ``name``_upper, or else lower and
-            upper.
-        name: the column of numbers.
-        few_pairs: a number from fewer pairs becomes NaN; 0 hides none.
-        count: the column that counts the pairs behind each number.
-
-    Returns:
-        A copy with the same rows and columns, and the counts as they are.
+    The interval is the columns ``name``_lower and ``name``_upper, or else lower and upper. The column ``count`` counts
+    the pairs behind each number, and stays as it is.
     """
     ends = [f"{name}_lower", f"{name}_upper"]
     if ends[0] not in table:

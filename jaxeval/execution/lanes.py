@@ -244,11 +244,7 @@ class LaneRun:
 
 
 def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
-    """Return lanes that each device may run at a time within ``limit`` bytes, of which ``fixed`` are taken.
-
-    Raises:
-        MemoryLimitError: there is no room for one lane.
-    """
+    """Return lanes that each device may run within ``limit`` bytes, of which ``fixed`` are taken; an error if none."""
     per_lane *= jax.local_device_count()
     if fixed + per_lane > limit:
         raise MemoryLimitError(

@@ -33,11 +33,7 @@ DEFAULT_LEVEL = Fraction(9, 10)
 
 
 def exact_level(level: Level) -> Fraction:
-    """Return the level as the fraction that its decimal form says.
-
-    Raises:
-        ValueError: it is not a number strictly between 0 and 1.
-    """
+    """Return the level as the fraction that its decimal form says; a ValueError if it is not between 0 and 1."""
     try:
         exact = Fraction(str(level))
     except ValueError:
@@ -359,12 +355,8 @@ def half_widths(
 def floor_spread(residual: ArrayLike, noise: ArrayLike) -> float:
     """Return tau, the judge's own error, which no number of battles removes: root mean square over models.
 
-    The estimate of Paule and Mandel (1982) about zero: sum r_i^2 / (s_i^2 + tau^2) = n. It is 0 where the residuals
-    are no larger than their noise.
-
-    Args:
-        residual: (n,) residuals.
-        noise: (n,) their standard errors.
+    The estimate of Paule and Mandel (1982) about zero: sum r_i^2 / (s_i^2 + tau^2) = n, of residuals r (n,) and their
+    standard errors s. It is 0 where the residuals are no larger than their noise.
     """
     squares, variance = np.asarray(residual, float) ** 2, np.asarray(noise, float) ** 2
     most = float(squares.sum())

@@ -206,13 +206,8 @@ def rate_new_models(
 ) -> tuple[pd.DataFrame, int]:
     """Return the rating of each model that is no anchor, from its battles with anchors alone.
 
-    Args:
-        battles: each between a new model and an anchor; those between two anchors are left out.
-        target: (N,) that side A wins.
-        unit: (N,) number of what each battle is sampled with.
-        anchors: strengths by model, logits.
-        ridge: coefficient of theta^2.
-        base: rating of strength 0, Elo.
+    Battles have a ``target`` (N,) that side A wins, and a number of what each is sampled with, ``unit`` (N,). Strengths
+    of the ``anchors`` are in logits; ``base`` is the rating of strength 0, Elo.
 
     Returns:
         One row per new model: ``model, rating, standard_error`` (Elo; NaN where its battles do not differ),

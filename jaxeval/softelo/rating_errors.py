@@ -121,13 +121,9 @@ def joint_errors(
 
     They are of strengths less the mean strength of the anchors that hold the zero, logits^2.
 
-    Args:
-        known: the battles between anchors, which calibrate.
-        placed: those of the new models, A being the new model and B the anchor.
-        human: (N,) human targets of the ``known`` battles, from which the temperature comes; NaN without a label.
-        strengths: of the fits.
-        zero: (M,) anchors whose mean strength is the zero.
-        on_board: whether the people's board rests on these labels, too. If not, it is independent of the judge's fits.
+    The ``known`` battles between anchors calibrate, with the ``human`` targets (N,), NaN without a label, that give the
+    temperature; those ``placed`` have a new model on side A. The mean strength of the anchors ``zero`` (M,) is the
+    zero. The people's board rests on these labels, too (``on_board``), or is independent of the judge's fits.
     """
     m, j = len(strengths.anchors), len(strengths.new)
     beta, theta = strengths.beta or 0.0, strengths.anchors

@@ -75,8 +75,7 @@ def by_model(first: Int, second: Int, n_models: int) -> tuple[list[Int], list[Bo
 def smoothing(method: str) -> float:
     """Return the constant of a target map that moves hard labels: 1 for "hard", c for "smooth:c" (Appendix H).
 
-    Raises:
-        ValueError: there is no such map, or c lies outside [0.5, 1].
+    It is a ValueError if there is no such map, or c lies outside [0.5, 1].
     """
     name, _, text = method.partition(":")
     try:

@@ -76,8 +76,7 @@ def widening_of_draws(freedom: float | None, level: float) -> float:
 def numbered(cluster: Any) -> NDArray[np.intp]:
     """Give (N,) cluster numbers in order of first appearance: clusters of one observation are numbered as the rows are.
 
-    Raises:
-        ValueError: a cluster is missing.
+    A missing cluster is a ValueError.
     """
     values = np.asarray(cluster)
     if values.dtype.kind in "biu":  # none is missing, and NumPy does without pandas

@@ -22,11 +22,7 @@ def checked_level(level: float, name: str = "level") -> float:
 
 
 def normal_quantile(level: float) -> float:
-    """Return the normal quantile z of a two-sided interval: 1.96 for ``level`` 0.95.
-
-    Raises:
-        ValueError: ``level`` is not between 0 and 1.
-    """
+    """Return the normal quantile z of a two-sided interval: 1.96 for ``level`` 0.95."""
     return float(special.ndtri((1 + checked_level(level)) / 2))
 
 
@@ -62,9 +58,6 @@ def interval_bounds(draws: Float, level: float) -> tuple[Float, Float]:
     """Give equal-tailed bounds over the first axis of (B, ...) ``draws``, by linear interpolation of order statistics.
 
     NaN draws are left out; infinite ones are the largest or smallest. All-NaN columns give NaN.
-
-    Raises:
-        ValueError: ``level`` is not between 0 and 1.
     """
     tail = (1 - checked_level(level)) / 2
     ordered, n = _ordered(draws, tail, 1 - tail)

@@ -94,15 +94,8 @@ def reliability_bins(
 ) -> tuple[pd.DataFrame, dict[str, float]]:
     """Predicted and observed agreement in bins whose numbers of battles differ by at most one; and `calibration_error`.
 
-    Args:
-        predicted: (N,) probabilities.
-        agree: (N,) what happened, 1 or 0.
-        unit: (N,) number of the unit that each battle is sampled with: a cluster, or the battle itself.
-        n_bins: how many bins; equal predictions may fall into two of them.
-        level: of the interval of the error without noise.
-
-    Returns:
-        A row per bin: ``predicted, agreement, standard_error, n_battles``; and the error.
+    Probabilities (N,) meet what happened, 1 or 0; ``unit`` (N,) numbers what each battle is sampled with, a cluster or
+    the battle itself. Equal predictions may fall into two bins.
     """
     # Agreement is spread evenly among equal predictions, not sorted: bins must not depend on the order of rows.
     order = _deal_ties(np.lexsort([agree, predicted]), predicted, agree)
