@@ -393,9 +393,6 @@ def _is_number(label: Any) -> bool:
     return True
 
 
-_TASKS = ("category", "dataset")
-
-
 def anchored_table(
     path: FileName | Sequence[FileName], text: Sequence[str], baseline: str | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -446,7 +443,7 @@ def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list
         "anchor": np.asarray(reference, object) if np.ndim(reference) else np.full(len(battles), reference, object),
         "item": item_of.to_numpy(object),
     }
-    judge, task = usual_column(battles, None, "judge"), usual_column(battles, None, _TASKS)
+    judge, task = usual_column(battles, None, "judge"), usual_column(battles, None, ("category", "dataset"))
     roles |= {role: battles[name].to_numpy() for role, name in (("judge", judge), ("task", task)) if name is not None}
     frame = pd.DataFrame(roles)[used]
     outcome = np.where(is_a, 1 - target, target)[used]

@@ -20,7 +20,6 @@ from jaxeval.wording import counted
 _MISSING = "(missing)"
 #: The group of all battles, beside overlapping categories.
 OVERALL = "overall"
-_ADVICE = "fill in values, or choose missing='drop' or missing='label' (on the command line --missing)"
 
 
 class Members(NamedTuple):
@@ -52,7 +51,8 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
         codes, values = factorize_sorted(column, name, rows, may_miss=missing is not None)
         none = codes < 0
     if missing in (None, "error"):
-        reject_missing(none, name, rows, _ADVICE)
+        advice = "fill in values, or choose missing='drop' or missing='label' (on the command line --missing)"
+        reject_missing(none, name, rows, advice)
     taken = [group for group in (_MISSING, OVERALL) if group in values]
     if (missing == "label" and none.any() and _MISSING in taken) or (overlapping and OVERALL in taken):
         what = "missing values" if _MISSING in taken else "overlapping categories"

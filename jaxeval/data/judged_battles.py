@@ -41,7 +41,6 @@ HardLabel = Literal["scores", "verdict"]
 
 #: Names of columns that are taken if the user names none.
 DEFAULT_HUMAN, DEFAULT_VERDICT = usual_names("human"), usual_names("verdict")
-_UNLABELLED = ", and mark battles without a label as missing"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,7 +165,8 @@ class JudgedBattles(Shown):
         require_column(frame, *used)
 
         frame, stripped = without_blanks(frame, [model_a, model_b])
-        labels = VerdictTable(frame, label_coding, (model_a, model_b), _UNLABELLED)
+        advice = ", and mark battles without a label as missing"
+        labels = VerdictTable(frame, label_coding, (model_a, model_b), advice)
         models, first, second, missing = labels.models, labels.first, labels.second, np.full(len(frame), np.nan)
         humans = missing if human is None else labels.targets(human)
         verdicts = [labels.targets(column) for column in (verdict, verdict_swapped) if column is not None]

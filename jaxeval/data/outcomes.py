@@ -132,12 +132,7 @@ class BattleReading(VoteReading):
         """The results that the user named."""
         names = ("winner", "target", "scores", "counts")
         options = [f"{name}=" for name in names if getattr(self, name) is not None]
-        return [*options, *(["winner_model= and loser_model="] if self.always else [])]
-
-    @property
-    def always(self) -> bool:
-        """Whether side A always wins: the columns of the models are those of winners and losers."""
-        return self.winner_model is not None
+        return [*options, *(["winner_model= and loser_model="] if self.winner_model is not None else [])]
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -219,7 +214,7 @@ def reject_unnamed_count(columns: Container[Any]) -> None:
 def _labelled(frame: pd.DataFrame, reading: BattleReading, sides: Sides, rows: Rows | None) -> LabelledResults:
     """Return the result of every row."""
     winner, target = reading.winner, reading.target
-    if reading.always:
+    if reading.winner_model is not None:  # side A always wins
         return _hard(np.ones(len(frame)))
     if reading.scores is not None:
         scores = []

@@ -185,11 +185,9 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
     return _told(_rows_of(frame, sides, [part], where.judge), *reader.notes)
 
 
-#: A judge (None if the table names judges), targets that side A wins, and whether side B was shown first.
-_Part = tuple[str | None, Float, Bool]
-
-
-def _rows_of(frame: pd.DataFrame, sides: tuple[str, str], parts: Sequence[_Part], judge: str | None) -> Battles:
+def _rows_of(
+    frame: pd.DataFrame, sides: tuple[str, str], parts: Sequence[tuple[str | None, Float, Bool]], judge: str | None
+) -> Battles:
     """Battles of a table whose rows hold one verdict or several."""
     frames = []
     for name, target, b_first in parts:

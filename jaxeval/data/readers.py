@@ -110,7 +110,9 @@ def read_battles(
     if form is not None:
         return _published(form, files, label, baseline, keep, columns)
     heads = [head_columns(file) for file in files]
-    voters = _voters(needed, [names for names, _ in heads]) if columns.get("cluster") is None else []
+    # Who voted, if all files say it in a column that nobody named: it is read to say how unequally people vote.
+    voters = [name for name in voter_columns(heads[0][0]) if all(list(names).count(name) == 1 for names, _ in heads)]
+    voters = [] if columns.get("cluster") is not None or {*voters} & {*needed.named} else voters[:1]
     rows, starts, first_columns = EqualRows(voters), [], None
     spelled: dict[str, str] = {}
     contents, sentences = dict[str, str](), list[str]()
@@ -213,12 +215,6 @@ def _published(
         battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
     message = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
     return replace(battles, report=replace(battles.report, read_as=(message, *battles.report.read_as)))
-
-
-def _voters(needed: NeededColumns, names: Sequence[Sequence[str]]) -> list[str]:
-    """Return the column that says who voted, if all files have one: it is read to say how unequally people vote."""
-    columns = [name for name in voter_columns(names[0]) if all(list(of_file).count(name) == 1 for of_file in names)]
-    return [] if {*columns} & {*needed.named} else columns[:1]
 
 
 def _rows_of(
