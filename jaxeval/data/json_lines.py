@@ -199,7 +199,7 @@ def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Seque
     """Yield the needed columns of what ``read`` gives, piece by piece; columns of ``text`` hold strings.
 
     Raises:
-        DataError: a line is no JSON object, or beyond the limits of `json_limits`; the error names the line.
+        DataError: a line is no JSON object, or beyond the limits; the error names the line.
     """
     names: dict[str, None] = {}
     fields: dict[str, None] = {}
