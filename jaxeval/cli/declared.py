@@ -140,15 +140,8 @@ def command(
 ) -> Callable[[Function], click.Command]:
     """Make a command of a function: its parameters are dataclasses of `Options`, or arguments of `ARGUMENTS`.
 
-    The docstring is the help. An option that two classes have goes to both.
-
-    Args:
-        name: of the command.
-        cls: its class.
-        group: the commands that it joins.
-        metavars: of arguments.
-        types: of arguments, where they are not those of all such.
-        settings: further ones of the class.
+    The docstring is the help. An option that two classes have goes to both. ``types`` and ``metavars`` of arguments are
+    named where they are not those of all such; ``settings`` are further ones of the class.
     """
 
     def decorate(function: Function) -> click.Command:

@@ -555,12 +555,8 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         missing = () if whole else ("--missing", "available")
         note = "" if whole else "each model has its own items; --missing complete takes those that all have"
         words = (
-            "scores",
-            "{}",
-            *options,
-            *_with_option("--trial", [name for name in runs if name != "trial"]),
-            *missing,
-        )
+            "scores", "{}", *options, *_with_option("--trial", [name for name in runs if name != "trial"]), *missing,
+        )  # fmt: skip
         yield Use("A leaderboard of scores, with intervals", words, why, note)
         models = [] if model is None else [str(name) for name in frame[model].dropna().unique()[:2]]
         if len(models) == 2:

@@ -177,10 +177,7 @@ _BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner C
 def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> DataError:
     """Return the error about the files of a command, begun with the line to type where their rows say one.
 
-    Args:
-        error: what was wrong.
-        ctx: of the command.
-        typed: what was typed after the command.
+    ``typed`` stood after the command.
     """
     from jaxeval.cli.file_uses import uses_of
     from jaxeval.data.file_heads import read_head

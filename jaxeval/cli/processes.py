@@ -142,12 +142,7 @@ def _told_while_waiting() -> Iterator[None]:
 
 
 def gather_files(paths: Sequence[FileName], read: Callable[[list[FileName]], Battles]) -> Battles:
-    """Return the battles of all ``paths``, every process reading its share of the files.
-
-    Raises:
-        DataError: a file cannot be read, or none has rows.
-        ProcessError: another process failed, or has other files.
-    """
+    """Return the battles of all ``paths``, every process reading its share of the files."""
     import jax
 
     from jaxeval.data.readers import gather_battles

@@ -122,16 +122,10 @@ class Published(Plot, Top, section=SHOWN):
         self, table: pd.DataFrame, battles: Any, options: Mapping[str, Any], reading: BoardReading | None, *,
         history: pd.DataFrame | None, made: date, time: str | None = None,
     ) -> None:  # fmt: skip
-        """Write the page of a leaderboard of ``battles``; with covariates beside the same without them.
+        """Write the page of a leaderboard, made on a day, of ``battles`` (None where it rests on more than votes).
 
-        Args:
-            table: the leaderboard.
-            battles: the votes that it is of; None where it rests on more than votes.
-            options: of `leaderboard`, that made it.
-            reading: what is known of its models.
-            history: dated boards, this one among them, where they are kept.
-            made: the day of the board.
-            time: the column of the times of votes.
+        ``options`` of `leaderboard` made it: with covariates the same without them stands beside it. ``history`` are
+        dated boards, this one among them, where they are kept, and ``time`` is the column of the times of votes.
         """
         from jaxeval.data.battles import Battles
         from jaxeval.pages import sharing

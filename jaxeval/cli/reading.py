@@ -58,11 +58,7 @@ class Reading(Competitor, VoteReading):
         return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, id=id, known=known, **columns)
 
     def _found(self, paths: Sequence[FileName]) -> dict[str, Any]:
-        """The columns of sides and results as their values say, where none are named and none have the usual names.
-
-        Raises:
-            DataError: they do not say it, or not surely.
-        """
+        """The columns of sides and results as their values say, where none are named and none have the usual names."""
         from jaxeval.data.columns import folded, without_blanks
         from jaxeval.data.published_formats import format_of_names
         from jaxeval.data.table_files import head_names, naming

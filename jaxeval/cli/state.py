@@ -39,10 +39,6 @@ class State(NamedTuple):
         """The state at ``path``, to which ``files`` are to be added, and which no other run adds to meanwhile.
 
         A run that finds another at work waits for it, and then adds to what it left.
-
-        Raises:
-            DataError: it is no state, or one of the files cannot be added.
-            OSError: the state cannot be read, or its folder cannot hold a lock.
         """
         target = Path(os.path.realpath(path))
 
@@ -62,9 +58,6 @@ class State(NamedTuple):
         Args:
             read: reads the battles of files, with the column of ids, where the battles of other files are known.
             vote_id: the column of ids of votes. A state that was begun with one keeps to it.
-
-        Raises:
-            DataError: a file cannot be read, or does not fit to the battles that are there.
         """
         paths, added, known = self.files
         vote_id = self._checked(vote_id)
@@ -104,12 +97,7 @@ class State(NamedTuple):
         return self.battles.id
 
     def save(self, battles: Battles) -> None:
-        """Put ``battles`` in its place, unless nothing is new, or something else than a run has changed it.
-
-        Raises:
-            ClickException: the file is not what it was when it was opened.
-            OSError: it cannot be written.
-        """
+        """Put ``battles`` in its place, unless nothing is new, or something else than a run has changed it."""
         if self.battles is not None and not self.files.added and battles.names == self.battles.names:
             return
         with whole_file(self.path, self._check_unchanged) as file:
@@ -129,23 +117,14 @@ class State(NamedTuple):
         return path.with_name(f"{path.stem}.history.parquet")
 
     def history(self, table: pd.DataFrame, day: date) -> pd.DataFrame:
-        """Return the dated boards with that of this run, in place of an earlier one of the same day.
-
-        Raises:
-            DataError: the file beside the state is no history.
-            OSError: it cannot be read.
-        """
+        """Return the dated boards with that of this run, in place of an earlier one of the same day."""
         from jaxeval.pages.history import read_history, with_board
 
         kept = read_history(self.history_path) if self.history_path.exists() else None
         return with_board(kept, table, day)
 
     def save_history(self, history: pd.DataFrame) -> None:
-        """Keep the dated boards beside the state.
-
-        Raises:
-            OSError: they cannot be written.
-        """
+        """Keep the dated boards beside the state."""
         from jaxeval.pages.history import write_history
 
         write_history(history, self.history_path)

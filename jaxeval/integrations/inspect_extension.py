@@ -189,9 +189,6 @@ def link_board(folder: Path, boards: Mapping[Path, str]) -> None:
 
     An edit by Inspect's own means: the log keeps what it was, and says that jaxeval added it. Samples stay as they are.
     Without boards logs stay as they are.
-
-    Raises:
-        DataError: this version of Inspect has no edits of logs.
     """
     from inspect_ai.log import list_eval_logs, read_eval_log, write_eval_log
 

@@ -305,12 +305,7 @@ def scale_of(settings: Mapping[str, Any]) -> str:
 
 
 def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[tuple[str | None, Any]]]:
-    """Return the leaderboards of ``results``, with what ``metadata`` know of their models; and results of other kinds.
-
-    Raises:
-        TypeError: ``results`` are of another type.
-        DataError: there are no results, or a table has no models; as by `join_metadata`.
-    """
+    """Return the leaderboards of ``results``, with what ``metadata`` know of their models; and other results."""
     each = _each(results)
     of_boards = [Given(title, _table(result)) for title, result in each if _is_board(result)]
     others = [(title, result) for title, result in each if not _is_board(result)]
@@ -328,11 +323,7 @@ def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[
 
 
 def _is_board(result: Any) -> bool:
-    """Return whether it is a leaderboard, or becomes one.
-
-    Raises:
-        TypeError: it is no result at all.
-    """
+    """Return whether it is a leaderboard, or becomes one."""
     if isinstance(result, Bootstrap | BradleyTerryFit) or _of_slices(result):
         return True
     if isinstance(result, pd.DataFrame) and is_board(result):

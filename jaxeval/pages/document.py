@@ -35,14 +35,10 @@ def document(
     template: str, data: Mapping[str, Any], reads: bool = False, page: Mapping[str, Any] | None = None,
     small: bool = False,
 ) -> str:  # fmt: skip
-    """Return the page of a template in ``templates``.
+    """Return the page of a template in ``templates``, which extends ``base.html.jinja``.
 
-    Args:
-        template: its name; it extends ``base.html.jinja``.
-        data: what the script reads, in types that JSON has.
-        reads: whether it reads files of votes, and resamples them in a worker.
-        page: what the template shows to readers without scripts; the ``data`` by default.
-        small: whether the script is packed, and started by ``loader.js``.
+    The script gets the ``data``; it ``reads`` files of votes and resamples them in a worker, or is ``small``: packed,
+    and started by ``loader.js``. The template shows the ``page``, by default the data, to readers without scripts.
     """
     scripts, style = [script_text(reads)], style_text()
     code = packed_text(scripts[0].encode()) if small else None
@@ -61,11 +57,7 @@ def packed_text(content: bytes) -> str:
 
 
 def write_document(html: str, path: str | Path) -> None:
-    """Write a page as UTF-8, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a page as UTF-8, whole or not at all."""
     with whole_file(path) as file:
         file.write(html.encode())
 

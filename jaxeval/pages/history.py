@@ -47,12 +47,7 @@ def with_board(history: pd.DataFrame | None, table: pd.DataFrame, day: date) -> 
 
 
 def read_history(path: str | Path) -> pd.DataFrame:
-    """Return a history that `write_history` wrote.
-
-    Raises:
-        DataError: the file holds no history.
-        OSError: it cannot be read.
-    """
+    """Return a history that `write_history` wrote."""
     with Path(path).open("rb") as file:
         try:
             table = pd.read_parquet(file)
@@ -62,11 +57,7 @@ def read_history(path: str | Path) -> pd.DataFrame:
 
 
 def checked_history(history: pd.DataFrame, name: str = "history=") -> pd.DataFrame:
-    """Return ``history`` checked, with days as 2026-09-13; errors call it ``name``.
-
-    Raises:
-        DataError: a column is missing, or a date cannot be read.
-    """
+    """Return ``history`` checked, with days as 2026-09-13; errors call it ``name``."""
     history = with_present_names(history)
     missing = [column for column in COLUMNS if column not in history]
     if missing:
@@ -83,11 +74,7 @@ def checked_history(history: pd.DataFrame, name: str = "history=") -> pd.DataFra
 
 
 def write_history(history: pd.DataFrame, path: str | Path) -> None:
-    """Write a history as Parquet, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a history as Parquet, whole or not at all."""
     with whole_file(path) as file:
         history[[*COLUMNS, *(end for end in ENDS if end in history)]].to_parquet(file, index=False)
 

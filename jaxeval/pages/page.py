@@ -139,11 +139,7 @@ def data_of_page(
 
 
 def write_page(data: dict[str, Any], path: str | Path) -> None:
-    """Write the page of its data as one file, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write the page of its data as one file, whole or not at all."""
     shown = {**data, "boards": static_boards(data["boards"]), "digest": "0" * 64}
 
     def html(packed: Mapping[str, Any], small: bool) -> str:
@@ -159,9 +155,6 @@ def write_blank(path: str | Path) -> None:
     """Write a page that reads votes in the reader's browser, rates them, and becomes the page of their board.
 
     Its data have ``blank``: the words for results and columns of `jaxeval.data`, see votes_file.js.
-
-    Raises:
-        OSError: it cannot be written.
     """
     from jaxeval.data.found_columns import MARKS, RESULTS
     from jaxeval.data.labels import CODINGS, FAMILIES, TIES

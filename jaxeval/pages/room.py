@@ -115,9 +115,7 @@ def packed_history(history: Mapping[str, Any], decimals: int) -> dict[str, Any]:
 def fitted(data: Mapping[str, Any], size: Callable[[Mapping[str, Any], bool], int]) -> tuple[dict[str, Any], bool]:
     """Return the packed data of a page, without what has no room on it, which boards then say; and whether it is small.
 
-    Args:
-        data: as page.py makes them.
-        size: bytes of the page of such data, small or not.
+    ``size`` gives bytes of the page of such data, small or not.
     """
     boards = [dict(board) for board in data["boards"]]
     for piece, same in (("pairs", lambda x: x), ("levers", _counts)):

@@ -25,14 +25,7 @@ _LONGEST = 60  # characters
 def save_card(table: pd.DataFrame, path: str | Path, finding: str, about: str) -> None:
     """Draw the first models of the first board of a leaderboard as a PNG of 1200 x 630 pixels.
 
-    Args:
-        table: as `leaderboard` returns it.
-        path: the file.
-        finding: what the board says; it is the title.
-        about: what stands below, such as the numbers of models and votes.
-
-    Raises:
-        OSError: it cannot be written.
+    The title is the ``finding``; ``about`` stands below, such as the numbers of models and votes.
     """
     from matplotlib.figure import Figure
 
@@ -57,11 +50,7 @@ def save_card(table: pd.DataFrame, path: str | Path, finding: str, about: str) -
 
 
 def save_badge(table: pd.DataFrame, path: str | Path, title: str) -> None:
-    """Write who leads the first board of a leaderboard as a small SVG, with the ``title`` at the left.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write who leads the first board of a leaderboard as a small SVG, with the ``title`` at the left."""
     leader = lead(table)
     parts = [shortened(visible_line(text), _LONGEST) for text in (title, leader)]
     left, right = (round(_SIGN * len(text) + 14) for text in parts)
@@ -119,11 +108,7 @@ jobs:
 
 
 def checked_space(space: str) -> Path:
-    """Return the folder of a Space, which is called as the Space is.
-
-    Raises:
-        DataError: it is no name such as "organization/name".
-    """
+    """Return the folder of a Space, which is called as the Space is."""
     if not _NAME.fullmatch(space) or space.rpartition("/")[2].strip(".") == "":
         raise DataError(f"--space takes OWNER/NAME, as organization/leaderboard, got {space!r}")
     return Path(space.rpartition("/")[2])
@@ -137,14 +122,7 @@ def card_address(space: str) -> str:
 def write_space(table: pd.DataFrame, folder: Path, space: str, data: Mapping[str, Any]) -> None:
     """Write what a Space has beside its page: its README, the table, and a workflow that makes it again each night.
 
-    Args:
-        table: the leaderboard.
-        folder: where its index.html is.
-        space: "organization/name".
-        data: of the page.
-
-    Raises:
-        OSError: a file cannot be written.
+    The ``folder`` holds its index.html, and ``data`` are those of the page.
     """
     write_table(table, folder / "leaderboard.parquet")
     matter = {
@@ -172,11 +150,7 @@ def _plain(text: str) -> str:
 
 
 def upload_space(folder: Path, space: str) -> str:
-    """Upload the folder of a Space with the token that huggingface_hub finds, and return the Space's address.
-
-    Raises:
-        DataError: huggingface_hub is not installed, or the Hub refuses.
-    """
+    """Upload the folder of a Space with the token that huggingface_hub finds, and return the Space's address."""
     try:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError

@@ -53,16 +53,8 @@ def add_votes(
 ) -> None:  # fmt: skip
     """Give each board its votes by pair, or the reason why it has none.
 
-    Args:
-        boards: as `boards.boards_of` makes them of ``tables``.
-        tables: the leaderboards.
-        battles: the votes behind all of them.
-        number: the number of each model, by its name.
-        features: covariates of the leaderboards that are no columns.
-
-    Raises:
-        TypeError: ``battles`` are no `Battles`.
-        DataError: they are not the votes of a board, or lack a column of its groups.
+    The ``boards`` are those that `boards.boards_of` makes of ``tables``, ``battles`` the votes behind all of them,
+    ``number`` that of each model by its name, and ``features`` covariates that are no columns.
     """
     if not isinstance(battles, Battles):
         raise TypeError(f"battles= takes Battles, got {type(battles).__name__}: see read_battles and from_pandas")

@@ -19,17 +19,12 @@ from jaxeval.wording import did_you_mean
 
 #: Name and colour of each estimator and method.
 _STYLES = {
-    "naive": ("naive", "#8a8f98"),
-    "calibration_only": ("labels only", "#3c8f8a"),
-    "difference": ("PPI", "#6f5aa8"),
-    "ppi_plus_plus_half": ("PPI++ half", "#c98ab0"),
-    "ppi_plus_plus": ("PPI++", "#c2447f"),
-    "conditional": ("conditional", "#6b8e3d"),
-    "eif": ("EIF", "#c98a1b"),
-    "rogan_gladen_shared": ("RG shared", "#7aa6cf"),
-    "rogan_gladen": ("RG own", "#1f5a93"),
+    "naive": ("naive", "#8a8f98"), "calibration_only": ("labels only", "#3c8f8a"), "difference": ("PPI", "#6f5aa8"),
+    "ppi_plus_plus_half": ("PPI++ half", "#c98ab0"), "ppi_plus_plus": ("PPI++", "#c2447f"),
+    "conditional": ("conditional", "#6b8e3d"), "eif": ("EIF", "#c98a1b"),
+    "rogan_gladen_shared": ("RG shared", "#7aa6cf"), "rogan_gladen": ("RG own", "#1f5a93"),
     "rogan_gladen_adaptive": ("RG, Algorithm 1", "#6b8e3d"),
-}
+}  # fmt: skip
 #: The estimators that arXiv:2605.06939 compares.
 FIVE = ("naive", "rogan_gladen_shared", "rogan_gladen", "ppi_plus_plus_half", "ppi_plus_plus")
 _MOST = 30

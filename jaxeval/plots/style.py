@@ -35,11 +35,7 @@ _LINE = 0.2  # inches between lines
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int) -> None:
-    """Write a figure in the format of the ending of ``path``, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a figure in the format of the ending of ``path``, whole or not at all."""
     with whole_file(path) as file:
         figure.savefig(file, dpi=dpi, format=Path(path).suffix.lower().removeprefix("."))
 
@@ -189,12 +185,10 @@ def _is_any(value: Any, name: str, kinds: tuple[type, ...]) -> bool:
 
 
 def figure_of(title: str, *takes: Takes, says: bool = False) -> Callable[[F], F]:
-    """Decorate a function that draws: its first arguments are checked, and it takes the options of `FigureLabels`.
+    """Decorate a function that draws: its first arguments are what it ``takes``, and it has options of `FigureLabels`.
 
-    Args:
-        title: the usual one; ``{heads}`` in it stands for what is rated, such as "Models".
-        takes: what the first arguments must be, in their order.
-        says: whether the first sentence of the first argument, where it is one and short, is the title instead.
+    ``{heads}`` in the usual ``title`` stands for what is rated, such as "Models". Where it ``says`` something, the
+    first sentence of the first argument, if it is one and short, is the title instead.
     """
     usual = title
 

@@ -200,13 +200,9 @@ def board_part(
 ) -> Part:  # fmt: skip
     """Return a board as a screen shows it, with intervals as distances and as bars.
 
-    Args:
-        title: above it.
-        table: ``model``, ``rating`` (those that are not finite are "unrated"), ``lower``, ``upper``; perhaps ``rank``,
-            ``spread``, ``vote_count``, ``tier`` and ``notes``. Other columns stand behind the ratings.
-        kept: those of the other columns that leave last where there is no room.
-        rows: what a row is called; by default a competitor.
-        competitor: what is rated.
+    The ``table`` has ``model``, ``rating`` (those that are not finite are "unrated"), ``lower``, ``upper``, and perhaps
+    ``rank``, ``spread``, ``vote_count``, ``tier`` and ``notes``; other columns stand behind the ratings, and those
+    ``kept`` leave last where there is no room.
     """
     ends = [table[name].to_numpy(float) for name in ("rating", "lower", "upper")]
     rating = ends[0]
@@ -260,10 +256,7 @@ def bars(rating: Float, lower: Float, upper: Float) -> list[str]:
 def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Sequence[str] = ()) -> Answer:
     """Give what a `leaderboard` table says: who leads, each category's board, what it rests on and what it cannot say.
 
-    Args:
-        table: with the ``attrs`` of `leaderboard`.
-        top: models of each category on a screen; by default as many as it has room for.
-        notes: of what else is to be known.
+    A screen shows the ``top`` models of each category, or as many as it has room for.
     """
     attrs, settings = table.attrs, table.attrs["settings"]
     further = ("coefficients", "judge", "judges", "categories")
@@ -289,8 +282,10 @@ def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Seque
     answers = attrs.get("answer", "").splitlines() or [""] * len(blocks)
     sentences = [answer + borrowed.get(title, "") for answer, (title, _) in zip(answers, blocks, strict=True)]
     sentences += [_worth(record, settings) for record in attrs.get("judge", [])]
-    about = {"sentences": sentences, "notes": [*notes, *settings_lines(table)]}
-    return Answer("Leaderboard", table, settings, attrs["warnings"], parts=parts, tables=tables, **about)
+    notes = [*notes, *settings_lines(table)]
+    return Answer(
+        "Leaderboard", table, settings, attrs["warnings"], sentences=sentences, notes=notes, parts=parts, tables=tables
+    )
 
 
 def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:

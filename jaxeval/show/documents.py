@@ -159,13 +159,9 @@ _LONGEST = 36
 
 
 def text_table(frame: Any, *, width: int = 80, most_rows: int | None = None, n_rows: int | None = None) -> str:
-    """Return the first rows and columns of a table, as many as fit, and a line on what is not shown.
+    """Return the first rows and columns of a table, as many as fit into ``width``, and a line on what is not shown.
 
-    Args:
-        frame: the table; an index that names its rows comes first.
-        width: characters of a line.
-        most_rows: rows to show; all by default.
-        n_rows: number of all rows, where the table holds only the first ones.
+    An index that names its rows comes first. ``n_rows`` are all rows, where the table holds only the first ones.
     """
     shown = frame if most_rows is None else frame.head(most_rows)
     table, n_names = with_index(shown)

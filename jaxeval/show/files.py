@@ -100,11 +100,7 @@ def write_table(
 
 
 def format_of(path: str | Path) -> str:
-    """Return the format that a file's ending names.
-
-    Raises:
-        DataError: none has this ending.
-    """
+    """Return the format that a file's ending names."""
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in FORMATS:
         raise DataError(
@@ -216,11 +212,7 @@ def answer_bytes(answer: Answer, format: str, name: str | None = None, raw_names
 
 
 def write_answer(answer: Answer, folder: str | Path, format: str = "csv", raw_names: bool = False) -> list[str]:
-    """Write the tables, figures (PNG) and texts of an answer into a folder by their names; return what there is.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write the tables, figures (PNG) and texts of an answer into a folder by their names; return what there is."""
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     sentences = "".join(f"{sentence}\n" for sentence in (*answer.sentences, *answer.advice))
@@ -242,11 +234,7 @@ def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:
 
 
 def write_text(text: str, path: str | Path) -> None:
-    """Write a text for people as UTF-8, whole or not at all; control characters are escaped as on the screen.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a text for people as UTF-8, whole or not at all; control characters are escaped as on the screen."""
     with whole_file(path) as file:
         file.write(visible(text).encode())
 
