@@ -27,7 +27,6 @@ from jaxeval.kernels.batch.references import (
     SameModelSums,
     SharedItems,
     SingleReferences,
-    StudyForm,
     StudySettings,
     reference_study,
 )
@@ -106,7 +105,6 @@ def rankings(
         several=several, members=as_leaf(_members(board, sets), np.int32), tiers=as_leaf(tiers, np.bool_),
         shared=shared,
     )  # fmt: skip
-    form = StudyForm(draw.packing, len(padded) + len(sets))
     # No model has more votes: larger budgets would only take time.
     most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)
@@ -122,7 +120,7 @@ def rankings(
     words = sum(held_numbers(cell.shape) for cell in pools) * (2 + 2 * len(budgets))
     with double_precision():
         problem, study, gold = jax.device_put((problem, study, padded_rows(gold)))
-    call = partial(reference_study, problem, form, mesh, study, gold)
+    call = partial(reference_study, problem, draw.packing, mesh, study, gold)
     held = sum(x.nbytes for x in jax.tree.leaves((problem, gold)))
     task = Task(call=call, budget=REFERENCES, entries=words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
     alone, together, same = run.results(task, Lanes.of(1, n_lanes), "references")

@@ -135,11 +135,13 @@ class FittedBoard:
     """
 
     board: Board
+    inverse: Float  # (P', P') pseudo-inverse of the information, with padding
     flags: tuple[str, ...] = ()  # what the data cannot say, in words
 
     def inverse_information(self) -> Float:
-        """Return the (P, P) pseudo-inverse of the information."""
-        return self.board.inverse_information()
+        """Return the (P, P) pseudo-inverse of the information, as a rule of log-strengths alone."""
+        m = len(self.board.theta)
+        return self.inverse[:m, :m]
 
     def scores(self) -> scipy.sparse.csr_array:
         """Return the (C, P) derivatives of one judgment's log-likelihood in each cell, its weight included."""

@@ -119,9 +119,9 @@ class PanelBoard(FittedBoard):
 
         The information is the observed one, so that sandwich errors hold if the model is wrong.
         """
-        return self.inverse(self.fitted, self.shares * self.fitted.g)
+        return self.inverse_at(self.fitted, self.shares * self.fitted.g)
 
-    def inverse(self, at: Panel, weights: Float) -> Float:
+    def inverse_at(self, at: Panel, weights: Float) -> Float:
         """(P, P) inverse of the information at the maximum ``at``, with fixed means of strengths and discriminations.
 
         ``weights`` (K,) are those of the discriminations.
@@ -420,7 +420,7 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     places = padded_panel(np.arange(1, m + 2 * k + 1), model, m)
     there = places > 0
     inverse = np.zeros((len(places), len(places)))
-    inverse[np.ix_(there, there)] = fitted.inverse(at, weights)
+    inverse[np.ix_(there, there)] = fitted.inverse_at(at, weights)
     main = per_model(cells.first, cells.second, fitted.sums[0], m)
     data = ChoiceData(
         entries=entries.sums([weight * cells.target, weight * (1 - cells.target)]),

@@ -60,11 +60,6 @@ class RankingBoard(FittedBoard):
     diagonal: Float  # (M',) of that information
     main_weight: Float  # (M,) meetings of the items of the main group, 0 for the others
 
-    def inverse_information(self) -> Float:
-        """Return (M, M) pseudo-inverse of the information."""
-        m = len(self.board.theta)
-        return self.inverse[:m, :m]
-
     def scores(self) -> scipy.sparse.csr_array:
         """Return (C, M) derivatives of one ranking's log-likelihood in each cell, its weight included."""
         chosen = _table(self.choices.of_items, len(self.cells.count), len(self.theta))

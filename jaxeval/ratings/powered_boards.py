@@ -60,11 +60,6 @@ class PoweredBoard(FittedBoard):
     information_diagonal: Float  # (M',)
     flags: tuple[str, ...] = ()  # what the verdicts cannot say
 
-    def inverse_information(self) -> Float:
-        """Return (M, M) pseudo-inverse of the information."""
-        m = len(self.board.theta)
-        return self.inverse[:m, :m]
-
     def scores(self) -> scipy.sparse.csr_array:
         """(C, M) what one battle of each cell adds to the gradient: its residual, and lam times that of the judge."""
         cells, n_pairs = self.cells, len(self.cells.first)

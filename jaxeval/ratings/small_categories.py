@@ -78,17 +78,13 @@ class BorrowedBoard(FittedBoard):
     """One category; K spreads, B draws."""
 
     board: Board  # its battles; log-strengths are means over the spreads
-    covariance: Float  # (M, M) of the log-strengths
+    inverse: Float  # (M, M) covariance of the log-strengths, given what is borrowed, too
     borrowed: Float  # (M,) share that each model has from the other battles
     factor: float  # variance of its outcomes, divided by that of wins and losses
     spread: float  # logits, its posterior mean; NaN where there are no other battles
     draws: Float  # (B, M) log-strengths, 0 for models without a rating
     spread_draws: Float  # (B,) the spread of each draw
     flags: tuple[str, ...] = ()  # what the battles cannot say, here what is borrowed
-
-    def inverse_information(self) -> Float:
-        """Return (M, M) covariance of the log-strengths, given what is borrowed, too."""
-        return self.covariance
 
     @property
     def borrowed_share(self) -> float:
@@ -208,7 +204,7 @@ def _mixed(whole: Board, cells: Cells, factor: float, spreads: Float, belief: Be
     about = mean + theta - for_draws @ mean
     mixed = BorrowedBoard(
         board=board,
-        covariance=np.tensordot(for_draws, covariance, 1) + off.T @ off,
+        inverse=np.tensordot(for_draws, covariance, 1) + off.T @ off,
         borrowed=weight @ np.asarray(belief.borrowed)[:, :m],
         factor=factor,
         spread=float(weight @ spreads),
@@ -268,7 +264,7 @@ class CategoryFit(BradleyTerryFit):
 
     @property
     def _model_based(self) -> Float:
-        return self._likelihood.covariance
+        return self._likelihood.inverse
 
     _sandwich = _model_based
 

@@ -215,13 +215,6 @@ class ReferenceProblem(NamedTuple):
     shared: SharedItems | None  # where items, not models, draw their references
 
 
-class StudyForm(NamedTuple):
-    """Static choices of a study of references."""
-
-    packing: resample.Packing
-    n_sets: int  # single references and sets
-
-
 class SingleReferences(NamedTuple):
     """Rankings by win rate against each of L references, of all votes of a resample."""
 
@@ -323,7 +316,7 @@ def _same_models(
 
 
 def _study(
-    problem: ReferenceProblem, form: StudyForm, settings: StudySettings, number: Integer[Array, ""],
+    problem: ReferenceProblem, settings: StudySettings, number: Integer[Array, ""],
     draws: Integer[Array, "rows columns"], gold: Float[Array, "M"],
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:  # fmt: skip
     """One resample: references with all votes, and repeats under budgets. A negative ``number`` is the full data."""
@@ -337,8 +330,8 @@ def _study(
         tau=rank_agreement.tau_b(sums), misordered=rank_agreement.misordered(sums), pairs=sums.pairs,
         rank_change=rank_change, tier_models=models, tier_tau=rank_agreement.tau_b(inside), tier_pairs=inside.pairs,
     )  # fmt: skip
-    shape = len(settings.deltas), len(settings.budgets), form.n_sets
-    shape_of_sets = shape[1], problem.members.shape[1]
+    shape_of_sets = len(settings.budgets), problem.members.shape[1]
+    shape = len(settings.deltas), len(settings.budgets), problem.single.cell.shape[-1] + shape_of_sets[1]
 
     def repeat(q: Array, sums: tuple[BudgetSums, SameModelSums]) -> tuple[BudgetSums, SameModelSums]:
         key = squares.stream_key(settings.seed, problem.votes_stream, number, q)
@@ -360,10 +353,10 @@ def _study(
     return single, *lax.fori_loop(0, settings.n_repeats, repeat, nothing)
 
 
-@program("form", "mesh")
+@program("packing", "mesh")
 def reference_study(
     problem: ReferenceProblem,
-    form: StudyForm,
+    packing: resample.Packing,
     mesh: Mesh,
     settings: StudySettings,
     gold: Float[Array, "_ M"],
@@ -377,7 +370,7 @@ def reference_study(
     def chunk(
         numbers: Array, problem: ReferenceProblem, settings: StudySettings, gold: Array
     ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
-        draws = resample.multinomial(problem.units, form.packing, settings.seed, problem.stream, numbers - 1)
-        return jax.vmap(partial(_study, problem, form, settings))(numbers - 1, draws, gold[numbers])
+        draws = resample.multinomial(problem.units, packing, settings.seed, problem.stream, numbers - 1)
+        return jax.vmap(partial(_study, problem, settings))(numbers - 1, draws, gold[numbers])
 
     return over_lanes(chunk, mesh, chunks, (problem, settings, gold))
