@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -35,7 +35,7 @@ class Names:
         return getattr(self.index, name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.index, dtype)
+        return np.array(self.to_numpy(), dtype)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -67,7 +67,22 @@ class Names:
 
     def rename(self, name: str) -> Names:
         """The same labels under another name."""
-        return Names(self.values, name)
+        return type(self)(self.values, name)
+
+    def map(self, function: Callable[[Any], Any]) -> Names:
+        """A function of each label."""
+        return Names(map(function, self.values))
+
+    def isin(self, others: Any) -> NDArray[np.bool_]:
+        """Which labels are among others."""
+        known = set(others)
+        return np.array([value in known for value in self.values], bool)
+
+    def get_indexer(self, labels: Any) -> NDArray[np.intp]:
+        """The position of each of some labels here; -1 of one that is not there."""
+        return np.array([self._places.get(label, -1) for label in labels], np.intp)
+
+    get_indexer_for = get_indexer
 
     def tolist(self) -> list[Any]:
         """The labels."""
@@ -80,6 +95,33 @@ class Names:
     def get_loc(self, value: Any) -> int:
         """The position of a label."""
         return self._places[value]
+
+
+class RowNumbers(Names):
+    """Numbers of rows, where nothing else names them."""
+
+    @cached_property
+    def index(self) -> pd.Index:
+        """The same in pandas."""
+        first, step = (self.values[0], next(iter(self._steps), 1)) if len(self) else (0, 1)
+        return pd.RangeIndex(first, first + step * len(self), step, name=self.name)
+
+    @property
+    def _steps(self) -> set[int]:
+        return {*np.diff(self.values.astype(int)).tolist()}
+
+    def __getitem__(self, places: Any) -> Any:
+        """Some of the numbers, which stay numbers of rows where each is as far from the next one, as in pandas."""
+        found = super().__getitem__(places)
+        if not isinstance(found, Names):
+            return found
+        rows = RowNumbers(found.values, self.name)
+        return rows if len(rows._steps - {0}) == len(rows._steps) < 2 else found
+
+
+def counts_rows(names: Any) -> bool:
+    """Whether names, in pandas or not, are numbers of rows."""
+    return isinstance(names, RowNumbers) or (not isinstance(names, Names) and isinstance(names, pd.RangeIndex))
 
 
 class Whole(np.ndarray):
@@ -190,6 +232,12 @@ def stacked(tables: Sequence[Any]) -> Any:
         parts = {name: [table[name] for table in tables] for name in tables[0]}
         return PlainTable({name: np.concatenate(x).view(type(x[0])) for name, x in parts.items()})
     return pd.concat([in_pandas(table) for table in tables], ignore_index=True)
+
+
+def records_of(table: Any) -> list[dict[Any, Any]]:
+    """The rows of a table, in pandas or not, by the names of columns."""
+    rows: list[dict[Any, Any]] = table.records() if isinstance(table, PlainTable) else table.to_dict("records")
+    return rows
 
 
 def in_pandas(table: Any) -> Any:

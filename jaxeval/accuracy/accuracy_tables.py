@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
@@ -28,6 +27,8 @@ from jaxeval.accuracy.rogan_gladen import youden_j
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import CalibrationSampling
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import PlainTable, in_pandas
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile, student_quantile
@@ -61,8 +62,7 @@ class AccuracySettings:
 class AccuracyTables(Result):
     """Accuracies, the judges' rates, and what they were computed from."""
 
-    table: pd.DataFrame
-    rates: pd.DataFrame
+    rows: Mapping[str, Any]  # of `table` and `rates`, in pandas or not
     warnings: list[str]
     settings: AccuracySettings
     slices: Mapping[str, Slice] = field(repr=False)
@@ -70,15 +70,25 @@ class AccuracyTables(Result):
     over_judges: pd.DataFrame | None = field(default=None, repr=False)  # with judges among the random facets
     _about: str = field(default="", repr=False)  # what was sampled, where facets are random
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row per slice, model, judge and estimator."""
+        return in_pandas(self.rows["table"])
+
+    @property
+    def rates(self) -> pd.DataFrame:
+        """A row per slice, model and judge."""
+        return in_pandas(self.rows["rates"])
+
     def _sentences(self) -> list[str]:
-        return [*self.about_facets(), what_to_believe(self.table, self.settings.sampling)]
+        return [*self.about_facets(), what_to_believe(self.rows["table"], self.settings.sampling)]
 
     def about_facets(self) -> list[str]:
         """Say what was sampled where facets are random, and the best model by judges like these."""
         if not self._about:
             return []
-        rows = pd.DataFrame() if self.over_judges is None else self.over_judges.dropna(subset=["estimate"])
-        if not len(rows):
+        rows = None if self.over_judges is None else self.over_judges.dropna(subset=["estimate"])
+        if rows is None or not len(rows):
             return [f"intervals are {self._about}"]
         best = rows.iloc[0]
         ends = f"{best['estimate']:.3f} [{best['lower']:.3f}, {best['upper']:.3f}]"
@@ -96,12 +106,12 @@ class AccuracyTables(Result):
     @property
     def models(self) -> pd.Index:
         """Models of the test."""
-        return self.slices[""].test.models
+        return in_pandas(self.slices[""].test.models)
 
     @property
     def judges(self) -> pd.Index:
         """Judges of the test."""
-        return self.slices[""].test.judges
+        return in_pandas(self.slices[""].test.judges)
 
     def of(self, label: str) -> Self:
         """Return the accuracies of the slice ``label`` alone; "all" is that of all items.
@@ -113,7 +123,8 @@ class AccuracyTables(Result):
         tables = (of_slice(table, label).drop(columns="slice", errors="ignore") for table in (self.table, self.rates))
         table, rates = (x.reset_index(drop=True) for x in tables)
         slices = {"": self.slices["" if label == "all" else label]}
-        return replace(self, table=table, rates=rates, slices=slices, settings=replace(self.settings, by=None))
+        settings = replace(self.settings, by=None)
+        return replace(self, rows={"table": table, "rates": rates}, slices=slices, settings=settings)
 
     @property
     def joint(self) -> Draws:
@@ -146,11 +157,11 @@ def reject_facets(random: Sequence[str], what: str) -> None:
         raise ValueError(f"{what} know nothing of random facets ({facets}): leave random= (--random) out for them")
 
 
-def joined(tables: Mapping[str, pd.DataFrame], by: str | None) -> pd.DataFrame:
+def joined(tables: Mapping[str, PlainTable], by: str | None) -> PlainTable | pd.DataFrame:
     """Return tables of slices as one, with the slice in the first column where there are several."""
     if by is None:
         return tables[""]
-    named = {label or "all": table for label, table in tables.items()}
+    named = {label or "all": table.frame for label, table in tables.items()}
     return pd.concat(named, names=["slice"]).reset_index(level=0).reset_index(drop=True)
 
 
@@ -186,7 +197,7 @@ def where_defined(
     }
 
 
-def accuracy_table(part: Slice, binary: Bool, level: float, sampling: CalibrationSampling | None) -> pd.DataFrame:
+def accuracy_table(part: Slice, binary: Bool, level: float, sampling: CalibrationSampling | None) -> PlainTable:
     """`JudgeAccuracy.table` of one slice."""
     m, j = len(part.test.models), len(part.test.judges)
     values = estimates(part.judged.total, part.every.total, binary)
@@ -232,7 +243,7 @@ def accuracy_table(part: Slice, binary: Bool, level: float, sampling: Calibratio
     statuses = dict(zip(ESTIMATORS, np.moveaxis(columns["status"], -1, 0), strict=True))
     believe = believed(statuses, shifted(part.judged.total, part.judged.data), sampling)
     columns["believe"] = columns["estimator"] == believe[..., None]
-    return pd.DataFrame(
+    return PlainTable(
         {
             "model": np.repeat(part.test.models.to_numpy(), j * len(blocks)),
             "judge": np.tile(np.repeat(part.test.judges.to_numpy(), len(blocks)), m),
@@ -241,7 +252,7 @@ def accuracy_table(part: Slice, binary: Bool, level: float, sampling: Calibratio
     )
 
 
-def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
+def rates_table(part: Slice, binary: Bool, level: float) -> PlainTable:
     """`JudgeAccuracy.rates` of one slice: rates of every model and judge, strata together."""
     m, j = len(part.test.models), len(part.test.judges)
     point, draws = rates_of(part.judged.total.own), rates_of(part.judged.draws.own)
@@ -269,7 +280,7 @@ def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     columns["status"] = np.where(binary, status, EstimateStatus.NOT_BINARY).reshape(-1)
     columns["m0"], columns["m1"] = (x.reshape(-1).astype(int) for x in (point.m0, point.m1))
     columns["p_same_share"] = shift_p(part.judged.total, part.judged.data).reshape(-1)
-    return pd.DataFrame(columns)
+    return PlainTable(columns)
 
 
 class FacetedAccuracies:

@@ -15,10 +15,11 @@ What may be believed follows from how the calibration was chosen:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
@@ -31,6 +32,7 @@ from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import SURE_Z, LabelledSums
+from jaxeval.plain_tables import records_of
 from jaxeval.statistics import special
 
 Words = NDArray[np.object_]
@@ -220,13 +222,14 @@ def _by_test_shares(total: Sums, each: Float) -> Float:
     return np.asarray(judge_error.add_strata(np.broadcast_to(each, total.test.n.shape), shares))
 
 
-def what_to_believe(table: pd.DataFrame, sampling: CalibrationSampling | None) -> str:
+def what_to_believe(table: Any, sampling: CalibrationSampling | None) -> str:
     """Say which estimator to believe, for how many models by a judge; ``table`` is that of `AccuracyTables`."""
-    marked = table[table["believe"]]
-    n_all = len(table.drop_duplicates([name for name in ("slice", "model", "judge") if name in table]))
-    if marked.empty:
-        statuses = table.loc[table["estimator"] == "ppi_plus_plus", "status"]
-        if not (statuses == EstimateStatus.NO_LABELS).all():
+    rows = records_of(table)
+    marked = [row for row in rows if row["believe"]]
+    n_all = len({tuple(row[name] for name in ("slice", "model", "judge") if name in row) for row in rows})
+    if not marked:
+        statuses = [row["status"] for row in rows if row["estimator"] == "ppi_plus_plus"]
+        if not all(status == EstimateStatus.NO_LABELS for status in statuses):
             if sampling is None:
                 return f"Believe none of these estimates: the notes say why. First of all, {DECLARE}"
             return "Believe none of these estimates: the notes say why"
@@ -234,11 +237,11 @@ def what_to_believe(table: pd.DataFrame, sampling: CalibrationSampling | None) -
             "Believe none of these estimates for sure: no model has labels of its own that tell how far the judge is "
             "off. The shared calibration holds if the judge errs alike on all models"
         )
-    times = marked["estimator"].value_counts()
+    times = dict(Counter(row["estimator"] for row in marked).most_common())
     if len(times) == 1 and len(marked) == n_all:
         unsaid = "" if sampling else "; nobody said how the labelled answers were chosen (--calibration-sampling)"
-        return f"Believe {SPOKEN[times.index[0]]}, and not the judge's raw share{unsaid}"
+        return f"Believe {SPOKEN[next(iter(times))]}, and not the judge's raw share{unsaid}"
     parts = [f"{SPOKEN[name]} for {n:,}" for name, n in times.items()]
     parts += [f"none for {n_all - len(marked):,}"] if len(marked) < n_all else []
-    of = "models" if len(table["judge"].unique()) == 1 else "models by judges"
+    of = "models" if len({row["judge"] for row in rows}) == 1 else "models by judges"
     return f"Believe, of {n_all:,} {of}, {', '.join(parts)}; the judge's raw share never"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.accuracy.accuracy_tables import AccuracyTables
 from jaxeval.accuracy.belief import DECLARE, SPOKEN, shifted
@@ -16,6 +15,7 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import Slice
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES, UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Float
+from jaxeval.plain_tables import records_of
 from jaxeval.wording import counted, named
 
 #: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
@@ -90,10 +90,11 @@ def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
     if accuracy.settings.sampling == "random":
         for label, part in accuracy.slices.items():
             yield from _other_shares(label or "all", part)
-    yield from _raw_shares(accuracy.table)
-    for row in _rates_and_errors(accuracy).to_dict("records"):
+    rows = records_of(accuracy.rows["table"])
+    yield from _raw_shares(rows)
+    for row in _rates_and_errors(accuracy):
         yield from _rate_cautions(row)
-    for row in accuracy.table.to_dict("records"):
+    for row in rows:
         subject, name, status = Subject.of(row), row["estimator"], row["status"]
         if status in (EstimateStatus.CLIPPED, EstimateStatus.OUTSIDE):
             yield subject.caution(status, f"{name}: {STATUSES[status]}")
@@ -111,19 +112,20 @@ def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
             )
 
 
-def _rates_and_errors(accuracy: AccuracyTables) -> pd.DataFrame:
-    """The judges' rates, with their errors on labelled items, the fewest labels of a stratum, and the test items."""
+def _rates_and_errors(accuracy: AccuracyTables) -> list[dict[Any, Any]]:
+    """Rows of the judges' rates, with errors on labelled items, the fewest labels of a stratum, and test items."""
     sums = [(part.judged.total.own, part.judged.total.test) for part in accuracy.slices.values()]
 
     def column(of_slices: Iterable[Float]) -> Float:
         return np.concatenate([x.reshape(-1) for x in of_slices])
 
-    return accuracy.rates.assign(
-        passed=column((labelled.judgment - labelled.product).sum(0) for labelled, _ in sums).round(2),
-        failed=column((labelled.label - labelled.product).sum(0) for labelled, _ in sums).round(2),
-        fewest_in_stratum=column(np.where(test.n > 0, labelled.n, np.inf).min(0) for labelled, test in sums),
-        n_test=column(test.n.sum(0) for _, test in sums).astype(int),
-    )
+    columns = {
+        "passed": column((labelled.judgment - labelled.product).sum(0) for labelled, _ in sums).round(2),
+        "failed": column((labelled.label - labelled.product).sum(0) for labelled, _ in sums).round(2),
+        "fewest_in_stratum": column(np.where(test.n > 0, labelled.n, np.inf).min(0) for labelled, test in sums),
+        "n_test": column(test.n.sum(0) for _, test in sums).astype(int),
+    }
+    return records_of(accuracy.rows["rates"].assign(**columns))
 
 
 def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
@@ -186,8 +188,9 @@ def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
 
 def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
     """Yield what the design of the calibration leaves open, and where the labels look like another design."""
-    sampling, rates = accuracy.settings.sampling, accuracy.rates
-    if (rates["m0"] + rates["m1"] == 0).all():
+    sampling, rates = accuracy.settings.sampling, accuracy.rows["rates"]
+    m0, m1, p_same = (np.asarray(rates[name]) for name in ("m0", "m1", "p_same_share"))
+    if (m0 + m1 == 0).all():
         return
     if sampling == "borrowed":
         yield EVERYTHING.caution(
@@ -196,7 +199,7 @@ def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
             "no data can show",
         )
     elif sampling is None:
-        tests = rates["p_same_share"].dropna()
+        tests = p_same[~np.isnan(p_same)]
         least = min(1.0, len(tests) * tests.min()) if len(tests) else 1.0
         evidence = f"p = {least:.2g} by Hausman's test of PPI++ against Rogan-Gladen"
         evidence += f", the least of {len(tests):,} times their number" if len(tests) > 1 else ""
@@ -209,15 +212,16 @@ def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
             "nobody said how the labelled answers were chosen, so Rogan-Gladen alone may be believed, which holds if "
             f"the judge errs alike in calibration and test. {shows}; {DECLARE}",
         )
-    balanced = rates[(rates["m0"] == rates["m1"]) & (rates["m0"] >= FEW_LABELS)]
+    balanced = (m0 == m1) & (m0 >= FEW_LABELS)
     if sampling == "random":
         # A balance by chance needs a share of right answers near 1/2.
-        corrected = accuracy.table[accuracy.table["estimator"] == "rogan_gladen"].reset_index(drop=True)
-        apart = (corrected["lower"] > 0.5) | (corrected["upper"] < 0.5)
-        balanced = balanced[apart.loc[balanced.index]]
-    if sampling in ("random", None) and len(balanced):
-        names = dict.fromkeys(map(str, balanced["model"]))
-        each = ", ".join(f"{n:,}" for n in dict.fromkeys(balanced["m0"]))
+        table = accuracy.rows["table"]
+        corrected = np.asarray(table["estimator"]) == "rogan_gladen"
+        lower, upper = (np.asarray(table[end])[corrected] for end in ("lower", "upper"))
+        balanced &= (lower > 0.5) | (upper < 0.5)
+    if sampling in ("random", None) and balanced.any():
+        names = dict.fromkeys(map(str, np.asarray(rates["model"])[balanced]))
+        each = ", ".join(f"{n:,}" for n in dict.fromkeys(m0[balanced]))
         yield EVERYTHING.caution(
             "balanced",
             f"as many answers are labelled wrong as right ({each} of each; {named(list(names))}): labels that are "
@@ -226,18 +230,19 @@ def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
         )
 
 
-def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
+def _raw_shares(rows: Sequence[Mapping[Any, Any]]) -> Iterator[Caution]:
     """Yield a caution where the raw share lies outside of the interval of the estimate to believe."""
-    keys = [name for name in ("slice", "model", "judge") if name in table]
-    raws = table[table["estimator"] == "naive"]
-    both = raws.merge(table[table["believe"]], on=keys, suffixes=("", "_best"))
-    for raw in both.to_dict("records"):
-        share, lower, upper = raw["estimate"], raw["lower_best"], raw["upper_best"]
-        if raw["status"] in BOUNDED and raw["status_best"] in BOUNDED and not lower <= share <= upper:
+    marked = {Subject.of(row): row for row in rows if row["believe"]}
+    for raw in rows:
+        best = marked.get(Subject.of(raw)) if raw["estimator"] == "naive" else None
+        if best is None:
+            continue
+        share, lower, upper = raw["estimate"], best["lower"], best["upper"]
+        if raw["status"] in BOUNDED and best["status"] in BOUNDED and not lower <= share <= upper:
             yield Subject.of(raw).caution(
                 "raw share",
-                f"the raw share {share:.3f} lies outside of the interval of {SPOKEN[raw['estimator_best']]}, "
-                f"{raw['estimate_best']:.3f} [{lower:.3f}, {upper:.3f}]: do not report it without a correction",
+                f"the raw share {share:.3f} lies outside of the interval of {SPOKEN[best['estimator']]}, "
+                f"{best['estimate']:.3f} [{lower:.3f}, {upper:.3f}]: do not report it without a correction",
             )
 
 

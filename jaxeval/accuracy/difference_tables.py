@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
@@ -34,6 +33,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
+from jaxeval.lazy_names import pd
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.quantiles import bounds_with_failures, student_quantile
 from jaxeval.wording import counted

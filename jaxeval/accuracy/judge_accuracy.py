@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
-import pandas as pd
 import scipy
 
 from jaxeval.accuracy.accuracy_tables import (
@@ -30,6 +29,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import backend_name, versions
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.plain_tables import Names, counts_rows, in_pandas
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, named
@@ -149,7 +149,7 @@ def aligned(
         warnings.append(f"no calibration labels of {several}: only a shared calibration can correct them")
     # With a calibration by label the test may well be all answers.
     both = _in_both(ours, test) if sampling in ("random", "borrowed") else 0
-    if both and not isinstance(ours.items, pd.RangeIndex):
+    if both and not counts_rows(ours.items):
         warnings.append(
             f"{counted(both, 'item is', 'items are')} in the calibration and in the test: intervals allow for it, but "
             "PPI++ weighs the two as if they were independent, so leave these items out of one of them"
@@ -381,6 +381,9 @@ def judge_accuracy(
     if facets and (by or stratify or strata):
         raise ValueError("random= does not go with by=, stratify= and strata=: leave one out")
     sampling = checked_sampling(sampling, calibration.sampling)
+    columns = [*facets, *(name for name in (by, stratify, strata, cluster) if name is not None)]
+    if columns or not all(isinstance(x.models, Names) for x in (calibration, test)):
+        calibration, test = calibration.with_pandas(), test.with_pandas()
     calibration, warnings = aligned(calibration, test, shared, sampling)
     slices = {}
     parts = {"": (calibration, test), **slices_of(calibration, test, by)}
@@ -409,12 +412,14 @@ def judge_accuracy(
     of_facets: dict[str, Any] = {}
     if facets:
         errors = FacetedAccuracies(slices[""], facets, cluster)
-        table = errors.widened(table, binary, level)
+        table = errors.widened(in_pandas(table), binary, level)
         of_facets = {"over_judges": errors.over_judges(table, binary, level), "_about": errors.facets.about}
         warnings += errors.facets.warnings
     return JudgeAccuracy(
-        table=table,
-        rates=joined({label: rates_table(part, binary, level) for label, part in slices.items()}, by),
+        rows={
+            "table": table,
+            "rates": joined({label: rates_table(part, binary, level) for label, part in slices.items()}, by),
+        },
         warnings=warnings,
         settings=AccuracySettings(**draws, **others, device=backend_name(), versions=versions(), random=tuple(facets)),
         slices=slices,

@@ -7,7 +7,6 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
@@ -16,6 +15,8 @@ from jaxeval.data.judged_answers import Covariate, JudgedAnswers, repeated
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
+from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import counts_rows
 from jaxeval.resampling.rows import halves, resampled_sums
 from jaxeval.resampling.units import checked_strata, small_strata_text, stratum_of_groups
 from jaxeval.statistics.clusters import effective_clusters, few_clusters_text
@@ -260,15 +261,13 @@ def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | Non
     An item in several clusters or in none, and a column that was not kept, are a DataError.
     """
     if cluster is None:
-        if (
-            isinstance(calibration.items, pd.RangeIndex)
-            or not calibration.items.map(str).isin(test.items.map(str)).any()
-        ):
+        if counts_rows(calibration.items) or not calibration.items.map(str).isin(test.items.map(str)).any():
             return None
         names = [answers.items.map(str) for answers in (calibration, test)]
     else:
         names = [values_of_items(answers, cluster, "cluster") for answers in (calibration, test)]
-    number, _ = pd.factorize(np.concatenate(names))
+    places: dict[str, int] = {}
+    number = np.array([places.setdefault(str(name), len(places)) for part in names for name in part], np.intp)
     drawn = DrawnItems(number[: len(names[0])], number[len(names[0]) :], cluster is not None)
     return None if drawn.n == len(number) else drawn  # each item is by itself
 

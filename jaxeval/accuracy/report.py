@@ -5,15 +5,14 @@ It follows the seven points of arXiv:2605.06939, section 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from jaxeval.accuracy.accuracy_tables import AccuracySettings, AccuracyTables, of_slice
+from jaxeval.accuracy.accuracy_tables import AccuracySettings, AccuracyTables
 from jaxeval.accuracy.belief import DESIGNS, REASONS, SPOKEN, what_to_believe, why_none
 from jaxeval.accuracy.calibration_planning import allocate_calibration
 from jaxeval.accuracy.cautions import EVERYTHING, Caution, Subject, model_cautions, numbers, pair_cautions
@@ -21,6 +20,8 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import STATUSES, EstimateStatus
+from jaxeval.lazy_names import is_frame, pd
+from jaxeval.plain_tables import PlainTable, in_pandas, records_of
 from jaxeval.show.files import markdown_page
 from jaxeval.show.shown import Answer, Column, Part, Result
 from jaxeval.wording import counted, visible_line
@@ -62,19 +63,20 @@ class JudgeReport(Result):
     cautions: list[Caution] = field(repr=False)
 
     def _shown(self) -> Answer:
-        table = self.to_frame()
+        table = self._with_cautions()
         title = f"JudgeReport: {counted(len(self.cautions), 'caution')}; print() gives all in words"
-        return Answer(title, table[table["believe"]].drop(columns=["believe"]).reset_index(drop=True))
+        shown = table[np.asarray(table["believe"], bool)].drop(columns=["believe"])
+        return Answer(title, shown.reset_index(drop=True) if is_frame(shown) else shown)
 
     def _sentences(self) -> list[str]:
-        accuracy, settings = self.involved(self.accuracy.table), self.accuracy.settings
+        accuracy, settings = self.involved(self.accuracy.rows["table"]), self.accuracy.settings
         return [*self.accuracy.about_facets(), what_to_believe(accuracy, settings.sampling), *self.claims()]
 
     def _in_full(self, view: Answer) -> Answer:
         """Return the estimates to believe first, of pairs before those of models."""
         settings, comparison = self.accuracy.settings, self.comparison
-        parts = [_believed(self.involved(self.accuracy.table), settings)]
-        tables = {"accuracy": self.accuracy.table, "rates": self.accuracy.rates}
+        parts = [_believed(self.involved(self.accuracy.rows["table"]), settings)]
+        tables = {"accuracy": self.accuracy.rows["table"], "rates": self.accuracy.rows["rates"]}
         title = "Accuracy of each model"
         if self.accuracy.over_judges is not None:
             tables["over_judges"] = self.accuracy.over_judges
@@ -83,7 +85,7 @@ class JudgeReport(Result):
             parts.insert(0, _believed(comparison.table, settings))
             tables = {"differences": comparison.table, **tables, "stability": comparison.stability}
             title = "Differences, A minus B"
-        sections = self._sections()
+        sections = self._plain_sections()
         below = {part.title: part.below for part in sections}
         further = [part._replace(more=True) for part in sections if part.table is not None]
         drawn = f"{counted(settings.n_resamples, 'resample')}, seed {settings.seed}; level {settings.level:g}; "
@@ -99,10 +101,11 @@ class JudgeReport(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """The table of estimates, or of differences, with a column of the kinds of caution that apply to each row."""
-        table = self.accuracy.table if self.comparison is None else self.comparison.table
-        return table.assign(
-            cautions=[", ".join(self._kinds_about(Subject.of(row))) for row in table.to_dict("records")]
-        )
+        return in_pandas(self._with_cautions())
+
+    def _with_cautions(self) -> Any:
+        table = self.accuracy.rows["table"] if self.comparison is None else self.comparison.table
+        return table.assign(cautions=[", ".join(self._kinds_about(Subject.of(row))) for row in records_of(table)])
 
     @cached_property
     def _kinds(self) -> dict[Subject, list[str]]:
@@ -118,6 +121,9 @@ class JudgeReport(Result):
 
     def _sections(self) -> list[Part]:
         """Return what is estimated and from what, all tables, what can be claimed, and the cautions."""
+        return [part._replace(table=in_pandas(part.table)) for part in self._plain_sections()]
+
+    def _plain_sections(self) -> list[Part]:
         settings, part = self.accuracy.settings, self.accuracy.slices[""]
         level = f"{100 * settings.level:g}%"
         within = f" Corrected within values of {settings.stratify!r}." if settings.stratify else ""
@@ -143,12 +149,13 @@ class JudgeReport(Result):
         ]
         sections.append(Part("Calibration", below=calibrated))
         shown = [f"{rate}{end}" for rate in ("q0", "q1", "j") for end in ("", "_lower", "_upper")]
-        rates = _columns(self.involved(self.accuracy.rates), ["model", "judge", *shown, "m0", "m1", "status"])
+        rates = _columns(self.involved(self.accuracy.rows["rates"]), ["model", "judge", *shown, "m0", "m1", "status"])
         legend = [f"Intervals are {level}.", *_statuses(rates)]
         sections.append(Part("How good the judges are (all labels)", rates, below=legend))
         # In a comparison the shared calibration is that of a model, and belongs to the differences.
         shown = [name for name in _SHOWN if self.comparison is None or name != "rogan_gladen_shared"]
-        table, ends = _rows(self.involved(self.accuracy.table), shown), ["lower", "upper", "boot_lower", "boot_upper"]
+        table = _rows(self.involved(self.accuracy.rows["table"]), shown)
+        ends = ["lower", "upper", "boot_lower", "boot_upper"]
         tolerance = ["tolerance", "tolerance_of"]
         shown = ["model", "judge", "estimator", "believe", "estimate", *ends, *tolerance, "status"]
         legend = [*self._legend(table, ["model"]), TOLERANCE]
@@ -214,35 +221,47 @@ class JudgeReport(Result):
         """Return the report as Markdown."""
         return markdown_page(None, *self._sections())
 
-    def _next_labels(self) -> pd.DataFrame:
+    def _next_labels(self) -> PlainTable:
         """Give how to split further labels by class (Algorithm 1), from the rates known so far, all items together."""
-        naive = self.accuracy.table[self.accuracy.table["estimator"] == "naive"]
-        rates, shares = (of_slice(self.involved(table), "all") for table in (self.accuracy.rates, naive))
-        known = rates.merge(shares[["model", "judge", "estimate"]], on=["model", "judge"])
-        known = known[(known["m0"] > 0) & (known["m1"] > 0) & known["j"].notna() & known["estimate"].notna()]
-        if known.empty:
-            return pd.DataFrame()
-        m = known["m0"] + known["m1"] + NEXT_LABELS
-        split = allocate_calibration(m, *(known[column] for column in ("estimate", "q0", "q1", "m0", "m1")))
-        labels = known[["model", "judge", "m0", "m1"]].rename(columns={"m0": "labels_wrong", "m1": "labels_right"})
-        return labels.assign(next_wrong=split.more0, next_right=split.more1)
+        rates, table = (
+            [row for row in records_of(self.involved(self.accuracy.rows[name])) if row.get("slice", "all") == "all"]
+            for name in ("rates", "table")
+        )
+        shares = {(row["model"], row["judge"]): row["estimate"] for row in table if row["estimator"] == "naive"}
+        known = [
+            {**row, "estimate": share}
+            for row in rates
+            if row["m0"] > 0 and row["m1"] > 0 and row["j"] == row["j"]
+            and (share := shares.get((row["model"], row["judge"]), np.nan)) == share
+        ]  # fmt: skip
+        if not known:
+            return PlainTable({})
+        numbers = {name: np.array([row[name] for row in known]) for name in ("estimate", "q0", "q1", "m0", "m1")}
+        split = allocate_calibration(numbers["m0"] + numbers["m1"] + NEXT_LABELS, *numbers.values())
+        return PlainTable({
+            "model": [row["model"] for row in known], "judge": [row["judge"] for row in known],
+            "labels_wrong": numbers["m0"], "labels_right": numbers["m1"], "next_wrong": np.asarray(split.more0),
+            "next_right": np.asarray(split.more1),
+        })  # fmt: skip
 
-    def _legend(self, table: pd.DataFrame, models: list[str]) -> list[str]:
+    def _legend(self, table: Any, models: list[str]) -> list[str]:
         """Why estimates are marked to be believed, or none is, and what the statuses mean."""
-        marked = dict.fromkeys(table.loc[table["believe"], "estimator"])
+        groups = _grouped(table, ("slice", *models, "judge"))
+        marked = dict.fromkeys(row["estimator"] for row in records_of(table) if row["believe"])
         lines = [f"believe {name}: {REASONS[name]}." for name in marked]
         reasons: dict[str, None] = {}
-        for _, rows in table.groupby([c for c in ("slice", *models, "judge") if c in table], sort=False):
-            status = dict(zip(rows["estimator"], rows["status"], strict=True))
-            if not rows["believe"].any():
+        for rows in groups:
+            status = {row["estimator"]: row["status"] for row in rows}
+            if not any(row["believe"] for row in rows):
                 status = dict.fromkeys(("ppi_plus_plus", "rogan_gladen"), EstimateStatus.NOT_BINARY) | status
                 reasons[why_none(status, self.accuracy.settings.sampling)] = None
         return lines + [f"No estimate is marked: {why}." for why in reasons] + _statuses(table)
 
-    def involved(self, table: pd.DataFrame) -> pd.DataFrame:
+    def involved(self, table: Any) -> Any:
         """Return the rows of models that are compared."""
         if self.comparison is None:
             return table
+        table = in_pandas(table)
         return table[table["model"].isin({model for pair in self.comparison.pairs for model in pair})]
 
     def _shared_by(self) -> str:
@@ -261,27 +280,36 @@ def judge_report(accuracy: AccuracyTables, comparison: DifferenceTables | None =
     return JudgeReport(accuracy, comparison, cautions)
 
 
-def _believed(table: pd.DataFrame, settings: AccuracySettings) -> Part:
+def _grouped(table: Any, names: Sequence[str]) -> list[list[dict[Any, Any]]]:
+    """Return the rows of a table, those with the same values in columns of the ``names`` together."""
+    groups: dict[tuple[Any, ...], list[dict[Any, Any]]] = {}
+    for row in records_of(table):
+        groups.setdefault(tuple(row[name] for name in names if name in row), []).append(row)
+    return list(groups.values())
+
+
+def _believed(table: Any, settings: AccuracySettings) -> Part:
     """Return a row for each model, or pair, and judge: the estimate to believe, and the raw share beside it."""
     of_pairs = "difference" in table
     models, value, form = (["model_a", "model_b"], "difference", "+.3f") if of_pairs else (["model"], "estimate", ".3f")
     groups = [name for name in ("slice", *models, "judge") if name in table]
     # A column of one judge only says nothing.
-    keys = [name for name in groups if name in models or (table[name] != table[name].iloc[0]).any()]
+    keys = [name for name in groups if name in models or len({*table[name]}) > 1]
     rows_of_cells: list[dict[str, str]] = []
     reasons: dict[str, None] = {}
-    for _, rows in table.groupby(groups, sort=False):
-        naive, shared = (rows[rows["estimator"] == name].iloc[0] for name in ("naive", "rogan_gladen_shared"))
-        cells = {name: visible_line(rows[name].iloc[0]) for name in keys}
+    for rows in _grouped(table, groups):
+        by_name = {row["estimator"]: row for row in rows}
+        naive, shared = by_name["naive"], by_name["rogan_gladen_shared"]
+        cells = {name: visible_line(rows[0][name]) for name in keys}
         cells["naive"] = _number(naive[value], form) or "-"
-        marked = rows[rows["believe"]]
-        if marked.empty:
-            status = dict(zip(rows["estimator"], rows["status"], strict=True))
+        marked = [row for row in rows if row["believe"]]
+        if not marked:
+            status = {name: row["status"] for name, row in by_name.items()}
             beside = f"{_number(shared[value], form)} {_ends(shared, form)}".strip()
             notes = why_none(status, settings.sampling)
             cells |= {"estimate": "-", "estimator": "none", "shared": beside, "notes": notes}
         else:
-            best = marked.iloc[0]
+            best = marked[0]
             reasons[best["estimator"]] = None
             holds = _number(best["tolerance"], ".3f")
             cells |= {
@@ -323,23 +351,24 @@ def _number(value: float, form: str) -> str:
     return "" if value != value else f"{value:{form}}"
 
 
-def _ends(row: pd.Series, form: str) -> str:
+def _ends(row: Mapping[Any, Any], form: str) -> str:
     return "" if row["lower"] != row["lower"] else f"[{row['lower']:{form}}, {row['upper']:{form}}]"
 
 
-def _rows(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
+def _rows(table: Any, estimators: Sequence[str]) -> Any:
     """Return the rows of ``estimators`` that can be estimated from what the judge gives."""
-    unfit = table["status"].isin([EstimateStatus.NOT_BINARY, EstimateStatus.NOT_SHARES])
-    return table[table["estimator"].isin(estimators) & ~unfit]
+    unfit = (EstimateStatus.NOT_BINARY, EstimateStatus.NOT_SHARES)
+    both = zip(table["estimator"], table["status"], strict=True)
+    return table[np.array([name in estimators and status not in unfit for name, status in both], bool)]
 
 
-def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
+def _columns(table: Any, shown: list[str]) -> Any:
     table = table[[c for c in ("slice", *shown) if c in table]]
     if "believe" in table:
-        table = table.assign(believe=np.where(table["believe"], "yes", ""))
+        table = table.assign(believe=np.where(table["believe"], "yes", "").astype(object))
     return table.assign(labels=table["labels"].round().astype(int)) if "labels" in table else table
 
 
-def _statuses(table: pd.DataFrame) -> list[str]:
+def _statuses(table: Any) -> list[str]:
     """Return what the statuses of a table mean, but "ok"."""
     return [f"{word}: {STATUSES[word]}." for word in dict.fromkeys(table["status"]) if word != EstimateStatus.OK]

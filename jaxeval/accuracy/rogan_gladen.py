@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.accuracy.prediction_powered import in_words
@@ -17,6 +16,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import Numbers, Words, broadcast, evaluate, require, require_share, scalars_or_arrays
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, Rates
+from jaxeval.lazy_names import pd
 from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level, normal_quantile, wilson
 from jaxeval.wording import counted

@@ -207,7 +207,6 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
     """
     from jaxeval.accuracy.judge_accuracy import judge_accuracy
     from jaxeval.accuracy.judged_sums import POOLED
-    from jaxeval.accuracy.model_comparison import checked_pairs, compare
     from jaxeval.accuracy.report import judge_report
     from jaxeval.data.table_files import column_names
     from jaxeval.statistics.random_facets import USUAL_FACETS
@@ -225,8 +224,14 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
         _read(path, columns.arguments(), keep, path == options.calibration)
         for path in (options.calibration, options.test)
     )
-    named = [tuple(named_model(judged.models, name) for name in pair) for pair in options.pairs]
-    chosen = checked_pairs(judged, named) if named else []
+    if options.pairs or options.shared:
+        labelled, judged = labelled.with_pandas(), judged.with_pandas()
+    chosen = []
+    if options.pairs:
+        from jaxeval.accuracy.model_comparison import checked_pairs, compare
+
+        pairs = [tuple(named_model(judged.models, name) for name in pair) for pair in options.pairs]
+        chosen = checked_pairs(judged, pairs)
     whose = named_model(labelled.models, options.shared) if options.shared else POOLED
     accuracy = judge_accuracy(labelled, judged, shared=whose, random=facets, **estimated)
     comparison = compare(accuracy, chosen, labels_of_b=options.shared is None) if chosen else None
@@ -235,7 +240,7 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
         drawn = {"accuracy": plots.plot_accuracy(accuracy), "rates": plots.plot_rates(accuracy)}
         return drawn if comparison is None else {**drawn, "differences": plots.plot_differences(comparison)}
 
-    answer = judge_report(accuracy, comparison).answer
+    answer = judge_report(accuracy, comparison)._plain_answer()
     notes = [f"calibration: {labelled.report}", f"test: {judged.report}", *answer.notes]
     if not (facets or options.pairs or options.by or options.stratify or options.strata):
         judges = ["judge"] if len(judged.judges) > 1 else []
@@ -248,7 +253,7 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
 
 
 def _read(path: FileName, columns: dict[str, Any], keep: list[str], calibration: bool) -> JudgedAnswers:
-    from jaxeval.data.judged_answers import read_judged_answers
+    from jaxeval.data.judged_answers import read_answers
     from jaxeval.data.table_files import column_names
 
     unparsed = columns["unparsed"] or "error"
@@ -260,4 +265,4 @@ def _read(path: FileName, columns: dict[str, Any], keep: list[str], calibration:
         named |= {key: None for key in ("model", "item", "answer") if named[key] not in have}
     elif named["label"] is not None and named["label"] not in column_names(path):
         named["label"] = None
-    return read_judged_answers(path, **named)
+    return read_answers(path, **named)

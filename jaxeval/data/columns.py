@@ -221,6 +221,13 @@ def reject_repeats(
         )
 
 
+def seen_before(numbers: NDArray[Any]) -> Bool:
+    """Return (N,) which of the numbers (N,) were there before."""
+    again = np.ones(len(numbers), bool)
+    again[np.unique(numbers, return_index=True)[1]] = False
+    return again
+
+
 def distinct_values(column: Any) -> list[Any]:
     """Return the different values of a column, in pandas or not, that are not missing.
 

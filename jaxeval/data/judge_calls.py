@@ -30,8 +30,11 @@ _GRADES = {
 }
 
 
-def holds_text(column: pd.Series) -> bool:
+def holds_text(column: Any) -> bool:
     """Return whether a column holds only text or objects: no numbers or truth values."""
+    if isinstance(column, np.ndarray):
+        first = [value for value in column.tolist() if value is not None] if column.dtype == object else []
+        return bool(first) and all(isinstance(value, str | dict) for value in first)
     if isinstance(column.dtype, pd.CategoricalDtype) or not (
         column.dtype == object or pd.api.types.is_string_dtype(column)
     ):

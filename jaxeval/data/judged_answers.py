@@ -23,6 +23,7 @@ from jaxeval.data.columns import (
     renames,
     require_column,
     rows_of,
+    seen_before,
     told_renames,
 )
 from jaxeval.data.file_lists import local_file
@@ -30,11 +31,12 @@ from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, us
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.roles import usual_column, usual_names
-from jaxeval.data.table_files import read_as, told_of
+from jaxeval.data.table_files import naming, read_as, read_plain_table, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import Unparsed
+from jaxeval.plain_tables import Names, PlainTable, RowNumbers, in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
@@ -86,8 +88,9 @@ class JudgedAnswers(Shown):
 
     def _shown(self) -> Answer:
         item, model = np.divmod(np.arange(min(self.label.size, ROWS_OF_DATA)), max(len(self.models), 1))
-        columns = {"item": self.items[item], "model": self.models[model], "label": self.label[item, model]}
-        judgments = pd.DataFrame(self.judgment[item, model], columns=self.judges)
+        names = in_pandas(self.items)[item], in_pandas(self.models)[model]
+        columns = {"item": names[0], "model": names[1], "label": self.label[item, model]}
+        judgments = pd.DataFrame(self.judgment[item, model], columns=in_pandas(self.judges))
         table = pd.concat([pd.DataFrame(columns), judgments], axis=1)
         return Answer(f"JudgedAnswers: {self.report}", table, n_rows=self.label.size)
 
@@ -133,12 +136,16 @@ class JudgedAnswers(Shown):
             raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
         if threshold is not None:
             checked_finite("threshold", threshold)
-        frame = rows_of(df)
+        is_plain = isinstance(df, PlainTable) and len(df) > 0 and positive is None and answer is None
+        frame: Any = df if is_plain else rows_of(in_pandas(df))
+        index: Any = Names if is_plain else pd.Index
         defaults = [*(usual_names("judgment") if judgment is None else ()), *(DEFAULT_LABEL if label is None else ())]
         judgment_columns = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
         named = [*judgment_columns, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]
         renamed = renames(named, frame.columns)
-        frame = with_fields(frame.rename(columns=renamed), [name for name in named if name not in defaults])
+        frame = frame.rename(columns=renamed)
+        if not is_plain:
+            frame = with_fields(frame, [name for name in named if name not in defaults])
         judgments = _judgment_columns(frame, judgment)
         if judgment is None and positive is None and holds_text(frame[judgments[0]]):
             model, judge, item, run = (
@@ -156,15 +163,16 @@ class JudgedAnswers(Shown):
         if positive is not None:
             _check_two_values(frame, [*judgments, *([label] if label else [])], positive)
 
-        item_number, items = codes_of(frame, item, pd.RangeIndex(len(frame)))
-        model_number, models = codes_of(frame, model, pd.Index([ONLY_MODEL]))
+        rows_by_number: Any = RowNumbers(range(len(frame))) if is_plain else pd.RangeIndex(len(frame))
+        item_number, items = codes_of(frame, item, rows_by_number)
+        model_number, models = codes_of(frame, model, index([ONLY_MODEL]))
         place = item_number * len(models) + model_number
         shape = len(items), len(models)
         if judge is None:
-            judges = pd.Index(judgments)
+            judges = index(judgments)
             judge_number = np.repeat(np.arange(len(judgments)), len(frame))
         else:
-            judge_number, judges = codes_of(frame, judge, pd.Index([]))
+            judge_number, judges = codes_of(frame, judge, index([]))
         rows = np.tile(np.arange(len(frame)), len(judgments))
         read = [_judgments(frame[c], c, positive, threshold, unparsed == "drop") for c in judgments]
         value, unread = (np.concatenate(parts) for parts in list(zip(*read, strict=True))[:2])
@@ -214,6 +222,12 @@ class JudgedAnswers(Shown):
             n_unparsed=int(unread.sum()), missing=missing, n_dropped_items=0 if whole else int((~complete).sum()),
         )  # fmt: skip
         return replace(answers, report=report)
+
+    def with_pandas(self) -> JudgedAnswers:
+        """Return the same with names as pandas has them."""
+        kept = {name: Covariate(in_pandas(x.levels), x.number) for name, x in self.covariates.items()}
+        names = {name: in_pandas(getattr(self, name)) for name in ("items", "models", "judges")}
+        return replace(self, covariates=kept, **names)
 
     @property
     def judged(self) -> Bool:
@@ -322,8 +336,21 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
         >>> jaxeval.read_judged_answers("answers.csv", item="item").report.n_labels
         1
     """
+    return read_answers(path, **columns).with_pandas()
+
+
+def read_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
+    """`read_judged_answers` whose names are those of pandas only where the file is not small."""
     text = [columns[c] for c in ("model", "judge", "item", "answer") if columns.get(c) is not None]
-    answers = read_as(JudgedAnswers.from_pandas, path, text, columns)
+    if (table := read_plain_table(path, text)) is not None:
+        with naming(path):
+            answers = JudgedAnswers.from_pandas(table, **columns)
+        return _told(answers, path)
+    return _told(read_as(JudgedAnswers.from_pandas, path, text, columns), path)
+
+
+def _told(answers: JudgedAnswers, path: str | Path) -> JudgedAnswers:
+    """Return the answers with what was unusual about their file in their report."""
     report = replace(answers.report, read_as=(*answers.report.read_as, *told_of(local_file(path))))
     return replace(answers, report=report)
 
@@ -353,7 +380,7 @@ def _judgments(
     if positive is not None:
         values = _two_valued(column, positive)
     elif holds_text(column):
-        values, unread, message = replied_grades(column, drop)
+        values, unread, message = replied_grades(pd.Series(column, name=name), drop)
     else:
         values = finite_or_nan(column, name)
     return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread, message
@@ -405,7 +432,7 @@ def _reject_repeats(frame: pd.DataFrame, spot: Int, rows: Int, names: list[str],
     if run is not None:
         codes, _ = factorize_sorted(frame[run], run)
         key = spot * (codes.max() + 1) + codes[rows]
-    again = pd.Series(key).duplicated().to_numpy()
+    again = seen_before(key)
     by = {name: name for name in ([*names, run] if run else names)}
     why = "a judge judges an answer once in each run"
     if not run:
@@ -438,7 +465,7 @@ def _covariate(frame: pd.DataFrame, name: str, place: Int, shape: tuple[int, int
 def repeated(answer: Int, used: Bool) -> Bool:
     """Return (N, M) which of the ``used`` answers an earlier model, which is used, gave as well."""
     number = np.where(used, answer, -1).reshape(-1)
-    return (pd.Series(number).duplicated().to_numpy() & (number >= 0)).reshape(answer.shape)
+    return (seen_before(number) & (number >= 0)).reshape(answer.shape)
 
 
 def _answers(answers: JudgedAnswers, column: pd.Series, name: str, place: Int) -> Int:

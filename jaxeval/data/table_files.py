@@ -56,15 +56,22 @@ def read_whole_table(name: FileName, text: Sequence[str]) -> pd.DataFrame:
     return frame_of(_whole_table(local_file(name), text))
 
 
-def read_plain_table(name: FileName) -> PlainTable | None:
+def read_plain_table(name: FileName, text: Sequence[str] = ()) -> PlainTable | None:
     """Return all columns of a small file; None of another one, and where `read_whole_table` may find other types.
+
+    Columns of whole numbers among ``text`` are their digits.
 
     Raises:
         FileNotFoundError: there is no such file.
     """
     path = local_file(name)
     check_regular(path)
-    return small_table(path, ALL_COLUMNS)
+    table = small_table(path, ALL_COLUMNS)
+    there = [] if table is None else [x for x in (*text, *renames(text, table.columns)) if x in table]
+    if table is None or any(table[name].dtype.kind in "bf" for name in there):
+        return None
+    digits = {name: list(map(str, table[name].tolist())) for name in there if table[name].dtype.kind == "i"}
+    return table.assign(**digits)
 
 
 def _whole_table(path: Path, text: Sequence[str]) -> pa.Table:
@@ -87,6 +94,8 @@ def column_names(name: FileName) -> list[str]:
     path = local_file(name)
     with naming(path):
         check_regular(path)
+        if (small := small_table(path, ALL_COLUMNS)) is not None:
+            return small.columns
         if format_of(path).kind == Kind.PARQUET:
             import pyarrow.parquet as pq
 

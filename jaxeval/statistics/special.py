@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-#: Values of a call that are computed here. A quantile takes .2 to .4 ms, another value 20 microseconds, and the import of
-#: SciPy's functions .15 s: as much as some six calls of so many quantiles, which is more than a small command makes.
+#: Values of a call that are computed here. A quantile takes .2 to .4 ms, another value 20 microseconds, and the import
+#: of SciPy's functions .15 s: as much as some six calls of so many quantiles, which is more than a small command makes.
 FEW = 64
 _SMALLEST_SHAPE = 1e-100
 #: Terms of binomial sums that are added one by one.
