@@ -60,6 +60,11 @@ def main(fresh: bool) -> None:
         labels.write_text("\n".join(["item,human,judge", *rows]))
         done = run("agreement", labels)
         assert done.stdout.startswith("Good enough? Not known: judge agrees with people on 58% [45, 71] of 60"), done
+        answers = Path(folder) / "answers.csv"
+        rows = [f"{item},{int(item % 3 > 0)},{int((item % 3 > 0) == (item % 8 > 0))}" for item in range(200)]
+        answers.write_text("\n".join(["item,human,judgment", *rows]))
+        done = run("judge", "--calibration", answers, "--test", answers)
+        assert done.stdout.startswith("Believe Rogan-Gladen with the models' own labels"), done
         done = run("plan-scores", table, "--difference", 0.1, "--gate")
         assert done.stdout.startswith("found with power 0.8: a margin of"), done
         done = run("leaderboard", table)

@@ -157,11 +157,11 @@ def reject_facets(random: Sequence[str], what: str) -> None:
         raise ValueError(f"{what} know nothing of random facets ({facets}): leave random= (--random) out for them")
 
 
-def joined(tables: Mapping[str, PlainTable], by: str | None) -> PlainTable | pd.DataFrame:
+def joined(tables: Mapping[str, Any], by: str | None) -> Any:
     """Return tables of slices as one, with the slice in the first column where there are several."""
     if by is None:
         return tables[""]
-    named = {label or "all": table.frame for label, table in tables.items()}
+    named = {label or "all": in_pandas(table) for label, table in tables.items()}
     return pd.concat(named, names=["slice"]).reset_index(level=0).reset_index(drop=True)
 
 
