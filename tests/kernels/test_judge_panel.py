@@ -31,26 +31,28 @@ def ridge_of(ridge):
     return np.repeat([float(ridge), 0.0], [M, 2 * K])
 
 
+@jax.jit
+def newton(counts, moves, ridge):
+    terms = Terms.of(ridge, np.float64(1e-9), 100)
+    of_lanes = MODEL.derivatives(CONTESTS, counts, terms.ridge)
+    return choice_models.newton(of_lanes, START[:, None], moves, GAUGE, terms)
+
+
 def solved(moves=MOVES, ridge=0.0, counts=COUNTS):
-    terms = Terms.of(ridge_of(ridge), np.float64(1e-9), 100)
-
-    def end(counts, moves):
-        of_lanes = MODEL.derivatives(CONTESTS, counts, terms.ridge)
-        return choice_models.newton(of_lanes, START[:, None], moves, GAUGE, terms)
-
     with double_precision():
-        return jax.device_get(jax.jit(end)(counts, moves))
+        return jax.device_get(newton(counts, moves, ridge_of(ridge)))
 
 
-@pytest.mark.parametrize("ridge", [0.0, 2.0])
-def test_derivatives_are_those_of_the_log_probabilities(ridge):
-    phi = START[:, None] + RNG.normal(size=(P, R))
+@pytest.mark.parametrize("name", ["gradient", "information"])
+def test_derivatives_are_those_of_the_log_probabilities(name):
+    def found(model, phi, ridge):
+        return getattr(model.derivatives(MODEL, CONTESTS, COUNTS, ridge), name)(phi)
+
+    program, phi = jax.jit(found, static_argnums=0), START[:, None] + RNG.normal(size=(P, R))
     with double_precision():
-        own = MODEL.derivatives(CONTESTS, COUNTS, ridge_of(ridge))
-        by_jax = LaneModel.derivatives(MODEL, CONTESTS, COUNTS, ridge_of(ridge))
-        for name in ("gradient", "information"):
-            found, expected = (jax.device_get(jax.jit(getattr(x, name))(phi)) for x in (own, by_jax))
-            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-9)
+        for ridge in (ridge_of(0), ridge_of(2)):
+            own, by_jax = (jax.device_get(program(model, phi, ridge)) for model in (PanelModel, LaneModel))
+            np.testing.assert_allclose(own, by_jax, rtol=1e-11, atol=1e-9)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 2.0])
