@@ -149,7 +149,11 @@ def command(
         kinds = {key: hint for key, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Options)}
         written = {key: str(hint) for key, hint in function.__annotations__.items() if key in hints}
         texts = [key for key in hints if key not in kinds]
-        arguments = [_argument(key, written[key], metavars.get(key), types.get(key)) for key in texts]
+        arguments = []
+        for key in texts:
+            usual, n, required = ARGUMENTS[written[key]]
+            how: dict[str, Any] = {"nargs": n, "required": required, "metavar": metavars.get(key)}
+            arguments.append(click.Argument([key], type=types.get(key, usual), **how))
         shared = [Shared for kind in kinds.values() if issubclass(kind, RunningOptions)]
         options: dict[Any, Option] = {}
         for kind in (*kinds.values(), *shared):
@@ -205,11 +209,6 @@ ARGUMENTS: Mapping[str, tuple[click.ParamType, int, bool]] = {  # type: ignore[t
     "str": (click.STRING, 1, True),
     "Words": (click.STRING, -1, False),
 }
-
-
-def _argument(name: str, written: str, metavar: str | None, param_type: click.ParamType | None) -> click.Argument:  # type: ignore[type-arg]
-    kind, count, required = ARGUMENTS[written]
-    return click.Argument([name], type=param_type or kind, nargs=count, required=required, metavar=metavar)
 
 
 def declared_options(kind: type[Options]) -> Iterator[Option]:

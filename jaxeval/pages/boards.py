@@ -344,15 +344,11 @@ def _each(results: Any) -> list[tuple[str | None, Any]]:
         results = [with_present_names(result) for result in results]
         tables = [_table(result) for result in results if _is_board(result)]
         others = [(None, result) for result in results if not _is_board(result)]
-        with_and_without = len(tables) == 2 and len({bool(_features(table)) for table in tables}) == 2
+        with_and_without = len(tables) == 2 and len({bool(Given(None, x).controls) for x in tables}) == 2
         if len(tables) < 2 or with_and_without:
             return [*((None, table) for table in tables), *others]
         return [*((f"Board {k}", table) for k, table in enumerate(tables, 1)), *others]
     raise TypeError(f"a page takes {TAKEN}; got {type(results).__name__}")
-
-
-def _features(table: pd.DataFrame) -> Any:
-    return (table.attrs.get("settings") or {}).get("features")
 
 
 def _of_slices(results: Any) -> bool:

@@ -201,12 +201,13 @@ def page_data(
         add_votes(boards, tables, battles, models.number, features)
     settings = tables[0].settings if tables else _settings_of(others[0][1])
     noun = common_noun(board.competitor for board in tables) if tables else rated(others[0][1])
+    n_models = len({str(name) for board in tables for name in board.table["model"]})
     sentences = [board["answer"] for board in boards[:1]] if boards else results[0]["notes"]
     return {
         "panels": [*(PANELS if boards else ()), *(("results",) if results else ()), "about"],
         "title": visible_line(title if title is not None else "Leaderboard" if boards else results[0]["title"]),
         "answer": next(filter(None, sentences), "Results"),
-        "facts": _facts(boards, _n_models(tables), battles, settings, noun, ends, made),
+        "facts": _facts(boards, n_models, battles, settings, noun, ends, made),
         "image": None,
         "made": made.isoformat(),
         "version": __version__,
@@ -236,10 +237,6 @@ def _add_past(data: dict[str, Any], tables: Sequence[Given], earlier: Any, histo
         if not before:
             raise DataError("earlier= is no leaderboard; it takes one that leaderboard() returned")
         add_earlier(data["boards"], earlier_rows(before), number)
-
-
-def _n_models(tables: Sequence[Given]) -> int:
-    return len({str(name) for board in tables for name in board.table["model"]})
 
 
 def _settings_of(result: Any) -> Mapping[str, Any]:

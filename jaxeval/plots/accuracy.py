@@ -101,7 +101,11 @@ def _intervals(
             if np.isfinite(truth):
                 axis.plot([truth, truth], [top + 0.5, top - step + 1.5], color="black", linewidth=1, linestyle=":")
             for k, name in enumerate(estimators):
-                _bar(axis, rows.loc[name], top - k, name, top == 0)
+                row, (text, colour) = rows.loc[name], _STYLES[name]
+                if not np.isnan(row["median"]):
+                    ends = row["boot_lower"], row["boot_upper"]
+                    axis.hlines(top - k, *ends, color=colour, linewidth=2.2, alpha=0.55)
+                axis.plot(row["median"], top - k, "o", markersize=4, color=colour, label=None if top else text)
         style.finish(axis, x=xlabel, title=style.shown_name(judge))
     centres = [top - (len(estimators) - 1) / 2 for top in places.values()]
     names = [" minus\n".join(map(style.shown_name, subject)) for subject in subjects]
@@ -207,13 +211,6 @@ def plot_study(
         axis.axhline(level, color="black", linewidth=1, linestyle=":")
     style.finish(axis, x=_WORDS.get(x, x.replace("_", " ")), y=_WORDS.get(y, y.replace("_", " ")), legend=True)
     return figure
-
-
-def _bar(axis: Axes, row: pd.Series, y: float, name: str, first: bool) -> None:
-    label, colour = _STYLES[name]
-    if not np.isnan(row["median"]):
-        axis.hlines(y, row["boot_lower"], row["boot_upper"], color=colour, linewidth=2.2, alpha=0.55)
-    axis.plot(row["median"], y, "o", markersize=4, color=colour, label=label if first else None)
 
 
 def _left_out(figure: Figure, n: int, what: str) -> None:

@@ -18,7 +18,7 @@ from jaxeval.plots.leaderboard import LEADERBOARD
 from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of
 from jaxeval.ratings.board_comparison import BoardComparison
 from jaxeval.show.shown import rated
-from jaxeval.wording import Noun, common_noun, counted
+from jaxeval.wording import common_noun
 
 _NAMES_AN_INCH = 5.0
 _ENDS = ["rating", "lower", "upper"]
@@ -53,7 +53,7 @@ def plot_boards(
     _draw_two(axis, [table[_ENDS] for table in ratings], names[::-1])
     ranks = ["-" if pd.isna(r) else str(r) for table in ratings for r in table["rank"]]
     _name_rows(axis, shown, ranks[: len(shown)], ranks[len(shown) :])
-    hidden = _hidden(len(models) - len(shown), common_noun(map(rated, (one, other))), "\n")
+    hidden = style.not_shown(len(models) - len(shown), "\n", common_noun(map(rated, (one, other))))
     style.finish(axis, x=f"rating (Elo) with intervals{hidden}", legend=True)
     return figure
 
@@ -83,16 +83,10 @@ def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels:
     _name_rows(ratings, list(shown["model"]), list(shown["rank_b"]), list(shown["rank_a"]))
     level = f"{100 * comparison.level:g}%"
     names = [style.shown_name(name) for name in comparison.names]
-    hidden = _hidden(len(table) - len(shown), comparison.competitor, "\n")
+    hidden = style.not_shown(len(table) - len(shown), "\n", comparison.competitor)
     style.finish(ratings, x=f"rating (Elo), {level} interval; rank on {names[1]} ({names[0]}){hidden}", legend=True)
     style.finish(differences, x=f"{names[1]} less {names[0]} (Elo), {level} interval\nfor all at once; coloured: moved")
     return figure
-
-
-def _hidden(n: int, competitor: Noun, start: str = "") -> str:
-    """Return how many rows a figure leaves out; nothing where it leaves none out."""
-    one, many = competitor
-    return f"{start}{counted(n, f'more {one}', f'more {many}')} not shown" if n > 0 else ""
 
 
 def _draw_two(axis: Any, boards: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
@@ -165,7 +159,7 @@ def plot_history(
         axis.xaxis.set_major_locator(locator)
     else:
         axis.set_xticks(times, [style.shown_name(name) for name in boards], fontsize=8, parse_math=False)
-    hidden = _hidden(len(ranked) - len(shown), rated(boards))
+    hidden = style.not_shown(len(ranked) - len(shown), what=rated(boards))
     style.finish(axis, x=hidden, y="rating (Elo)" if value == "rating" else "rank")
     return figure
 
@@ -236,9 +230,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Figu
              zip(shown["rank"], shown["model"], shown["rank_plain"], strict=True)]  # fmt: skip
     ratings.set_yticks(place, names, fontsize=8, parse_math=False)
     ratings.set_ylim(max(len(shown), 1) - 0.5, -0.5)
-    hidden = len(effect) - len(shown)
-    one, many = rated(effect)
-    more = f"\n{counted(hidden, f'more {one}', f'more {many}')} not shown" if hidden else ""
+    more = style.not_shown(len(effect) - len(shown), "\n", rated(effect))
     ratings.set_xlabel(f"rating (Elo); rank with control, and (without){more}", fontsize=8.5)
     ratings.legend(frameon=False, fontsize=8, loc="lower right")
     draw_shifts(shifts, shown[["shift", "shift_lower", "shift_upper"]], colours)

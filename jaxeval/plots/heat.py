@@ -21,7 +21,6 @@ from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.show.shown import rated
 from jaxeval.statistics.draws import Draws
-from jaxeval.wording import counted
 
 _EMPTY = "#f2f4f7"
 _MOST = 60
@@ -105,7 +104,7 @@ def plot_win_probability(
     names = [style.joint_name(name) for name in table.index[: len(shown)]]
     far = max(0.1, float(np.nanmax(np.abs(shown - 0.5), initial=0.0)))  # the colours are those of the values
     ends = (0.5 - far, 0.5 + far)
-    look = HeatLook(ABOUT_A_MIDDLE, ends, SQUARE, meaning, below=hidden_text(len(table), len(names)), upright=True)
+    look = HeatLook(ABOUT_A_MIDDLE, ends, SQUARE, meaning, below=style.not_shown(len(table) - len(names)), upright=True)
     return heat_map(shown, _whole(100 * shown), names, names, look)
 
 
@@ -144,7 +143,7 @@ def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpa
     names = [style.joint_name(name) for name in battles.models[shown]]
     least = float(np.nanmin(met, initial=np.inf)) if (counts > 0).any() else 1.0
     ends = (least, max(least + 1.0, counts.max(initial=0)))
-    look = HeatLook(AMOUNTS, ends, SQUARE, "battles", below=hidden_text(m, len(names)), upright=True, log=True)
+    look = HeatLook(AMOUNTS, ends, SQUARE, "battles", below=style.not_shown(m - len(names)), upright=True, log=True)
     text = _texts(met, lambda n: "" if np.isnan(n) else _short_count(n))
     return heat_map(met, text, names, names, look)
 
@@ -169,7 +168,7 @@ def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[
     shown = np.where(rows > 0.005, rows, np.nan)
     names = [style.joint_name(name) for name in order[: len(rows)]]
     ranks = [str(k + 1) for k in range(rows.shape[1])]
-    hidden = hidden_text(len(order), len(names))
+    hidden = style.not_shown(len(order) - len(names))
     look = HeatLook(AMOUNTS, (0.0, 1.0), SQUARE, "rank; % of the draws", below=hidden)
     return heat_map(shown, _whole(100 * shown), names, ranks, look)
 
@@ -208,16 +207,11 @@ def plot_slices(
     order = np.argsort(mean, kind="stable")[: top or len(names)]
     look = HeatLook(
         LESS_IS_BETTER, (0.0, 1.0), (max(0.55, 0.075 * max(map(len, map(style.joint_name, slices)))), 0.21),
-        f"{value}; coloured by the rank within the slice", below=hidden_text(len(names), len(order)),
+        f"{value}; coloured by the rank within the slice", below=style.not_shown(len(names) - len(order)),
     )  # fmt: skip
     text = _whole(np.where(known, ranking, np.nan)[order])
     rows = [style.joint_name(names[k]) for k in order]
     return heat_map(share[order], text, rows, list(map(style.joint_name, slices)), look)
-
-
-def hidden_text(n: int, shown: int) -> str:
-    """Return how many of ``n`` rows are not ``shown``; empty if all are."""
-    return f"{counted(n - shown, 'more', 'more')} not shown" if n > shown else ""
 
 
 def _whole(values: Float) -> NDArray[Any]:
@@ -261,8 +255,7 @@ def plot_fewest_votes(table: pd.DataFrame, top: int = 30, **labels: Unpack[Figur
     names = [" > ".join(pair) for pair in pairs]
     axis.set_yticks(place, names, fontsize=8, parse_math=False)
     axis.set_ylim(max(len(shown), 1) - 0.5, -0.5)
-    hidden = len(table) - len(shown)
-    more = f"; {counted(hidden, 'more pair')} not shown" if hidden else ""
+    more = style.not_shown(len(table) - len(shown), "; ", ("pair", "pairs"))
     axis.set_xlabel(f"votes; lines begin at what is surely needed{more}", fontsize=8.5)
     style.legend_above(figure, *axis.get_legend_handles_labels())
     style.plain(axis)
@@ -305,7 +298,7 @@ def plot_pair_residuals(pairs: pd.DataFrame, top: int | None = _MOST_PAIRS, **la
     z = table.reindex(index=chosen, columns=chosen).to_numpy(float)
     end = max(3.0, float(np.nanmax(np.abs(z), initial=0.0)))
     names = [style.joint_name(name) for name in chosen]
-    below = hidden_text(len(size), len(names))
+    below = style.not_shown(len(size) - len(names))
     look = HeatLook(ABOUT_A_MIDDLE, (-end, end), SQUARE, "standard errors above expectation", below=below, upright=True)
     text = np.array([["" if np.isnan(x) else str(round(x)) for x in row] for row in z], object).reshape(z.shape)
     return heat_map(z, text, names, names, look)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from jaxeval.plots import style
 from jaxeval.plots.style import FigureLabels, Takes, figure_of, finish, joint_name, one_axis, shown_name
 from jaxeval.show.shown import rated
 from jaxeval.statistics.draws import Draws
@@ -69,7 +70,7 @@ def plot_leaderboard(
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axis in axes[len(blocks) :]:
         axis.set_axis_off()
-    settings, (one, many) = table.attrs.get("settings", {}), rated(table)
+    settings, noun = table.attrs.get("settings", {}), rated(table)
     level = settings.get("level")
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
         few = (shown["preliminary"] | (shown["degenerate_share"] > 0)).to_numpy(bool)
@@ -79,7 +80,7 @@ def plot_leaderboard(
         if "rests_on" in shown:  # of a merged board
             colours = np.where(shown["rests_on"] == "judge", JUDGE_ALONE, colours)
         tier = shown["tier"].mask(shown["tier"].notna()) if several else shown["tier"]
-        draw_intervals(axis, names, columns, tier, colours, f"no {one} takes a rank")
+        draw_intervals(axis, names, columns, tier, colours, f"no {noun.one} takes a rank")
         if several:
             if not axis.get_subplotspec().is_first_col():
                 axis.set_yticklabels([])
@@ -97,8 +98,7 @@ def plot_leaderboard(
             notes.append("grey: few votes")
         if (colours == JUDGE_ALONE).any():
             notes.append("red: from a judge's scores alone")
-        if (hidden := len(block) - int(shown["rank"].notna().sum())) > 0:
-            notes.append(f"{counted(hidden, f'more {one}', f'more {many}')} not shown")
+        notes += filter(None, [style.not_shown(len(block) - int(shown["rank"].notna().sum()), "", noun)])
         axis.set_xlabel("\n".join([label, *notes] if several else [label, "; ".join(notes)]), fontsize=8.5)
     return figure
 
@@ -177,7 +177,7 @@ def _figure(table: pd.DataFrame, value: str, ends: tuple[str, str], top: int | N
     figure, axis = one_axis(7.4, 1.5 + 0.21 * max(len(shown), 1))
     names = [f"{rank}  {joint_name(name)}" for rank, name in zip(shown["rank"], shown.index, strict=True)]
     draw_intervals(axis, names, shown[[value, *ends]], shown["tier"])
-    hidden = f"; {counted(len(table) - len(shown), 'more', 'more')} not shown" if len(shown) < len(table) else ""
+    hidden = style.not_shown(len(table) - len(shown), "; ")
     finish(axis, x=f"{label}\nbands: tiers that the draws separate{hidden}")
     return figure
 

@@ -13,10 +13,10 @@ from jaxeval.capability.capability_index import CapabilityIndex
 from jaxeval.capability.pareto import ParetoFront
 from jaxeval.capability.time_horizons import TimeHorizons, spelled_minutes
 from jaxeval.capability.trends import dated
+from jaxeval.plots import style
 from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of, finish, one_axis, plain, shown_name
 from jaxeval.scores.error_budget import ErrorBudget
 from jaxeval.statistics.variance_components import RESIDUAL
-from jaxeval.wording import counted
 
 _A_ROW = 4
 _TICKS = np.array([1 / 60, 1 / 4, 1, 4, 15, 60, 240, 960, 3840, 15360, 61440])  # minutes
@@ -143,8 +143,7 @@ def plot_front(front: ParetoFront, names: int = 15, **labels: Unpack[FigureLabel
     least, most = table["cost"].min(), table["cost"].max()
     if least > 0 and most >= 10 * least:
         axis.set_xscale("log")
-    more = counted(int(table["on_front"].sum()) - len(named), "more name")
-    note = "" if more.startswith("0") else f"; {more} not shown"
+    note = style.not_shown(int(table["on_front"].sum()) - len(named), "; ", ("name", "names"))
     y = f"quality, {front.level:.0%} interval"
     finish(axis, x=f"cost; in per cent: how surely a model is on the front{note}", y=y, legend=True)
     return figure
@@ -188,7 +187,6 @@ def plot_error_budget(budget: ErrorBudget, most: int = 20, **labels: Unpack[Figu
         axis.barh(y, width, left=left, height=0.7, color=colour, label=shown_name(facet))
         left = left + width
     axis.set_yticks(y, texts[: len(shown)], parse_math=False)
-    left_out = len(table) - len(shown)
-    note = f"; {counted(left_out, 'more pair')} not shown" if left_out else ""
+    note = style.not_shown(len(table) - len(shown), "; ", ("pair", "pairs"))
     finish(axis, x=f"variance of the estimate, by what was sampled{note}", legend=True)
     return figure

@@ -55,6 +55,12 @@ def width_of(names: Iterable[str]) -> float:
     return 0.07 * max(map(len, names), default=1)
 
 
+def not_shown(n: int, start: str = "", what: tuple[str, str] = ("", "")) -> str:
+    """Say how many rows of ``what``, in one word and in many, a figure leaves out; empty where there are none."""
+    one, many = (f"more {word}".strip() for word in what)
+    return f"{start}{counted(n, one, many)} not shown" if n > 0 else ""
+
+
 def legend_name(value: Any) -> str:
     """Return a name as legends write it: Matplotlib would leave out one that begins with an underscore."""
     text = shown_name(value)

@@ -55,17 +55,10 @@ def html_table(
 ) -> str:  # fmt: skip
     """Return a table as a piece of HTML that stands by itself, for a notebook or within a page.
 
-    Names, headings, the title and the notes may hold any text: it is escaped, invisible characters are written out, and
-    a class keeps MathJax away from it.
-
-    Args:
-        frame: the table; an index that names its rows comes first.
-        title: a line above it.
-        notes: lines below it.
-        bars: draw each interval (``x_lower`` to ``x_upper``, with a mark at ``x``) in a cell of its own, and each
-            share and count behind its number.
-        heading: makes a heading of a column's name.
-        most_rows: rows to show; a line says how many more there are. All by default.
+    Names, headings, the title above and the notes below may hold any text: it is escaped, invisible characters are
+    written out, and a class keeps MathJax away from it. An index that names its rows comes first. With ``bars`` each
+    interval (``x_lower`` to ``x_upper``, with a mark at ``x``) is drawn in a cell of its own, and each share and count
+    behind its number. Of ``most_rows`` a line says how many more there are.
 
     Examples:
         >>> import pandas as pd
@@ -258,12 +251,6 @@ def markdown_table(
     table: Any, *, title: str | None = None, notes: Iterable[str] = (), heading: Callable[[Any], str] = usual_heading
 ) -> str:
     r"""Return a table in GitHub's Markdown, with a title above it and notes below it.
-
-    Args:
-        table: its columns, after an index that names its rows.
-        title: a line above it.
-        notes: lines below it.
-        heading: makes a heading of a column's name.
 
     Examples:
         >>> import pandas as pd

@@ -281,17 +281,9 @@ _FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
 
 
 def write_csv(table: pd.DataFrame, file: IO[bytes], raw_names: bool = False) -> None:
-    r"""Write columns as CSV, without the index.
+    """Write columns as CSV in UTF-8, without the index; `write_table` says what becomes of text that is not raw.
 
-    Text, the names of columns too, that a spreadsheet would run as a formula gets an apostrophe in front. So does text
-    that begins with apostrophes and such a sign. To restore the names, remove the first character of text that begins
-    with ``'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]``, a regular expression (in
-    pandas: ``names.str.replace(r"^'(?='*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n])", "", regex=True)``).
-
-    Args:
-        table: its columns.
-        file: where to write, in UTF-8.
-        raw_names: write text as it is.
+    Text that begins with apostrophes and the sign of a formula gets a further one, too.
     """
     shown = table if raw_names else _without_formulas(table)
     # Python's csv module quotes line feeds by itself, but carriage returns only from Python 3.13 on.
@@ -325,11 +317,7 @@ def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def json_table(table: pd.DataFrame, about: Mapping[str, Any]) -> str:
-    """Return a table as JSON: an object of ``rows`` (a record each), of what ``about`` holds, and of ``digest``.
-
-    Missing and infinite numbers are null. A bound is therefore null where an interval has no end, and where there is no
-    interval; Parquet and CSV distinguish the two. The digest is the `json_digest` of all the rest.
-    """
+    """Return a table as JSON: an object of ``rows``, of what ``about`` holds, and of ``digest``; see `write_table`."""
     content = plain_values({**about, "rows": table.to_dict("records")})
     content["digest"] = json_digest(content)
     return json.dumps(content, indent=1, allow_nan=False) + "\n"

@@ -104,7 +104,8 @@ def write_eval_results(
     for model, row in zip(models, table.to_dict("records"), strict=True):
         if not abs(row[value]) < float("inf"):
             continue
-        interval = "" if ends is None or row[ends[0]] != row[ends[0]] else _interval(row[ends[0]], row[ends[1]])
+        lower, upper = (row[end] for end in ends or (value, value))
+        interval = "" if ends is None or lower != lower else f"interval {lower:.6g} to {upper:.6g}"
         entry = {
             "dataset": _given(id=dataset, task_id=task, revision=revision),
             "value": float(row[value]),
@@ -121,10 +122,6 @@ def write_eval_results(
 
 def _given(**fields: str | None) -> dict[str, str]:
     return {name: text for name, text in fields.items() if text is not None}
-
-
-def _interval(lower: float, upper: float) -> str:
-    return f"interval {lower:.6g} to {upper:.6g}"
 
 
 def _file_name(name: str) -> str:

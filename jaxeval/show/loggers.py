@@ -67,7 +67,8 @@ def logged_values(result: Result | Answer) -> list[LoggedValue]:
         )
     first = intervals[0]
     name = str(table.columns[first.estimate])
-    texts = [k for k in range(first.estimate) if _is_text(table.iloc[:, k]) and table.columns[k] != "verdict"]
+    numeric = [pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes]
+    texts = [k for k in range(first.estimate) if not numeric[k] and table.columns[k] != "verdict"]
     values = []
     for row in table.itertuples(index=False, name=None):
         if not np.isfinite(value := _number(row[first.estimate], np.nan)):
@@ -93,10 +94,6 @@ def _main_table(answer: Answer) -> pd.DataFrame:
         return pd.DataFrame()
     named = [name for name in table.index.names if name is not None]
     return pd.DataFrame(table.reset_index() if named else table)
-
-
-def _is_text(column: pd.Series) -> bool:
-    return not pd.api.types.is_numeric_dtype(column.dtype)
 
 
 def _number(value: Any, missing: Any = None) -> Any:
