@@ -323,14 +323,6 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
                 blocks.append([s])
         return [*alone, *map(sorted, blocks)]
 
-    def fit(self, s: int) -> BradleyTerryFit:
-        """Alone."""
-        return self.fits([s])[s]
-
-    def refits(self, s: int, fit: BradleyTerryFit) -> BoardRefits | Refitted:
-        """Alone."""
-        return next(self.problems({s: fit}))[2]
-
     def fits(self, block: Sequence[int]) -> dict[int, BradleyTerryFit]:
         """One after the other."""
         slices, options, fits = self.slices, self.options, {}

@@ -215,13 +215,13 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
 
     judgments: ClassVar[str] = "battles"  # what is drawn, in errors
 
-    @abstractmethod
     def fit(self, s: int) -> Fit:
-        """Return the full-data fit of slice ``s``."""
+        """Return the full-data fit of slice ``s``, where `fits` does not take several at once."""
+        raise NotImplementedError
 
-    @abstractmethod
     def refits(self, s: int, fit: Fit) -> BoardRefits | Refitted:
         """Return the refits of slice ``s`` that are to be done, or what they give where nothing can be fitted."""
+        raise NotImplementedError
 
     @abstractmethod
     def result(self, fit: Fit, refitted: Refitted) -> Resampled:
