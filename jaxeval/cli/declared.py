@@ -201,14 +201,10 @@ def _check_outputs(params: Sequence[click.Parameter], values: Mapping[str, Any])
 
 #: Types of arguments, and how many there may be.
 ARGUMENTS: Mapping[str, tuple[click.ParamType, int, bool]] = {  # type: ignore[type-arg]
-    "Files": (FILES, -1, True),
-    "FilesIfAny": (FILES, -1, False),
-    "FilesOrStream": (FILES_OR_STREAM, -1, True),
-    "File": (FILE, 1, True),
-    "File | None": (FILE, 1, False),
-    "str": (click.STRING, 1, True),
+    "Files": (FILES, -1, True), "FilesIfAny": (FILES, -1, False), "FilesOrStream": (FILES_OR_STREAM, -1, True),
+    "File": (FILE, 1, True), "File | None": (FILE, 1, False), "str": (click.STRING, 1, True),
     "Words": (click.STRING, -1, False),
-}
+}  # fmt: skip
 
 
 def declared_options(kind: type[Options]) -> Iterator[Option]:

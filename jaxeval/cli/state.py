@@ -55,9 +55,8 @@ class State(NamedTuple):
     ) -> Battles:
         """Return all battles: those that are there, and those of the files that are not there yet.
 
-        Args:
-            read: reads the battles of files, with the column of ids, where the battles of other files are known.
-            vote_id: the column of ids of votes. A state that was begun with one keeps to it.
+        ``read`` reads the battles of files with the column of ids, ``vote_id``, where the battles of other files are
+        known. A state that was begun with a column of ids keeps to it.
         """
         paths, added, known = self.files
         vote_id = self._checked(vote_id)

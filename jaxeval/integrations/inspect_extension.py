@@ -154,10 +154,7 @@ def write_board(folder: Path) -> dict[Path, str]:
     """Write the board of the logs in a folder, beside it: a page, Markdown, and a table with all columns.
 
     Logs of several scorers have a board of each, with the scorer's name, of the logs that have its scores. A scorer
-    whose scores cannot be read has a warning instead.
-
-    Returns:
-        The pages, and the first sentence of each.
+    whose scores cannot be read has a warning instead. The pages are returned, with the first sentence of each.
     """
     from jaxeval.data.file_heads import read_head
     from jaxeval.data.file_lists import names_of

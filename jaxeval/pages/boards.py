@@ -87,20 +87,15 @@ def boards_of(tables: Sequence[Given], models: Models, columns: Sequence[Mapping
                     "are"
                 )
             board: dict[str, Any] = {
-                "id": free_id(title, taken),
-                "title": visible_line(title),
+                "id": free_id(title, taken), "title": visible_line(title),
                 "category": None if name is None else str(name),
-                "controls": list(map(str, shown.settings.get("features") or [])),
-                "scale": scale_of(shown.settings),
+                "controls": list(map(str, shown.settings.get("features") or [])), "scale": scale_of(shown.settings),
                 "rows": rows,
                 "answer": _answer(answers[k], name, shown, title) if len(answers) == len(groups) else None,
-                "n_models": len(table),
-                "n_votes": int(table["vote_count"].sum()) // 2,
-                "notes": notes,
-                "warnings": [visible_line(sentence) for sentence in warnings[name]],
-                "pairs": None,
+                "n_models": len(table), "n_votes": int(table["vote_count"].sum()) // 2, "notes": notes,
+                "warnings": [visible_line(sentence) for sentence in warnings[name]], "pairs": None,
                 "what_if": "What-if is off: no votes came with this page.",
-            }
+            }  # fmt: skip
             boards.append(board)
     _join_controls(boards)
     return boards
@@ -178,17 +173,12 @@ def is_address(value: Any) -> bool:
 def _row(row: Mapping[Any, Any], models: Models, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     rating = number_of(row["rating"])
     cells = {
-        "model": models.number[str(row["model"])],
-        "rank": number_of(row["rank"]),
-        "best": number_of(row.get("rank_best")),
-        "worst": number_of(row.get("rank_worst")),
-        "rating": None if isinstance(rating, str) else rating,
-        "lower": number_of(row["lower"]),
-        "upper": number_of(row["upper"]),
-        "tier": number_of(row.get("tier")),
-        "votes": number_of(row["vote_count"]),
+        "model": models.number[str(row["model"])], "rank": number_of(row["rank"]),
+        "best": number_of(row.get("rank_best")), "worst": number_of(row.get("rank_worst")),
+        "rating": None if isinstance(rating, str) else rating, "lower": number_of(row["lower"]),
+        "upper": number_of(row["upper"]), "tier": number_of(row.get("tier")), "votes": number_of(row["vote_count"]),
         "flags": visible_line(row_notes(dict(row))) or None,
-    }
+    }  # fmt: skip
     if isinstance(rating, str) or rating is None:
         cells["lower"] = cells["upper"] = None
     more = {

@@ -230,16 +230,11 @@ class PairCounts(NamedTuple):
 def pair_data(cells: Cells, models: Sequence[int], shown: Sequence[int] | None = None) -> dict[str, Any]:
     """Return the battles between M models in the form that a page's heat maps and refits need.
 
-    Args:
-        cells: the battles.
-        models: (M,) number of each model on the page.
-        shown: positions of the models to keep, at most `MOST_MODELS`; all by default.
-
-    Returns:
-        ``models``, their numbers on the page, which pairs refer to by position; ``kind`` "counts", "weights" or "soft";
-        and ``text``, columns as `packed`: wins, ties and losses of the first model. If battles have weights other than
-        1, the sums of their weights and of their squared weights follow. Soft targets have other columns: the number of
-        battles, then their weight and the points of the first model.
+    Of the ``models``, (M,) their numbers on the page, those at the positions ``shown`` are kept, at most `MOST_MODELS`.
+    ``models`` of the result are their numbers, to which pairs refer by position; ``kind`` is "counts", "weights" or
+    "soft"; and ``text`` holds columns as `packed`: wins, ties and losses of the first model. If battles have weights
+    other than 1, the sums of their weights and of their squared weights follow. Soft targets have other columns: the
+    number of battles, then their weight and the points of the first model.
     """
     kept = np.arange(len(models)) if shown is None else np.sort(np.asarray(shown, np.intp))
     place = np.full(len(models), -1)
