@@ -37,7 +37,7 @@ class OfScores(Options):
     )  # fmt: skip
 
 
-class OfVotes(SideColumns):
+class StudiedVotes(SideColumns):
     """What is asked of votes, which rank models against references."""
 
     winner: str | None = again(VoteReading, "winner")
@@ -81,7 +81,7 @@ class OfBoth(ResamplingOptions, section=""):
 
 
 @command("meta", renamed={"--top": "--top-size", "--repeats": "--studies", "--references": "--reference"})
-def meta(file: File | None, of_scores: OfScores, of_votes: OfVotes, options: OfBoth, outputs: Outputs) -> None:
+def meta(file: File | None, of_scores: OfScores, of_votes: StudiedVotes, options: OfBoth, outputs: Outputs) -> None:
     """Which evaluators rank models as people do, close ones too.
 
     FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators
