@@ -15,6 +15,7 @@ from jaxeval.capability.columns import USUAL
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames, words_of
+from jaxeval.data.conditions import columns_of as columns_in
 from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.formats import Shape
 from jaxeval.data.found_columns import (
@@ -233,10 +234,10 @@ def _against(frame: pd.DataFrame) -> Iterator[Use]:
               for words, more in zip(COUNTED, ((), (), ("lose",)), strict=True)]  # fmt: skip
     if model is None or other is None or not all(counts) or not (is_plain(frame[model]) and is_plain(frame[other])):
         return
-    sliced = _one_slice(frame, [model, other], [*counts, *whole])
+    left = [name for name in whole if name not in counts and {*words_of(name)} & {"win", "lose", "wins", "losses"}]
+    sliced = _one_slice(frame, [model, other], [*counts, *left])
     where, rows = sliced if sliced is not None else ((), frame)
     if fits(Battles.from_pandas, rows, model_a=model, model_b=other, counts=tuple(counts)):
-        left = [name for name in whole if name not in counts and {*words_of(name)} & {"win", "lose", "wins", "losses"}]
         hint = f"{quoted(left)} are not counted: add them to {counts[0]!r} and {counts[2]!r} first" if left else ""
         words = ("leaderboard", "{}", *side_options(model, other), "--counts", ":".join(counts), *where)
         why = f"two sides in {quoted((model, other))}, counts of results in {quoted(counts)}"
@@ -244,28 +245,39 @@ def _against(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _one_slice(
-    frame: pd.DataFrame, keys: Sequence[str], known: Sequence[str]
+    frame: pd.DataFrame, keys: Sequence[str], outcomes: Sequence[str]
 ) -> tuple[tuple[str, str], pd.DataFrame] | None:
     """Return the option of one value of a column within which no rows repeat the ``keys``, and its rows.
 
-    None where nothing repeats, or no column tells the repeats apart.
+    None where nothing repeats, or no column but ``outcomes`` tells the repeats apart and leaves most of the ``keys``.
     """
     if not frame.duplicated(list(keys)).any():
         return None
+    n_keys = len(frame[list(keys)].drop_duplicates())
     for name in map(str, frame):
-        if name in (*keys, *(x for x in known if x not in frame)) or not is_plain(frame[name]):
+        if name in (*keys, *outcomes) or not is_plain(frame[name]):
             continue
         if 1 < n_values(frame, name) <= _MOST_SLICES and not frame.duplicated([*keys, name]).any():
             value = frame[name].dropna().iloc[0]
-            return ("--where", _equals(name, value)), frame[frame[name] == value]
+            rows = frame[frame[name] == value]
+            if 2 * len(rows) > n_keys:
+                return ("--where", _equals(name, value)), rows
     return None
 
 
 def _equals(name: str, value: Any) -> str:
     """Return a condition in SQL."""
-    in_sql = name if re.fullmatch(r"[a-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
-    shown = f"{value:g}" if is_number(value) else "'" + str(value).replace("'", "''") + "'"
+    in_sql = name if _is_bare(name) else '"' + name.replace('"', '""') + '"'
+    shown = str(value).removesuffix(".0") if is_number(value) else "'" + str(value).replace("'", "''") + "'"
     return f"{in_sql} = {shown}"
+
+
+def _is_bare(name: str) -> bool:
+    """Return whether DuckDB takes a name without quotes for that of a column, as it does not take its own words."""
+    try:
+        return re.fullmatch(r"[a-z_]\w*", name) is not None and columns_in(f"{name} = 0") == (name,)
+    except (DataError, ImportError):
+        return False
 
 
 def _arena(frame: pd.DataFrame, options: tuple[str, ...]) -> Iterator[Use]:

@@ -161,8 +161,12 @@ def line_of(use: Use, files: Sequence[FileName]) -> str:
 
 
 def _quoted(words: Sequence[str]) -> str:
-    """Words for a shell, those with quotes inside in double ones where nothing in them means more there."""
-    return " ".join(f'"{word}"' if "'" in word and not set(word) & {*'"$`\\!'} else shlex.quote(word) for word in words)
+    """Words for a shell, those with single quotes inside in double ones where nothing in them means more there."""
+    doubled = ["'" in word and not set(word) & {*"$`\\!"} for word in words]
+    return " ".join(
+        '"' + word.replace('"', r"\"") + '"' if inside else shlex.quote(word)
+        for word, inside in zip(words, doubled, strict=True)
+    )
 
 
 #: Commands that read votes as the leaderboard does, or with further options.

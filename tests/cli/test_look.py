@@ -553,3 +553,22 @@ def test_real_files_of_several_judges_prompts_and_metrics(name, words, said, dat
     line, found = run_first(data / name)
     assert [word for word in line if word != str(data / name)] == words
     assert found.startswith(said)
+
+
+def test_conditions_hold_numbers_whole_and_quote_words_of_sql(tmp_path):
+    labels = tmp_path / "labels.csv"
+    rng = np.random.default_rng(0)
+    rows = [f"q{i},{rng.choice(['a', 'b'])},{rng.choice(['a', 'b'])},{version}"
+            for i in range(40) for version in (20240115, 20240220)]  # fmt: skip
+    labels.write_text("\n".join(["item,human,gpt,version", *rows]))
+    assert run_first(labels)[0][-2:] == ["--where", "version = 20240115"]
+    counts = tmp_path / "counts.csv"
+    rows = [
+        f"{m},base,{10 + i},{20 + i},{i},{12 + i},{g}" for i, (m, g) in enumerate((m, g) for m in "abcd" for g in "xy")
+    ]
+    counts.write_text("\n".join(["model,opponent,n_votes,wins,ties,losses,group", *rows]))
+    shown = looked_at(counts)
+    assert """--where "\\"group\\" = 'x'"\n""" in shown
+    (line,) = (line for line in lines(shown) if "--where" in line)
+    assert line[-2:] == ["--where", "\"group\" = 'x'"]
+    assert command(*line).exit_code == 0
