@@ -25,6 +25,7 @@ MOST_LEVELS = 200
 
 _PIECE = 2**17  # bytes looked at together: they stay in a core's cache
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NULL_LINE = re.compile(rb"\n[ \t\r]*null")
 _BRACKETS = b"[]{}"
 _NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
 # Signs before a bracket that begins a value. Where blanks come before it, it may also follow the object above.
@@ -233,6 +234,8 @@ def _json_block(
 
     There are ``start`` lines before the first of these.
     """
+    if _holds_null(block):  # in place of an object: Arrow's parser may end the process; Python's names the line
+        return _mixed_json_block(block, start, needed)
     # Arrow adds the columns that its schema names, so only those that are there may be named.
     there = [name for name in text if b'"%b"' % name.encode() in block]
     try:
@@ -248,6 +251,12 @@ def _json_block(
         # parser reads that. Or a line is broken: Python's parser says which one.
         return _mixed_json_block(block, start, needed)
     return chosen, names, fields
+
+
+def _holds_null(block: bytes) -> bool:
+    """Return whether a line begins with null, but for lines within an object."""
+    before = (block[max(found.start() - 64, 0) : found.start()].rstrip() for found in _NULL_LINE.finditer(block))
+    return block.lstrip().startswith(b"null") or any(text[-1:] not in (b":", b",", b"[") for text in before)
 
 
 def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:

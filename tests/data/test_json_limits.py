@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from command_line import said
 
 import jaxeval
 from jaxeval import DataError, read_battles
@@ -140,3 +141,27 @@ class TestEveryReader:
 def test_lines_are_counted():
     for block in (b"", b"\n", b"a\nb", b"a\n\nb\n" * 100_000):
         assert count_lines(block) == block.count(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"null\nnull\n", 1),
+        (b"\n  null\n" + VOTE, 2),
+        (VOTE + b"\r\nnull", 3),
+        (VOTE * 25_000 + b"null\n" + VOTE * 25_000, 25_001),  # in a later block of Arrow's
+    ],
+)
+def test_null_in_place_of_an_object(content, line, read, tmp_path):
+    with pytest.raises(DataError, match=f"line {line:,} cannot be read: every line must hold one JSON object"):
+        read(content)
+    assert f"line {line:,} cannot be read" in said("scores", tmp_path / "votes.jsonl", code=1)
+
+
+def test_null_alone_is_looked_at(tmp_path):
+    (tmp_path / "votes.jsonl").write_bytes(b"null\n")
+    assert "line 1 cannot be read" in said(tmp_path / "votes.jsonl", code=1)
+
+
+def test_null_on_a_line_within_an_object(read):
+    assert read(beside(b"\nnull") + beside(b"[1,\r\n  null]")).n_battles == 2
