@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from jaxeval.data.columns import frame_of, numeric_but_for_gaps
-from jaxeval.data.file_formats import FileFormat, Kind, archived, format_of, opened
+from jaxeval.data.file_formats import Kind, archived, format_of
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.formats import json_document
 from jaxeval.data.harness_runs import read_archive
@@ -21,13 +20,11 @@ from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.data.saved_battles import is_saved
 from jaxeval.data.table_files import head_names, naming, pieces, undamaged, with_types
-from jaxeval.errors import DataError
 
 #: Rows that are read to tell what a file is.
 HEAD_ROWS = 1000
 #: A JSON file is looked at as one object, which may be of a known format, up to this number of bytes.
 _MOST_BYTES = 2**27
-_MOST_TEXT = 2**20  # bytes that are decoded
 _MOST_FIELDS = 4  # of an object that may hold the sides of a battle
 
 
@@ -70,27 +67,11 @@ def read_head(name: FileName) -> Head:
             return Head("Parquet", names, saved="jaxeval battles")
         shown = Kind.TSV if (form.kind, form.delimiter) == (Kind.CSV, "\t") else form.kind
         rows = with_types(path, lambda widened: _first(path, form.kind, widened))
-        if form.kind in (Kind.CSV, Kind.TSV):
-            _reject_other_encodings(path, form)
         again = rows.columns.duplicated()
         doubled = [str(name) for name in dict.fromkeys(rows.columns[again])]
         rows = rows.loc[:, ~again]
         rows = pd.DataFrame({name: numeric_but_for_gaps(rows[name]) for name in rows} | _fields(rows))
         return Head(str(shown), list(rows.columns), rows, doubled=doubled)
-
-
-def _reject_other_encodings(path: Path, form: FileFormat) -> None:
-    """Raise an error if the beginning of a file of text is not UTF-8."""
-    with opened(path, form.compression)[0] as file:
-        text = file.read(_MOST_TEXT)
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(text)
-    except UnicodeDecodeError as error:
-        line = text[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"line {line:,} is not UTF-8, the byte 0x{text[error.start]:02x}: save the file as UTF-8, as by "
-            f"iconv -f LATIN1 -t UTF-8 {path.name} > utf8-{path.name} where it is Latin-1"
-        ) from error
 
 
 def _fields(rows: pd.DataFrame) -> dict[str, list[Any]]:

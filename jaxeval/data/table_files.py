@@ -41,6 +41,7 @@ csv = lazy_module("pyarrow.csv")
 #: Metadata of a Parquet file that `Battles.save` wrote.
 STATE_KEY = b"jaxeval"
 _PARQUET_ROWS = 2**19  # of a piece
+_TEXT_BYTES = 2**20  # that are decoded at once
 #: From here on one double may stand for several whole numbers.
 _INEXACT = 2.0**53
 _PADDED = "\0padded"  # of the types of `with_types`: the copy whose rows have all values
@@ -367,6 +368,8 @@ def _csv(
             schema, n_batches = reader.schema, 0
             for n_batches, batch in enumerate(reader, start=1):  # noqa: B007
                 piece = pa.Table.from_batches([batch])
+                if any(map(pa.types.is_binary, piece.schema.types)):  # as which Arrow reads what is no text
+                    _reject_other_encodings(path, form)
                 if inexact := _inexact(piece):
                     widened.update(dict.fromkeys(inexact, pa.string()))
                     raise WiderType
@@ -374,6 +377,8 @@ def _csv(
             if n_batches == 0:
                 yield schema.empty_table(), raw.tell()
     except pa.ArrowInvalid as error:
+        if "UTF8" in str(error):
+            _reject_other_encodings(path, form)
         if padded is None and _ends_early(error):
             widened[_PADDED] = _padded(path, form, len(names), error)
             raise WiderType from error
@@ -391,6 +396,23 @@ def _csv(
         raise WiderType from error
 
 
+def _reject_other_encodings(path: Path, form: FileFormat) -> None:
+    """Raise an error if a file of text is not UTF-8."""
+    decode, line = codecs.getincrementaldecoder("utf-8")().decode, 1
+    with opened(path, form.compression)[0] as file:
+        while text := file.read(_TEXT_BYTES):
+            try:
+                decode(text)
+            except UnicodeDecodeError as error:
+                line += error.object[: error.start].count(b"\n")
+                as_by = f", as by iconv -f LATIN1 -t UTF-8 {path.name} > utf8-{path.name} where it is Latin-1"
+                raise DataError(
+                    f"line {line:,} is not UTF-8, the byte 0x{error.object[error.start]:02x}: save the file as UTF-8"
+                    f"{'' if form.compression else as_by}"
+                ) from error
+            line += text.count(b"\n")
+
+
 def _csv_names(path: Path, form: FileFormat) -> list[str]:
     """Return names of the columns, also where rows end early."""
     skip = csv.ReadOptions(skip_rows=form.skipped)
@@ -398,6 +420,9 @@ def _csv_names(path: Path, form: FileFormat) -> list[str]:
     try:
         with opened(path, form.compression)[0] as file, csv.open_csv(file, skip, parse) as reader:
             return list(reader.schema.names)
+    except UnicodeDecodeError:
+        _reject_other_encodings(path, form)
+        raise
     except pa.ArrowInvalid as error:
         if not _ends_early(error):
             raise

@@ -1,9 +1,11 @@
 import json
+import re
 import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 import jaxeval
 from jaxeval import DataError, read_scores
@@ -223,3 +225,16 @@ def test_other_documents_are_refused(tmp_path):
 def test_missing_scores_stay_missing(tmp_path):
     LONG.assign(score=[1.0, np.nan, 1.0, 1.0]).to_csv(tmp_path / "s.csv", index=False)
     assert read_scores(tmp_path / "s.csv").n_missing == 1
+
+
+@pytest.mark.parametrize("text", ["model,item,score\nälpha,1,1\n", "mödel,item,score\nx,1,1\n"])
+def test_a_file_that_is_not_utf_8(tmp_path, text):
+    path = tmp_path / "scores.csv"
+    path.write_bytes(text.encode("latin-1"))
+    told = rf"scores.csv: line {2 - ('ö' in text)} is not UTF-8, the byte 0x\w\w: save the file as UTF-8, as by iconv"
+    with pytest.raises(DataError, match=told):
+        read_scores(path)
+    for command in ("scores", "agreement"):
+        found = run(command, path)
+        assert found.exit_code == 1
+        assert re.match(f"Error: {told}", found.output)
