@@ -387,7 +387,7 @@ def numeric_but_for_gaps(column: pd.Series) -> pd.Series:
         elif there.count() in (0, column.count()):
             return column
         return pd.to_numeric(there)
-    except (TypeError, ValueError):  # lists, or words
+    except (NotImplementedError, TypeError, ValueError):  # lists or objects, or words
         return column
 
 
@@ -432,9 +432,17 @@ def _first_text(column: pd.Series, rows: Rows | None) -> str:
         except (TypeError, ValueError):
             if value is not None and value is not pd.NA:
                 place = f"row {row}" if rows is None else rows.place(row)
-                hint = ": write 0.5 for 0,5" if isinstance(value, str) and _DECIMAL.fullmatch(value) else ""
-                return f": {value!r}{f' (first in {place}; rows count from 0)' if place else ''}{hint}"
+                return f": {value!r}{f' (first in {place}; rows count from 0)' if place else ''}{_as_number(value)}"
     return ""
+
+
+def _as_number(value: Any) -> str:
+    """Return what to write in place of a value that is no number, where that is known: ": write 0.5 for 0,5"."""
+    if isinstance(value, str):
+        return ": write 0.5 for 0,5" if _DECIMAL.fullmatch(value) else ""
+    if isinstance(value, Mapping) and value:
+        return f": write one number, or name a field of the objects in a file by its path, COLUMN.{next(iter(value))}"
+    return ": write one number" if isinstance(value, Mapping | Sequence | np.ndarray) else ""
 
 
 def reject_values(values: Float, bad: Bool, name: str, rule: str, rows: Rows | None = None) -> None:

@@ -43,6 +43,10 @@ def small_table(path: Path, needed: NeededColumns) -> PlainTable | None:
     columns = _columns_of(path)
     if not columns:
         return None
+    if not columns.keys() >= {*needed.named} and any(
+        isinstance(x, dict) for values in columns.values() for x in values
+    ):
+        return None  # a name may be the path of a field within objects
     names = needed.choose(list(columns))
     if isinstance(columns[names[0]], tuple):
         typed = {name: _of_texts(columns[name]) for name in names}

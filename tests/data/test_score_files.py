@@ -5,7 +5,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import run
+from command_line import run, said
 
 import jaxeval
 from jaxeval import DataError, read_scores
@@ -238,3 +238,29 @@ def test_a_file_that_is_not_utf_8(tmp_path, text):
         found = run(command, path)
         assert found.exit_code == 1
         assert re.match(f"Error: {told}", found.output)
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ([[1], [0], [1], [1]], r"[1] (first in row 0; rows count from 0): write one number"),
+        ([None, [0], [], [1, 2]], r"[0] (first in row 1; rows count from 0): write one number"),
+        ([{"acc": 1}] * 4, "{'acc': 1} (first in row 0; rows count from 0): write one number, or name a field of the "
+         "objects in a file by its path, COLUMN.acc"),
+    ],
+)  # fmt: skip
+def test_scores_that_are_lists_or_objects(tmp_path, scores, words):
+    path = lines(
+        tmp_path / "s.jsonl", [{**row, "score": x} for row, x in zip(LONG.to_dict("records"), scores, strict=True)]
+    )
+    for command in (["scores"], ["compare-scores", "x", "y"]):
+        found = said(*command, path, code=1)
+        assert "s.jsonl: column 'score' is not numeric" in found
+        assert words in found
+
+
+def test_a_field_of_objects_in_a_small_file_is_a_score(tmp_path):
+    rows = [{"model": row.model, "item": row.item, "result": {"acc": row.score}} for row in LONG.itertuples()]
+    path = lines(tmp_path / "s.jsonl", rows)
+    assert means(read_scores(path, score="result.acc")) == {"x": 0.5, "y": 1.0}
+    assert "within 'result' there are 'result.acc'" in said("scores", path, "--score", "result.ac", code=1)
