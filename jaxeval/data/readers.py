@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -160,11 +160,20 @@ def read_battles(
     if one and isinstance(
         path, str | Path
     ):  # no equal rows are merged, so that a further column belongs to the same rows
-        battles = replace(battles, further=cache(partial(_further, path, battles, columns)))
+        battles = replace(battles, further=partial(_further, path, battles, columns, {}))
     return battles
 
 
-def _further(path: FileName, battles: Battles, columns: BattlesArguments, name: str) -> pd.Series | None:
+def _further(
+    path: FileName, battles: Battles, columns: BattlesArguments, found: dict[str, pd.Series | None], name: str
+) -> pd.Series | None:
+    """`_of_file`, kept in ``found``, as a cache of functools does not pickle."""
+    if name not in found:
+        found[name] = _of_file(path, battles, columns, name)
+    return found[name]
+
+
+def _of_file(path: FileName, battles: Battles, columns: BattlesArguments, name: str) -> pd.Series | None:
     """A column of the file of ``battles`` for all rows that were read; None where the file lacks it or has changed."""
     try:
         again = read_battles(path, keep=[name], progress=False, **columns)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -194,6 +195,14 @@ class TestColumns:
             VOTES.assign(conversation=["short"] * 3 + ["x" * 1_500_000, "short"]), tmp_path / f"votes.{ending}"
         )
         assert_equal_battles(read_battles(path), Battles.from_pandas(VOTES))
+
+    def test_battles_of_a_file_are_pickled_with_their_further_columns(self, tmp_path):
+        battles = read_battles(write(VOTES, tmp_path / "votes.csv"))
+        battles.column("language")
+        for again in (pickle.loads(pickle.dumps(battles)), pickle.loads(pickle.dumps(battles.filter(exclude=[])))):
+            assert_equal_battles(again, battles)
+            for name in ("language", "turns"):  # one read before, one not
+                assert again.column(name).tolist() == battles.column(name).tolist()
 
     @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
     def test_keep_names_a_column_that_is_not_there(self, ending, tmp_path):
