@@ -196,10 +196,10 @@ def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[s
         f"{counted(int(of_model[worst]), 'item')})"
     )
     if missing == "error":
-        read = "".join(f"; {note}" for note in scores.notes)
+        read = f". What was read: {'; '.join(scores.notes)}" if scores.notes else ""
         raise DataError(
-            f"{text}{read}: missing='complete' (--missing complete) compares models on the {int((~lacking).sum()):,} "
-            "items that all have, missing='available' (--missing available) scores each model on its own items"
+            f"{text}: missing='complete' (--missing complete) compares models on the {int((~lacking).sum()):,} items "
+            f"that all have, missing='available' (--missing available) scores each model on its own items{read}"
         )
     if missing == "available":
         return np.asarray(there.any(1)), [

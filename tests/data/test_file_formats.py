@@ -177,7 +177,8 @@ def test_a_last_line_that_is_cut_off_is_told(cut, where, tmp_path):
     assert read_scores(tmp_path / "votes.csv").notes[0].startswith(told)
     found = run("scores", tmp_path / "votes.csv")
     assert found.exit_code == 1
-    assert f"1 model lacks scores of 1 item, of 2 (most of all 'b', 1 item); {told}" in found.output
+    assert found.output.startswith("Error: 1 model lacks scores of 1 item, of 2 (most of all 'b', 1 item): missing=")
+    assert f"on its own items. What was read: {told}" in found.output
     labels = [f"{item},{item % 2},1" for item in range(8)]
     (tmp_path / "votes.csv").write_text("\n".join(["item,human,judge", *labels])[:-2] + cut)
     where = where.replace("row 3", "row 7")
