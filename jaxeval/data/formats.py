@@ -64,11 +64,14 @@ class Source:
         return pd.concat(parts, ignore_index=True)
 
 
-def whole_table(path: Path, needed: NeededColumns, nested: bool) -> pd.DataFrame:
-    """Read the needed columns of a file; with ``nested``, columns of objects and lists stay columns of Arrow."""
+def whole_table(path: Path, needed: NeededColumns, nested: bool, text: Sequence[str] = ()) -> pd.DataFrame:
+    """Read the needed columns of a file, those of ``text`` as strings.
+
+    With ``nested``, columns of objects and lists stay columns of Arrow.
+    """
 
     def read(widened: dict[str, Any]) -> pd.DataFrame:
-        return pd.concat([frame_of(piece, nested) for piece in pieces(path, needed, (), widened)], ignore_index=True)
+        return pd.concat([frame_of(piece, nested) for piece in pieces(path, needed, text, widened)], ignore_index=True)
 
     return with_types(path, read)
 

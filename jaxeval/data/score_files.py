@@ -322,7 +322,7 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns
     every = dict.fromkeys((*named_columns, *further, *score_columns.keep, *score_columns.of_condition))
     needed = NeededColumns(named=tuple(every), results=(), beside=tuple(usual))
     small = small_table(path, needed) if score_columns.where is None else None
-    frame = score_columns.chosen(whole_table(path, needed, nested=True)) if small is None else small
+    frame = score_columns.chosen(_with_names(path, needed, wanted["model"])) if small is None else small
     renamed = {column: role for role, column in wanted.items()}
     renamed |= {column: role for role in _USUAL if (column := getattr(score_columns, role)) is not None}
     frame = frame.rename(columns={column: role for column, role in renamed.items() if column not in score_columns.keep})
@@ -330,6 +330,13 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns
         if column in score_columns.keep and column in frame:
             frame = frame.assign(**{role: frame[column]})
     return with_model(frame, name) if lone else frame
+
+
+def _with_names(path: Path, needed: NeededColumns, model: str) -> pd.DataFrame:
+    """Read a table in which names of models such as 2024-05-13 are text, as they stand there, and no times."""
+    frame = whole_table(path, needed, nested=True)
+    is_time = model in frame and pd.api.types.is_datetime64_any_dtype(frame[model])
+    return whole_table(path, needed, nested=True, text=[model]) if is_time else frame
 
 
 def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:

@@ -395,6 +395,8 @@ def _table(board: ScoreBoard, level: float, simultaneous: bool, about: Mapping[s
     if board.facets is not None and board.facets.lone:
         flags = np.full(len(flags), f"one level of {named(list(map(visible_line, board.facets.lone)))}: {_NOTHING}")
     models = estimates.models.to_numpy()
+    if models.dtype.kind == "M":  # whose values NumPy writes in one way in a table, and in another alone
+        models = estimates.models.to_numpy(object)
     table = PlainTable({
         **{name: [value] * len(models) for name, value in about.items()}, "model": models, "score": estimates.score,
         "lower": lower, "upper": upper, "standard_error": board.standard_errors, "n_items": estimates.n_items,

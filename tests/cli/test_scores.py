@@ -1,4 +1,5 @@
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -125,3 +126,21 @@ def test_a_plan(single, tmp_path):
     gate = plan_scores(pd.read_csv(single), difference=0.05, one_sided=True)
     assert written["items_needed"].tolist() == gate["items_needed"].tolist()
     assert len(written) == 2  # neighbours
+
+
+@pytest.mark.parametrize(("ending", "shown"), [("csv", ""), ("jsonl", ""), ("parquet", " 00:00:00")])
+def test_names_of_models_that_are_dates_are_shown_as_in_the_file(tmp_path, ending, shown):
+    """The sentence and the table write them in the same way."""
+    rows = [
+        (day, item, int(item < right)) for day, right in (("2024-05-13", 9), ("2024-08-06", 18)) for item in range(20)
+    ]
+    frame, path = pd.DataFrame(rows, columns=["model", "item", "score"]), tmp_path / f"scores.{ending}"
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    elif ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.assign(model=pd.to_datetime(frame["model"])).to_parquet(path)
+    found = run("scores", path, "--resamples", "100").output
+    assert found.startswith(f"2024-08-06{shown} is first with 0.900")
+    assert re.search(rf"1  2024-08-06{shown}  .*\n +2  2024-05-13{shown}  ", found)
