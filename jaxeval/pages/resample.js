@@ -445,8 +445,8 @@ function leaderLine(of) {
 		const { difference, error } = firth.differences(first);
 		return rest.filter((j) => !(difference[j] > NORMAL_95 * error[j]));
 	};
-	const above = models.filter((k) => fit.standing[k] === "undefeated" && fit.component[k] === 1 && firth !== null);
-	if (above.length > 0) {
+	const above = models.filter((k) => fit.standing[k] === "undefeated" && fit.component[k] === 1);
+	if (above.length > 0 && firth !== null) {
 		const best = above.reduce((a, b) => (firth.strengths[b] > firth.strengths[a] ? b : a));
 		const rest = models.filter((k) => k !== best && fit.battles[k] > 0);
 		const n = fit.battles[best];
@@ -466,13 +466,17 @@ function leaderLine(of) {
 	const equal = others.filter((k) => strength(k) === strength(first));
 	const level = [names[first], ...equal.map((k) => names[k])];
 	const together = level.length === 2 ? level.join(" and ") : upTo(level, 4);
-	if (ranked.length === 0 || (loose[first] && (alike.length > 0 || !own[first])))
-		return `too few games to say who leads: ${equal.length > 0 ? `${together} are level, first` : `${names[first]} is first`} with ${rating}`;
+	if (ranked.length === 0 || (loose[first] && (alike.length > 0 || !own[first]))) {
+		const firstWith = equal.length > 0 ? `${together} are level, first` : `${names[first]} is first`;
+		const undefeated = above.map((k) => names[k]);
+		const besides = above.length > 0 ? ` of those with a rating; undefeated: ${upTo(undefeated, 8)}` : "";
+		return `too few games to say who leads: ${firstWith} with ${rating}${besides}`;
+	}
 	const rest = models.filter((k) => k !== first && !others.includes(k) && fit.battles[k] > 0);
 	const unranked = rest.length > 0 && beside(first, rest).length > 0;
 	if (others.length === 0 && (unranked || rest.length === 0))
 		return `${names[first]} is first with ${rating}, the only ${noun.one} with a rank`;
-	const higher = models.some((k) => rated(k) && !ranked.includes(k) && ratings[k] > ratings[first]);
+	const higher = above.length > 0 || models.some((k) => rated(k) && !ranked.includes(k) && ratings[k] > ratings[first]);
 	if (alike.length > 0 && higher) rating += " of those with a rank";
 	const tied = (list) =>
 		`; statistically tied with ${upTo(

@@ -438,12 +438,14 @@ class Bootstrap(Result):
         equal = [visible_line(self.models[j]) for j in others if strength[among == j][0] == strength[order[0]]]
         if not ranked.any() or (self._loose[first] and (len(alike) or not self._penalised[first])):
             first_with = f"{level_names(name, equal)} are level, first" if equal else f"{name} is first"
-            return f"too few games to say who leads: {first_with} with {rating}"
+            above = [visible_line(model) for model in self.models[ratings.to_numpy() == np.inf]]
+            beside = f" of those with a rating; undefeated: {named(above)}" if above else ""
+            return f"too few games to say who leads: {first_with} with {rating}{beside}"
         rest = np.setdiff1d(np.arange(len(ratings)), [first, *others])
         unranked = len(rest) > 0 and len(self._beside(first, rest, level)) > 0
         if len(others) == 0 and (unranked or len(rest) == 0):
             return f"{name} is first with {rating}, the only {self.competitor.one} with a rank"
-        if len(alike) and (ratings[rated & ~ranked] > ratings.iloc[first]).any():
+        if len(alike) and (ratings[~ranked] > ratings.iloc[first]).any():
             rating += " of those with a rank"
         return leader_line(name, rating, [visible_line(self.models[j]) for j in alike], level, unranked, equal)
 

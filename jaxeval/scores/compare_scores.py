@@ -37,6 +37,7 @@ from jaxeval.scores.paired_tests import (
     Alternative,
     FlipTest,
     anytime_test,
+    check_margin,
     interval_of_answers,
     interval_of_scores,
     least_p,
@@ -235,6 +236,7 @@ def _compared(
         return each, source, None
     from jaxeval.scores.judged_board import judged_differences
 
+    check_margin(margin, 1.0 if accuracy.binary else np.inf)
     fields = judged_differences(accuracy, pairs(accuracy), judge, estimator, margin, alternative)
     return [ScoreComparison(**of_pair) for of_pair in fields], accuracy, None
 
@@ -408,6 +410,8 @@ def _compare(
     pair = scores.scores[:, 0][:, places]
     differences, shared = paired(scores, places)
     one = np.isnan(pair).sum(1) == 1
+    widest = bounds or ((0.0, 1.0) if ((pair[shared] >= 0) & (pair[shared] <= 1)).all() else (-np.inf, np.inf))
+    check_margin(margin, widest[1] - widest[0])
     apart = differences.scores[:, 0, 0]
     estimates = estimate_scores(differences, shared)
     difference, error, dof = float(estimates.score[0]), float(estimates.standard_errors[0]), float(estimates.dof[0])

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.item_scores import ItemScores
+from jaxeval.errors import DataError
 from jaxeval.plain_tables import Whole, counts_from_one
 from jaxeval.scores.estimates import ScoreEstimates, item_shares
 from jaxeval.statistics import special
@@ -130,6 +131,17 @@ Anytime = Callable[[Alternative, float], float]
 #: The p-value of the null that the difference is as given or less (side 1), or more (-1).
 Beyond = Callable[[float, int], float]
 _OF_MARGIN = ("p_non_inferior", "p_inferior", "p_equivalent", "p_anytime_non_inferior", "p_anytime_inferior")
+
+
+def check_margin(margin: float | None, widest: float) -> None:
+    """Refuse a margin that no two scores differ by, of which every model would be within.
+
+    Raises:
+        DataError: the margin is at least the ``widest`` difference.
+    """
+    if margin is not None and margin >= widest:
+        percent = f": {margin:g} percentage points are {margin / 100:g}" if widest == 1 else ""
+        raise DataError(f"the margin {margin:g} is not below {widest:g}, the largest difference of such scores{percent}")
 
 
 def of_margin(margin: float | None, p_beyond: Beyond, anytime: Anytime) -> dict[str, float]:

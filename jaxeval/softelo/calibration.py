@@ -26,6 +26,7 @@ from jaxeval.data.labels import Labels
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.bootstrap import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.boards import board_part
@@ -48,7 +49,8 @@ from jaxeval.softelo.judge_agreement import agreement_by_score_gap, usable_model
 from jaxeval.softelo.own_battles import flag_sentences, flags, rate_new_models
 from jaxeval.softelo.rating_errors import held_out_errors, units
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
-from jaxeval.softelo.temperature import fit_temperature, targets
+from jaxeval.softelo.temperature import FEWEST_BATTLES, STATUS_TEXT, fit_temperature, targets
+from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import counted, did_you_mean, named, visible_line
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
@@ -360,17 +362,23 @@ def _board(pool: pd.DataFrame, human_votes: float | None) -> tuple[float, float]
 
 def _pooled_beta(battles: JudgedBattles) -> float:
     fit = fit_temperature(battles.score_difference, battles.human)
-    if not (np.isfinite(fit.beta) and fit.beta > 0):
-        raise ValueError(
-            f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties ({fit.status}): "
-            + (
-                "the humans prefer what the judge scores lower; check what the labels mean (label_coding=, --labels)"
-                if fit.beta < 0
-                else "give more battles with human votes, or calibrate hard targets alone (methods=['hard'], --method "
-                "hard)"
-            )
-        )
-    return float(fit.beta)
+    if np.isfinite(fit.beta) and fit.beta > 0:
+        return float(fit.beta)
+    by_hard = "or calibrate hard targets alone (methods=['hard'], --method hard)"
+    if fit.beta < -normal_quantile(0.95) * fit.standard_error:
+        why = f"({fit.status}): the humans prefer what the judge scores lower; check what the labels mean "
+        why += "(label_coding=, --labels)"
+    elif fit.beta < 0:
+        why = f"(slope {fit.beta:.2g}, standard error {fit.standard_error:.2g}): the scores show no relation to what the "
+        why += f"humans prefer; take another judge, give more battles with human votes, {by_hard}"
+    elif fit.status == STATUS_TEXT[Status.TOO_FEW]:
+        decided = ~np.isnan(battles.human) & (battles.human != 0.5)
+        n = int(np.count_nonzero(battles.score_difference[decided]))
+        why = f"({fit.status} with scores that differ): they do in {n:,} of them, and {FEWEST_BATTLES} are needed; "
+        why += f"take a judge that tells answers apart, give more battles with human votes, {by_hard}"
+    else:
+        why = f"({fit.status}): give more battles with human votes, {by_hard}"
+    raise ValueError(f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties {why}")
 
 
 def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: float) -> pd.Series:

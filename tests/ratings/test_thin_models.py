@@ -294,6 +294,12 @@ class TestTheAnswer:
         assert answer.startswith("m0 leads with ")
         assert answer.endswith("ahead of all others with a rank, at the 95% level")
 
+    def test_an_undefeated_model_above_few_battles_is_named(self):
+        won = pd.DataFrame({"model_a": ["a", "a", "b"], "model_b": ["b", "c", "c"], "target": [1.0, 1.0, 0.5]})
+        answer = jaxeval.bootstrap(won, 50).first_sentence()
+        assert answer.startswith("too few games to say who leads: b and c are level, first with 1000.0 ")
+        assert answer.endswith(" of those with a rating; undefeated: a")
+
     def test_a_model_without_a_rank_may_be_rated_higher(self):
         table = board_of(np.random.default_rng(8), np.zeros(4), 300)
         new = pd.DataFrame({"model_a": "new", "model_b": "m0", "target": [1.0, 1.0, 0.0]})

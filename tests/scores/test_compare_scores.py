@@ -222,6 +222,10 @@ def test_what_is_refused(table):
         compare_scores(apart, "m0", "m1")
     with pytest.raises(ValueError, match=r"margin must be a finite number above 0, got -0\.1"):
         compare_scores(table, "m0", "m1", margin=-0.1)
+    percent = "the margin 5 is not below 1, the largest difference of such scores: 5 percentage points are 0.05"
+    with pytest.raises(DataError, match=percent):
+        compare_scores(table, "m0", "m1", margin=5)
+    assert compare_scores(table, "m0", "m1", margin=5, bounds=(0, 10)).p_non_inferior < 0.05
     with pytest.raises(ValueError, match="alternative must be"):
         compare_scores(table, "m0", "m1", alternative="above")
     with pytest.raises(DataError, match="only model"):

@@ -325,6 +325,7 @@ class TestCommand:
     def test_errors_are_no_verdict(self, file, tmp_path, monkeypatch):
         for arguments in (
             ["new", "x", file, "--margin", 0.1],
+            ["new", "old", file, "--margin", 5],
             ["new", "old", tmp_path / "no.csv"],
             ["new", "old", file],
         ):

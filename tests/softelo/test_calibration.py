@@ -416,6 +416,27 @@ def test_a_judge_without_signal_cannot_be_calibrated():
         )
 
 
+def below_by_chance(gap, human):
+    """Noise ``gap``, turned so that it falls where people prefer the first side."""
+    return -np.sign(gap @ (human - 0.5)) * gap
+
+
+@pytest.mark.parametrize(("gap", "why"), [
+    (lambda rng, human: below_by_chance(rng.normal(size=len(human)), human), r"slope -.*standard error .*no relation"),
+    (lambda rng, human: rng.normal(size=len(human)) - human, r"negative slope\): the humans prefer what the judge"),
+    (lambda rng, human: np.append([1.0, -1.0], np.zeros(len(human) - 2)), "they do in 2 of them, and 5 are needed"),
+])  # fmt: skip
+def test_why_no_temperature_is_fitted(gap, why):
+    """Chance alone is no reversed judge, and scores that never differ are not too few votes."""
+    rng = np.random.default_rng(1)
+    human = (rng.random(400) < 0.5).astype(float)
+    frame = pd.DataFrame({"model_a": "a", "model_b": "b", "gap": gap(rng, human), "human": human})
+    with pytest.raises(ValueError, match=why):
+        SoftEloCalibration.fit(
+            jaxeval.JudgedBattles.from_pandas(frame, score_difference="gap", label_coding="a_wins_1")
+        )
+
+
 def simulated(rng, slope, strength, error):
     """Scores of a judge that stretches the ruler by ``slope``, and human choices, of such differences of strength."""
     human = (rng.random(strength.shape) < expit(strength)).astype(float)
