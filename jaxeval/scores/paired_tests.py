@@ -140,8 +140,8 @@ def check_margin(margin: float | None, widest: float) -> None:
         DataError: the margin is at least the ``widest`` difference.
     """
     if margin is not None and margin >= widest:
-        percent = f": {margin:g} percentage points are {margin / 100:g}" if widest == 1 else ""
-        raise DataError(f"the margin {margin:g} is not below {widest:g}, the largest difference of such scores{percent}")
+        points = f": {margin:g} percentage points are {margin / 100:g}" if widest == 1 else ""
+        raise DataError(f"the margin {margin:g} is not below {widest:g}, the largest difference of such scores{points}")
 
 
 def of_margin(margin: float | None, p_beyond: Beyond, anytime: Anytime) -> dict[str, float]:

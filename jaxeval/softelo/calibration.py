@@ -369,8 +369,8 @@ def _pooled_beta(battles: JudgedBattles) -> float:
         why = f"({fit.status}): the humans prefer what the judge scores lower; check what the labels mean "
         why += "(label_coding=, --labels)"
     elif fit.beta < 0:
-        why = f"(slope {fit.beta:.2g}, standard error {fit.standard_error:.2g}): the scores show no relation to what the "
-        why += f"humans prefer; take another judge, give more battles with human votes, {by_hard}"
+        why = f"(slope {fit.beta:.2g}, standard error {fit.standard_error:.2g}): the scores show no relation to what "
+        why += f"the humans prefer; take another judge, give more battles with human votes, {by_hard}"
     elif fit.status == STATUS_TEXT[Status.TOO_FEW]:
         decided = ~np.isnan(battles.human) & (battles.human != 0.5)
         n = int(np.count_nonzero(battles.score_difference[decided]))
