@@ -174,16 +174,27 @@ def shared_votes(a: Battles, b: Battles, sharing: Sharing | None = None, id: Seq
         codes = _codes([(_label(a), _label(b))], ["index"])
         return _checked(a, b, _alike(_named_once(a, b, codes, what), what))
     if sharing == "rows":
-        names, columns = _common(a, b)
-        rows = [np.repeat(np.arange(x.n_rows), 1 if x.count is None else x.count) for x in (a, b)]
-        codes = _codes([*columns, *_results(a, b)], names)
-        keys = [_joint(code[row], _before(code[row])) for code, row in zip(codes, rows, strict=True)]
-        shared = _alike((keys[0], keys[1]), f"equal rows, in {named([*names, 'models', 'result'], 6)}")
-        return shared._replace(a=rows[0][shared.a], b=rows[1][shared.b])
+        return _equal(a, b)
     if sharing is None and a.columns is b.columns:
         shared = _alike((_place(a), _place(b)), "the one table that both are parts of")
         return _checked(a, b, shared if a.count is None else shared._replace(times=a.count[shared.a]))
     return NO_VOTES
+
+
+def _equal(a: Battles, b: Battles, may_fail: bool = False) -> SharedVotes:
+    """Return the votes of equal rows; ``may_fail`` as in `_common`."""
+    names, columns = _common(a, b, may_fail)
+    rows = [np.repeat(np.arange(x.n_rows), 1 if x.count is None else x.count) for x in (a, b)]
+    codes = _codes([*columns, *_results(a, b)], names)
+    keys = [_joint(code[row], _before(code[row])) for code, row in zip(codes, rows, strict=True)]
+    shared = _alike((keys[0], keys[1]), f"equal rows, in {named([*names, 'models', 'result'], 6)}")
+    return shared._replace(a=rows[0][shared.a], b=rows[1][shared.b])
+
+
+def all_equal(a: Battles, b: Battles) -> bool:
+    """Return whether both tables hold the same rows, as often, in all columns that both have."""
+    same = a.n_battles == b.n_battles and a.models.equals(b.models)
+    return same and _equal(a, b, may_fail=True).n_battles == a.n_battles
 
 
 def look_equal(a: Battles, b: Battles) -> int:

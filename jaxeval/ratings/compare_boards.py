@@ -27,7 +27,7 @@ from jaxeval.data.columns import factorize_sorted, plain
 from jaxeval.data.features import Feature, design
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.readers import read_battles
-from jaxeval.data.shared_votes import SharedVotes, Sharing, columns_for_votes, look_equal, shared_votes
+from jaxeval.data.shared_votes import SharedVotes, Sharing, all_equal, columns_for_votes, look_equal, shared_votes
 from jaxeval.errors import DataError
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import RunOptions, digest_of, of_run
@@ -381,6 +381,12 @@ def _looking_alike(a: Battles, b: Battles, ids: Sequence[str]) -> list[str]:
     if ids:
         kinds = [" and ".join(str(x.column(name).dtype) for x in (a, b)) for name in ids]
         return [f"the boards share no vote: no value of {named(ids)} is on both (types of columns: {'; '.join(kinds)})"]
+    if all_equal(a, b):
+        return [
+            f"all {a.n_battles:,} rows of both boards are equal, and are taken as different votes: if they are the "
+            "same votes, intervals of differences are too wide: say shared='rows' (on the command line --shared rows). "
+            "If they are different votes, say shared='none' (--shared none)"
+        ]
     least, alike = min(a.n_rows, b.n_rows), look_equal(a, b)
     if alike < _MANY_ALIKE * least or alike == 0:
         return []
@@ -421,11 +427,12 @@ def _compared(
     models = both[~both.isin(list(left_out))]
     if len(models) < 2:
         noun = common_noun(board.competitor for board in boards)
+        dropped = f", and {len(left_out):,} of these are left out for too few battles or no finite rating"
         raise DataError(
             f"{noun.counted(len(models))} can be compared, and a comparison needs two. {names[0]} has "
-            f"{noun.counted(len(a.models))} and {names[1]} {len(b.models):,}; {len(both):,} of them are on both, and "
-            f"{len(left_out):,} of these are left out for too few battles or no finite rating. If {noun.a_one} has "
-            "another name on each board, Battles.rename makes the names equal (on the command line --rename)"
+            f"{noun.counted(len(a.models))} and {names[1]} {len(b.models):,}; {len(both):,} of them are on both"
+            f"{dropped if left_out else ''}. If {noun.a_one} has another name on each board, Battles.rename makes the "
+            "names equal (on the command line --rename)"
         )
     n = len(a.draws)
     order = [np.arange(n)] * 2

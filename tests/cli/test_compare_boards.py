@@ -82,6 +82,21 @@ class TestBoards:
         result = run(folder / "last.csv", folder / "last.csv")
         assert "none of 6 models moved: the boards hold the same votes, rated alike" in " ".join(result.stdout.split())
 
+    def test_a_copy_of_a_file(self, folder, tmp_path):
+        votes = pd.read_csv(folder / "last.csv")[["model_a", "model_b", "winner"]]
+        files = [tmp_path / "week.csv", tmp_path / "copy.csv"]
+        votes.to_csv(files[0], index=False)
+        votes[::-1].to_csv(files[1], index=False)  # in another order
+        equal = "all 800 rows of both boards are equal, and are taken as different votes"
+        assert equal in " ".join(run(*files).stdout.split())
+        assert equal not in " ".join(run(*files, "--shared", "none").stdout.split())
+        assert "none of 6 models moved: the boards hold the same votes" in run(*files, "--shared", "rows").stdout
+        votes.assign(winner=votes["winner"].where(votes.index > 0, "tie (bothbad)")).to_csv(files[1], index=False)
+        assert equal not in " ".join(run(*files).stdout.split())
+        (votes.replace(regex="model-", value="name-").assign(winner=votes["winner"])).to_csv(files[1], index=False)
+        result = run(*files)
+        assert "and b 6; 0 of them are on both. If a model has another name" in " ".join(result.stderr.split())
+
     def test_slices_with_the_draws_of_leaderboard(self, votes, folder, tmp_path):
         out = tmp_path / "out.parquet"
         slices = "--by", "language", "--slices", "English,Chinese"
