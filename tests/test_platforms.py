@@ -98,6 +98,7 @@ def test_products_ask_for_all_digits(path):
     """A TPU would multiply in 16 bits, and a GPU in 19."""
     for node in ast.walk(ast.parse(path.read_text())):
         assert not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)), ast.unparse(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PRODUCTS:
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PRODUCTS
+        if is_call and ast.unparse(node.func.value) != "np":  # NumPy's, on the host, have all digits
             asked = {word.arg: ast.unparse(word.value) for word in node.keywords}
             assert asked.get("precision") == "'highest'", ast.unparse(node)

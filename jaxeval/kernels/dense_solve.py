@@ -202,7 +202,7 @@ def _squared_products(u: Float[Array, "M M"], c: Float[Array, "M M"]) -> Float[A
 
     def product(a: Array, b: Array) -> Array:
         if namespace(a) is np:
-            return a @ b
+            return np.matmul(a, b)
         return jnp.matmul(a, b, precision="highest")
 
     square, total, uc = c * c, row_sums(u), product(u, c)

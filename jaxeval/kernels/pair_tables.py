@@ -67,7 +67,7 @@ def spread(layout: Any, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Ar
 def row_sums(table: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
     """Row sums as a product with ones: XLA's CPU reduction of a fused (M, M) expression is several times slower."""
     if namespace(table) is np:
-        return table @ np.ones(table.shape[1], table.dtype)
+        return np.matmul(table, np.ones(table.shape[1], table.dtype))
     return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
 
 

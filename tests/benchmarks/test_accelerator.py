@@ -193,7 +193,7 @@ def test_bytes_are_counted_by_the_precision_of_the_tables(modules, word, dtype, 
 
     form = SimpleNamespace(packing=Packing(np.dtype(word).type), dtype=np.dtype(dtype).type)
     problems = SimpleNamespace(
-        units=SimpleNamespace(size=np.zeros((1, 3, 7))), layout=SimpleNamespace(position=np.zeros((1, 8, 8)))
+        units=SimpleNamespace(size=np.zeros((1, 3, 7))), data=SimpleNamespace(position=np.zeros((1, 8, 8)))
     )
     call = {"form": form, "problems": problems, "chunks": SimpleNamespace(numbers=np.zeros((1, 2, 16)))}
     work = modules.steps.Work.of([call], mean_steps=5.0, n_resamples=32)
