@@ -194,7 +194,8 @@ class ItemScores(Shown):
         """Mean scores, a row per model and a column per evaluator; NaN where there is none."""
         from jaxeval.show.table import PropertyTable
 
-        return PropertyTable(self.mean_of_models().T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+        names = (pd.Index(names, name=name) for names, name in ((self.models, "model"), (self.evaluators, "evaluator")))
+        return PropertyTable(self.mean_of_models().T, *names)
 
     def mean_of_models(self) -> Float:
         """(E, M) means of scores; NaN where there is none."""

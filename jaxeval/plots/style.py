@@ -245,7 +245,8 @@ def _rests_on(value: Any) -> list[str]:
         return _rests_on(list(value.values())[-1])
     if not isinstance(value, pd.DataFrame):
         held = vars(value)  # a caption is no reason to compute what is not there yet
-        settings = [getattr(holder, "settings", None) for holder in (value, held.get("accuracy"), held.get("joint"))]
+        holders = (value, *map(held.get, ("accuracy", "joint", "drawn")))
+        settings = [getattr(holder, "settings", None) for holder in holders]
         n = getattr(held.get("fit", value), "n_battles", None)  # of each model, or in all
         n = int(n.sum()) // 2 if isinstance(n, pd.Series) else n
         return [*_votes(n), *_made(next(filter(None, settings), None))]

@@ -6,7 +6,15 @@ import pytest
 from scipy import stats
 from twins import tau_delta
 
-from jaxeval import DataError, ItemScores, agreement_by_gap, kendall_tau_delta, rank_agreement, smallest_gap
+from jaxeval import (
+    DataError,
+    ItemScores,
+    agreement_by_gap,
+    kendall_tau_delta,
+    rank_agreement,
+    read_scores,
+    smallest_gap,
+)
 from jaxeval.evaluators.model_scores import align_scores
 from jaxeval.evaluators.resamples import EvaluatorResamples, resampled
 
@@ -184,3 +192,10 @@ def test_the_order_of_items_makes_no_ties_or_differences():
     long = frame.melt("model", var_name="item", value_name="score")
     items = ItemScores.from_pandas(long, model="model", item="item", score="score")
     assert len(np.unique(items.means)) == 1
+
+
+def test_means_of_a_file_are_named(tmp_path):
+    (tmp_path / "scores.csv").write_text("model,item,score\na,1,1\nb,1,0\na,2,0\nb,2,0\n")
+    scores = read_scores(tmp_path / "scores.csv")
+    assert (scores.means.index.name, scores.means.columns.name) == ("model", "evaluator")
+    assert str(scores).splitlines()[1].split() == ["model", "score"]

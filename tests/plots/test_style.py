@@ -108,6 +108,7 @@ def test_the_caption_knows_votes_and_resamples():
     assert caption(plots.plot_win_probability(board())).startswith("1,500 votes · 60 resamples")
     assert "in the largest slice" in caption(plots.plot_slices(*FIGURES["plot_slices"]()))
     assert "60 resamples" in caption(plots.plot_history(*FIGURES["plot_history"]()))
+    assert "50 resamples" in caption(plots.plot_judge_agreement(*FIGURES["plot_judge_agreement"]()))
 
 
 def test_long_titles_are_folded_within_the_figure():
