@@ -85,9 +85,8 @@ class JudgedSet(NamedTuple):
     fitting: Float[Array, "... U"]  # weight of a battle in the temperature's likelihood
     wins: Float[Array, "... U"]  # that weight times the human target
     position: Int32[Array, "... M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    of_model: Int32[
-        Array, "... M+1 Q"
-    ]  # the cells of each fold's model (last, of no model), filled up by the empty cell
+    # The cells of each fold's model (last, of no model), filled up by the empty cell.
+    of_model: Int32[Array, "... M+1 Q"]
 
 
 class Targets(NamedTuple):
