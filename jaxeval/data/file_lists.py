@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cache
@@ -12,7 +13,7 @@ from glob import glob
 from pathlib import Path
 
 from jaxeval.data.file_formats import ENDINGS, folder_of_copies, has_known_ending, unwrapped
-from jaxeval.data.remote_names import FileName, is_remote
+from jaxeval.data.remote_names import FileName, base_name, is_remote
 from jaxeval.errors import DataError
 
 #: What folders of data hold beside data.
@@ -65,6 +66,12 @@ def names_of(path: FileName | Sequence[FileName]) -> list[FileName]:
     for file in files:
         once.setdefault(file.resolve() if isinstance(file, Path) else file, file)
     return list(once.values())
+
+
+def named_twice(path: FileName | Sequence[FileName]) -> list[str]:
+    """Return what is to be said of names that a list has more than once."""
+    times = Counter(map(str, [path] if isinstance(path, str | Path) else path))
+    return [f"{base_name(name)} is named twice, and counts once" for name, n in times.items() if n > 1]
 
 
 @cache

@@ -25,7 +25,7 @@ MOST_LEVELS = 200
 
 _PIECE = 2**17  # bytes looked at together: they stay in a core's cache
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_NULL_LINE = re.compile(rb"\n[ \t\r]*null")
+_NULL = re.compile(rb"[\n}][ \t\r]*null")
 _BRACKETS = b"[]{}"
 _NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
 # Signs before a bracket that begins a value. Where blanks come before it, it may also follow the object above.
@@ -254,8 +254,8 @@ def _json_block(
 
 
 def _holds_null(block: bytes) -> bool:
-    """Return whether a line begins with null, but for lines within an object."""
-    before = (block[max(found.start() - 64, 0) : found.start()].rstrip() for found in _NULL_LINE.finditer(block))
+    """Return whether null begins a line, but for lines within an object, or follows an object."""
+    before = (block[max(found.start() - 64, 0) : found.start() + 1].rstrip() for found in _NULL.finditer(block))
     return block.lstrip().startswith(b"null") or any(text[-1:] not in (b":", b",", b"[") for text in before)
 
 

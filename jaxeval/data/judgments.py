@@ -14,7 +14,7 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import as_frame, folded, require_column
 from jaxeval.data.equal_rows import one_table
-from jaxeval.data.file_lists import names_of, whole_local_file
+from jaxeval.data.file_lists import named_twice, names_of, whole_local_file
 from jaxeval.data.formats import Shape, Source
 from jaxeval.data.found_columns import found_votes
 from jaxeval.data.item_scores import ItemScores
@@ -148,7 +148,7 @@ class Judgments(Shown):
             column 'left': read as model_a
             column 'right': read as model_b
         """
-        frames, messages, files = [], dict[str, None](), names_of(path)
+        frames, messages, files = [], dict.fromkeys(named_twice(path)), names_of(path)
         for name in files:
             file = whole_local_file(name)
             with naming(name):

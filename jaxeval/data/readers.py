@@ -19,7 +19,7 @@ from jaxeval.data.columns import Rows, folded, frame_of, told_renames
 from jaxeval.data.conditions import columns_of
 from jaxeval.data.equal_rows import EqualRows, reject_same, reject_same_tables, with_codes
 from jaxeval.data.file_heads import read_head
-from jaxeval.data.file_lists import files_of
+from jaxeval.data.file_lists import files_of, named_twice
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, BattleReading, NeededColumns
 from jaxeval.data.published_formats import format_of_names
@@ -108,14 +108,14 @@ def read_battles(
     if needed.results and usual:
         form = format_of_names(head_names(files[0]), "pair", rows=lambda: read_head(files[0]).rows)
     if form is not None:
-        return _published(form, files, label, baseline, keep, columns)
+        return _published(form, files, label, baseline, keep, columns, named_twice(path))
     heads = [head_columns(file) for file in files]
     # Who voted, if all files say it in a column that nobody named: it is read to say how unequally people vote.
     voters = [name for name in voter_columns(heads[0][0]) if all(list(names).count(name) == 1 for names, _ in heads)]
     voters = [] if columns.get("cluster") is not None or {*voters} & {*needed.named} else voters[:1]
     rows, starts, first_columns = EqualRows(voters), [], None
     spelled: dict[str, str] = {}
-    contents, sentences = dict[str, str](), list[str]()
+    contents, sentences = dict[str, str](), named_twice(path)
     with_voters = needed._replace(beside=(*needed.beside, *voters))
     _fetch(files, with_voters, progress)
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
@@ -214,7 +214,7 @@ def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) 
 
 def _published(
     form: Format, files: Sequence[Path], label: str, baseline: str | None, keep: Sequence[str],
-    columns: BattlesArguments,
+    columns: BattlesArguments, notes: Sequence[str],
 ) -> Battles:  # fmt: skip
     """Return battles of files in a published format."""
     reading = BattleReading(**columns)
@@ -223,7 +223,7 @@ def _published(
     with naming(label):
         battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
     message = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
-    return replace(battles, report=replace(battles.report, read_as=(message, *battles.report.read_as)))
+    return replace(battles, report=replace(battles.report, read_as=(message, *battles.report.read_as, *notes)))
 
 
 def _rows_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -21,7 +21,7 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.conditions import columns_of, rows_that_meet
 from jaxeval.data.file_formats import archived
-from jaxeval.data.file_lists import names_of, whole_local_file
+from jaxeval.data.file_lists import named_twice, names_of, whole_local_file
 from jaxeval.data.formats import Source, json_document, whole_table
 from jaxeval.data.harness_formats import named_by_results, newest, stated_by_results, with_model
 from jaxeval.data.harness_runs import NoScoresError, merge_runs, read_archive, unlike_documents, unlike_runs
@@ -246,6 +246,7 @@ def score_table(
 ) -> tuple[pd.DataFrame, str, list[str]]:
     """The long table of all files ("model", "item", "score", and other roles of `ScoreColumns`), a name, and notes."""
     files, notes = newest(names_of(path))
+    notes += named_twice(path)
     tables, samples, results = [], [], []
     for name in files:
         try:
@@ -322,7 +323,8 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns
     every = dict.fromkeys((*named_columns, *further, *score_columns.keep, *score_columns.of_condition))
     needed = NeededColumns(named=tuple(every), results=(), beside=tuple(usual))
     small = small_table(path, needed) if score_columns.where is None else None
-    frame = score_columns.chosen(_with_names(path, needed, wanted["model"])) if small is None else small
+    names = {*every} - {wanted["score"], *score_columns.of_condition}
+    frame = score_columns.chosen(_with_names(path, needed, names)) if small is None else small
     renamed = {column: role for role, column in wanted.items()}
     renamed |= {column: role for role in _USUAL if (column := getattr(score_columns, role)) is not None}
     frame = frame.rename(columns={column: role for column, role in renamed.items() if column not in score_columns.keep})
@@ -332,11 +334,11 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns
     return with_model(frame, name) if lone else frame
 
 
-def _with_names(path: Path, needed: NeededColumns, model: str) -> pd.DataFrame:
-    """Read a table in which names of models such as 2024-05-13 are text, as they stand there, and no times."""
+def _with_names(path: Path, needed: NeededColumns, names: Set[str]) -> pd.DataFrame:
+    """Read a table in which ``names`` such as 2024-05-13 are text, as they stand there, and no times."""
     frame = whole_table(path, needed, nested=True)
-    is_time = model in frame and pd.api.types.is_datetime64_any_dtype(frame[model])
-    return whole_table(path, needed, nested=True, text=[model]) if is_time else frame
+    times = [name for name in frame if name in names and pd.api.types.is_datetime64_any_dtype(frame[name])]
+    return whole_table(path, needed, nested=True, text=times) if times else frame
 
 
 def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:

@@ -88,7 +88,8 @@ class ErrorBudget(Result):
             return [f"{about}no error can be given, as {named(list(map(visible_line, lone)))} has one level"]
         parts = [f"{visible_line(name)} {share:.0%}" for name, share in shares.items() if share == share]
         if not parts:
-            return [f"{about}scores show no variance, and no error"]
+            what = "differences" if (self.models["standard_error"] > 0).any() else "scores"
+            return [f"{about}{what} show no variance, and no error"]
         sentences = [f"{about}the error of a {of} is {', '.join(parts)}, as variance"]
         ratio = float((rows["standard_error"] / rows["standard_error_items"]).median())
         if ratio >= _MORE:
@@ -161,7 +162,11 @@ def error_budget(
     values = cells.score[~np.isnan(cells.score)][:, None]
     components = whole.components(whole.squares(values))[:, 0, 0]
     table = _component_table(cells, whole, components, level)
-    warnings = [*notes, *facet_warnings(cells, differences.design if len(cells.models) > 1 else models.design)]
+    warnings = [
+        *scores.notes,
+        *notes,
+        *facet_warnings(cells, differences.design if len(cells.models) > 1 else models.design),
+    ]
     if scores.n_repeated:
         warnings.append(
             f"{counted(scores.n_repeated, 'row repeats', 'rows repeat')} a model and an item: averaged first; name "

@@ -133,7 +133,7 @@ def planned(
             _row_under_facets(item_scores, cells, n_levels, pair, n_items=n_items, **settings)
             for pair in (_neighbours(item_scores) if pairs is None else pairs)
         ]
-        return _table(rows, len(item_scores.items), settings, f"{facet_sentence(cells)}: ")
+        return _table(rows, item_scores, settings, f"{facet_sentence(cells)}: ")
     for a, b in _neighbours(item_scores) if pairs is None else pairs:
         parts = _parts(item_scores, a, b)
         for k in ks or [parts.n_trials]:
@@ -168,15 +168,17 @@ def planned(
                 flags.append("no observed variance of the difference: planned as if one more item differed by all")
             row["flags"] = "; ".join(flags)
             rows.append(row)
-    return _table(rows, len(item_scores.items), settings)
+    return _table(rows, item_scores, settings)
 
 
-def _table(rows: list[dict[str, Any]], n_items: int, settings: dict[str, Any], about: str = "") -> PlainTable:
+def _table(rows: list[dict[str, Any]], scores: ItemScores, settings: dict[str, Any], about: str = "") -> PlainTable:
     table = PlainTable({name: [row[name] for row in rows] for name in rows[0]})
     if settings["difference"] is not None:
         table["items_needed"] = np.array([row["items_needed"] for row in rows], float).view(Whole)
-    title = f"What {counted(n_items, 'item')} can tell"
-    table.attrs = {"answer": about + _in_words(table, **settings), "warnings": [], "settings": settings, "title": title}
+    table.attrs = {
+        "answer": about + _in_words(table, **settings), "warnings": [*scores.notes], "settings": settings,
+        "title": f"What {counted(len(scores.items), 'item')} can tell",
+    }  # fmt: skip
     return table
 
 

@@ -189,9 +189,11 @@ def _first_by_score(board: Sequence[Mapping[Any, Any]]) -> str:
         return "no model has a score; the flags say why"
     # If nothing bounds the first score it has no tier, and is not told apart from models whose ranks begin at 1.
     name, value = ("rank_best", 1) if is_missing(best["tier"]) else ("tier", best["tier"])
-    others = sum(not is_missing(row[name]) and row[name] == value for row in board) - 1
-    answer = f"{visible_line(str(best['model']))} is first with {in_points(best['score'])}"
-    return f"{answer}; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else answer
+    first = [visible_line(str(row["model"])) for row in board if row is best or row["rank"] == best["rank"]]
+    others = sum(not is_missing(row[name]) and row[name] == value for row in board) - len(first)
+    is_first, it = ("is first", "it") if len(first) == 1 else ("are first", "them")
+    answer = f"{' and '.join(first) if len(first) < 3 else named(first, 3)} {is_first} with {in_points(best['score'])}"
+    return f"{answer}; {counted(others, 'other is', 'others are')} not told apart from {it}" if others > 0 else answer
 
 
 def board_part(

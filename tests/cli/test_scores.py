@@ -70,6 +70,13 @@ def test_two_models(file):
     assert "with a margin of 0.1: not worse p" in printed
 
 
+@pytest.mark.parametrize("command", ["scores", "plan-scores", "error-budget"])
+def test_a_file_that_is_named_twice_counts_once_and_is_told(single, command):
+    printed = said(command, single, single)
+    assert "single.csv is named twice, and counts once" in printed
+    assert printed.partition("\nwarning: ")[0] == said(command, single).partition("\nwarning: ")[0]
+
+
 def test_models_that_are_not_told_apart(single, tmp_path):
     few = pd.read_csv(single).groupby("model").head(60)
     few.to_csv(tmp_path / "few.csv", index=False)
@@ -132,8 +139,9 @@ def test_a_plan(single, tmp_path):
 def test_names_of_models_that_are_dates_are_shown_as_in_the_file(tmp_path, ending, shown):
     """The sentence and the table write them in the same way."""
     rows = [
-        (day, item, int(item < right)) for day, right in (("2024-05-13", 9), ("2024-08-06", 18)) for item in range(20)
-    ]
+        (day, f"2023-01-{item + 1:02}", int(item < right))
+        for day, right in (("2024-05-13", 9), ("2024-08-06", 18)) for item in range(20)
+    ]  # fmt: skip
     frame, path = pd.DataFrame(rows, columns=["model", "item", "score"]), tmp_path / f"scores.{ending}"
     if ending == "csv":
         frame.to_csv(path, index=False)
@@ -141,6 +149,7 @@ def test_names_of_models_that_are_dates_are_shown_as_in_the_file(tmp_path, endin
         frame.to_json(path, orient="records", lines=True)
     else:
         frame.assign(model=pd.to_datetime(frame["model"])).to_parquet(path)
-    found = run("scores", path, "--resamples", "100").output
+    found = run("scores", path, "--resamples", "100", "--items").output
+    assert re.search(r"\n2023-01-20 +2  0.000", found)
     assert found.startswith(f"2024-08-06{shown} is first with 0.900")
     assert re.search(rf"1  2024-08-06{shown}  .*\n +2  2024-05-13{shown}  ", found)

@@ -151,6 +151,7 @@ def test_renames_are_remembered(folder):
 
 
 def test_the_same_rows_in_another_format_do_not_count_again(folder):
+    assert "monday.csv is named twice, and counts once" in run("monday.csv", "monday.csv", "--out", "board.csv")
     twice = "monday.csv has the same 200 rows as monday.parquet: they would count twice. Leave it out; or name the"
     assert twice in run("monday.parquet", "monday.csv", code=1)
     assert jaxeval.read_battles(["monday.parquet", "monday.csv"], id="vote").report.n_repeated == 200

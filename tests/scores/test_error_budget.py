@@ -198,6 +198,8 @@ def test_one_model_equal_scores_and_rows_that_repeat():
     assert len(found.differences) == 0
     alike = jaxeval.error_budget(jaxeval.simulate_facet_scores(2, 5, {"judge": 2}).assign(score=1.0), "judge")
     assert "scores show no variance" in alike.answer.sentences[0]
+    shifted = pd.DataFrame({"model": [*"aabb"], "item": [1, 2, 1, 2], "score": [1.0, 2.0, 0.0, 1.0]})
+    assert "differences show no variance" in jaxeval.error_budget(shifted).answer.sentences[0]
     again = jaxeval.error_budget(jaxeval.simulate_facet_scores(2, 5, {"judge": 2}))
     assert any("10 rows repeat a model and an item: averaged first" in text for text in again.warnings)
 

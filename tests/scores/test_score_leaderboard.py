@@ -194,6 +194,8 @@ def test_identical_models_share_their_rank():
     board = score_leaderboard(frame, n_resamples=100, progress=False)
     assert board["rank"].tolist() == [1, 1, 3]
     assert board["tier"].tolist() == [1, 1, 2]
+    assert board.attrs["answer"].startswith("m0 and twin are first with 0.")
+    assert "not told apart" not in board.attrs["answer"]
 
 
 def test_what_is_refused(table):
