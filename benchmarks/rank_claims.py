@@ -5,8 +5,8 @@
 
 The first table has boards of 12 and 60 models with 40 votes a pair, neighbours 0 to 30 Elo apart. Votes are equal, or
 every fourth model has an eighth of them. Estimates are normal with the covariance of such a board. "usual" is -+1.96
-standard errors, "zoom" the interval of `jaxeval.statistics.winner`, and "one unit" the published one, whose radius is
-the same for all models.
+standard errors, "zoom" the interval of `jaxeval.audits.rank_evidence`, and "one unit" the published one, whose radius
+is the same for all models.
 
 The second table has boards that are simulated at the fitted values of one of 12 models. Each is resampled and makes
 its claims from its draws, and `jaxeval.replication` makes them in closed form.
@@ -21,9 +21,9 @@ import pandas as pd
 from harness import asked_sizes, save
 
 import jaxeval
+from jaxeval.audits.rank_evidence import zoom_radius
 from jaxeval.audits.simulated_boards import outcomes, simulated_counts
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.statistics.winner import zoom_radius
 
 DEFAULTS = {"boards": 1000, "resamples": 500}
 NOISE = 2000

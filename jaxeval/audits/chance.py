@@ -13,15 +13,7 @@ import scipy
 
 from jaxeval.arrays import Float, Int
 from jaxeval.audits.periods import vote_times
-from jaxeval.audits.simulated_boards import (
-    ExpectedResults,
-    PairVotes,
-    measured,
-    pair_votes,
-    refitted,
-    responses,
-    simulated_boards,
-)
+from jaxeval.audits.simulated_boards import PairVotes, measured, pair_votes, refitted, responses, simulated_boards
 from jaxeval.data.battles import Battles
 from jaxeval.data.features import Feature, FeatureLike, design, position_advantage
 from jaxeval.errors import DataError
@@ -72,7 +64,7 @@ def explained(
     for name, other in others.items():
         covariates = design(battles, other.features, other.normalize)
         (fitted,) = fit_slices([(battles.models, whole_board(battles, covariates, other)[0])], covariates, other)
-        votes = pair_votes(fitted, responses(fitted).expected)
+        votes = pair_votes(fitted)
         rows.append((name, float(votes.pearson.sum()), int(votes.met.sum()) - n_free(fitted)))
     no_slices = "no column of slices was named" if by is None else ""
     if by is not None:
@@ -81,7 +73,7 @@ def explained(
             no_slices = f"the slices by {', '.join(slices.overlapping)} overlap: {slices.told}"
         else:
             boards = fit_boards(slices.boards, FitOptions())
-            each = [pair_votes(board, responses(board).expected) for board in boards]
+            each = [pair_votes(board) for board in boards]
             dof = sum(int(votes.met.sum()) - n_free(board) for votes, board in zip(each, boards, strict=True))
             name = f"a rating for each of {counted(len(boards), 'slice')} by {', '.join(slices.by)}"
             rows.append((name, float(sum(votes.pearson.sum() for votes in each)), dof))
@@ -282,11 +274,11 @@ def _sums(of_votes: Measures) -> dict[str, Any]:
 
 
 def signed_chance(
-    fitted: Likelihood, response: ExpectedResults, votes: PairVotes, triads: Int, drawn: VoteGroups, n_resamples: int,
-    seed: int, running: RunOptions,
+    fitted: Likelihood, votes: PairVotes, triads: Int, drawn: VoteGroups, n_resamples: int, seed: int,
+    running: RunOptions,
 ) -> Chance:  # fmt: skip
     """By random signs of clusters, or of votes; log-odds that no strengths explain vary as X2 does, to first order."""
-    multipliers = Multipliers.of(fitted, response, drawn)
+    multipliers = Multipliers.of(fitted, drawn)
     with open_run(partial(_identity, votes, triads, n_resamples, seed), n_resamples, "boards", **running) as run:
         chance = multipliers.misfit(votes, triads, n_resamples, seed, run.advance)
     if isinstance(fitted, Board) and fitted.cells.hard:
@@ -308,20 +300,20 @@ class Multipliers:
     stretch: Float  # (C,) `_stretch` of single votes
 
     @classmethod
-    def of(cls, fitted: Likelihood, response: ExpectedResults, drawn: VoteGroups) -> Multipliers:
+    def of(cls, fitted: Likelihood, drawn: VoteGroups) -> Multipliers:
         """Return those of a ``fitted`` board, whose units are the clusters ``drawn`` together, or single votes.
 
         The fit follows the votes, and so takes up a share of a unit's residuals, its leverage h. Divided by 1 - h,
         their variance is what it was before the fit (DOI 10.1016/0304-4076(85)90158-7). For a cluster h is that of its
         votes on a pair.
         """
-        cells = fitted.board.cells
+        (expected, slopes), cells = responses(fitted), fitted.board.cells
         p, c = len(cells.first), len(cells.count)
         weight, inverse = battle_weights(fitted.board, cells), fitted.inverse_information()
         by_pair = scipy.sparse.csr_array((np.ones(c), (cells.pair, np.arange(c))), (p, c))
         variance = inverse.diagonal()
         spread = variance[cells.first] + variance[cells.second] - 2 * inverse[cells.first, cells.second]
-        leverage = (weight * response.expected * (1 - response.expected)) * spread[cells.pair]  # of a vote
+        leverage = (weight * expected * (1 - expected)) * spread[cells.pair]  # of a vote
         clusters, times = drawn.repeating, None
         if clusters is not None:
             key, place = np.unique(clusters.cluster * p + cells.pair[clusters.cell], return_inverse=True)
@@ -329,8 +321,8 @@ class Multipliers:
             entries = clusters.times * _stretch(of_pair), (clusters.cluster, clusters.cell)
             times = scipy.sparse.csr_array(entries, (len(clusters.size), c))
         return cls(
-            residuals=by_pair * (weight * (cells.target - response.expected))[None],
-            taken=scipy.sparse.csr_array((by_pair * (weight * cells.count)[None]) @ response.slopes),
+            residuals=by_pair * (weight * (cells.target - expected))[None],
+            taken=scipy.sparse.csr_array((by_pair * (weight * cells.count)[None]) @ slopes),
             scores=fitted.scores(), inverse=inverse, times=times, count=cells.count, stretch=_stretch(leverage),
         )  # fmt: skip
 
@@ -373,20 +365,27 @@ class Multipliers:
         # Errors of a few units can be small by luck; units of dependent votes vary no less than independent votes.
         error = np.sqrt(np.maximum(self.squares, votes.variance))
         error = np.where(error > 0, error, np.inf)
-        around = _Circles(triads, len(share))
+        t = triads.shape[1]
+        entries = np.repeat([1.0, 1.0, -1.0], t), (np.tile(np.arange(t), 3), triads.reshape(-1))
+        table = scipy.sparse.csr_array(entries, (t, len(share)))
         drawn = []
         for part in self.signed(n_resamples, seed):
             drawn.append(part)
             advance(part.shape[1])
         pearson = np.concatenate([(e**2 / variance[:, None]).sum(0) for e in drawn])
         pairs = np.concatenate([np.abs(e / error[:, None]).max(0, initial=0.0) for e in drawn])
-        total = sum(around.squares(e / steep[:, None]) for e in drawn)
+        total, largest = np.zeros(t), [np.zeros(e.shape[1]) for e in drawn]
+        for e in drawn:
+            for some, x in _around(table, e / steep[:, None]):
+                total[some] += (x**2).sum(1)
         spread = np.sqrt(total / n_resamples)
         spread = np.where(spread > 0, spread, np.inf)
-        largest = np.concatenate([around.largest(e / steep[:, None], spread) for e in drawn])
+        for e, most in zip(drawn, largest, strict=True):
+            for some, x in _around(table, e / steep[:, None]):
+                np.maximum(most, np.abs(x / spread[some, None]).max(0, initial=0.0), out=most)
         residual = votes.points - votes.expected
-        of_triads = around.of((residual / steep)[:, None])[:, 0] / spread
-        return Chance(pearson, residual / error, pairs, of_triads, largest)
+        of_triads = np.asarray(table @ (residual / steep)[:, None])[:, 0] / spread
+        return Chance(pearson, residual / error, pairs, of_triads, np.concatenate(largest))
 
 
 def _stretch(leverage: Float) -> Float:
@@ -394,31 +393,9 @@ def _stretch(leverage: Float) -> Float:
     return np.asarray(1 / np.sqrt(1 - np.clip(leverage, 0.0, _MOST_LEVERAGE)))
 
 
-class _Circles:
-    """Sums around triads (3, T) of what pairs have, some triads at a time."""
-
-    def __init__(self, triads: Int, n_pairs: int) -> None:
-        t = triads.shape[1]
-        entries = np.repeat([1.0, 1.0, -1.0], t), (np.tile(np.arange(t), 3), triads.reshape(-1))
-        self.table = scipy.sparse.csr_array(entries, (t, n_pairs))
-
-    def of(self, values: Float) -> Float:
-        """Return (T, B) of ``values`` (P, B)."""
-        return np.asarray(self.table @ values)
-
-    def _parts(self, values: Float) -> Iterator[tuple[slice, Float]]:
-        step = max(_NUMBERS_AT_ONCE // max(values.shape[1], 1), 1)
-        for start in range(0, self.table.shape[0], step):
-            part = slice(start, start + step)
-            yield part, np.asarray(self.table[part] @ values)
-
-    def squares(self, values: Float) -> Float:
-        """Return (T,) sums over the lanes."""
-        return np.concatenate([np.zeros(0), *((x**2).sum(1) for _, x in self._parts(values))])
-
-    def largest(self, values: Float, spread: Float) -> Float:
-        """Return (B,) over the triads, each by its ``spread`` (T,)."""
-        largest = np.zeros(values.shape[1])
-        for part, x in self._parts(values):
-            largest = np.maximum(largest, np.abs(x / spread[part, None]).max(0, initial=0.0))
-        return largest
+def _around(triads: scipy.sparse.csr_array, values: Float) -> Iterator[tuple[slice, Float]]:
+    """Yield sums (some triads, B) around ``triads`` (T, P) of what pairs have, ``values`` (P, B)."""
+    step = max(_NUMBERS_AT_ONCE // max(values.shape[1], 1), 1)
+    for start in range(0, triads.shape[0], step):
+        part = slice(start, start + step)
+        yield part, np.asarray(triads[part] @ values)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property, partial
-from typing import NamedTuple, Self, TypeAlias
+from typing import Literal, NamedTuple, Self, TypeAlias, get_args
 
 import jax
 import numpy as np
@@ -45,14 +44,6 @@ class VoteChanges(NamedTuple):
     points: Float  # (L, K) added to the points of the first model
 
 
-class ChangedFits(NamedTuple):
-    """L changed boards of M models."""
-
-    theta: Float  # (L, M)
-    converged: Bool  # (L,)
-    pull: Float  # (L, M) inverse information times the difference of two models
-
-
 @dataclass(frozen=True, eq=False)
 class ChangedBoards:
     """A fitted board, ready to be refitted with changes."""
@@ -77,11 +68,17 @@ class ChangedBoards:
         full: FullBoard = on_device(FullBoard(*(as_leaf(x, np.float64) for x in (n, wins.sum(1), inverse))))
         return full
 
-    def refit(self, entries: VoteChanges, start: Float, pairs: Int, which: Int, section: str) -> ChangedFits:
-        """Return the boards of the lanes ``which``; the others come back as zeros that did not converge.
+    def refit(
+        self, entries: VoteChanges, start: Float, pairs: Int, which: Int, section: str
+    ) -> tuple[Float, Float, Bool]:
+        """Refit the lanes ``which``; the others come back as zeros that did not converge.
 
         Each of all L lanes has what it changes, log-strengths to ``start`` from (L, M), and two models (L, 2) whose
         difference is asked for. ``section`` names this part of the work in a checkpoint.
+
+        Returns:
+            Log-strengths (L, M); the inverse information times the difference of the two models (L, M); and which lanes
+            converged (L,).
         """
         n_entries = _FEWEST_ENTRIES
         while n_entries < entries.first.shape[1]:
@@ -108,9 +105,7 @@ class ChangedBoards:
             left = which[(status[which] != Status.CONVERGED) & (status[which] != Status.TOO_FEW)]
             self.run.run(self._task(change, True), lanes, left, results, f"{section}-newton")
         m = len(self.board.theta)
-        return ChangedFits(
-            np.asarray(results.theta)[:, :m], status == Status.CONVERGED, np.asarray(results.pull)[:, :m]
-        )
+        return np.asarray(results.theta)[:, :m], np.asarray(results.pull)[:, :m], status == Status.CONVERGED
 
     def _task(self, change: Change, newton: bool) -> Task:
         terms = Terms.of(0.0, TOLERANCE_LOGIT, _NEWTON_STEPS if newton else _CHORD_STEPS)
@@ -120,15 +115,10 @@ class ChangedBoards:
         return Task(call, REFITS, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
 
 
-class Way(StrEnum):
-    """What is done to a vote."""
-
-    DROPPED = "dropped"
-    "It is left out."
-    FLIPPED = "flipped"
-    "Its winner becomes its loser; a tie has none."
-    ADDED = "added"
-    "A vote between any two rated models, which one of them wins. A tie would do less."
+#: What is done to a vote: it is left out; its winner becomes its loser, and a tie stays; or a new one is added, which
+#: one of any two rated models wins (a tie would do less).
+Way: TypeAlias = Literal["dropped", "flipped", "added"]
+WAYS: tuple[Way, ...] = get_args(Way)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +137,7 @@ class VoteMoves:
     @classmethod
     def of(cls, board: Board, way: Way) -> Self:
         """Return all moves of a kind on a board; votes of models without a finite rating count for nothing."""
-        if way is Way.ADDED:
+        if way == "added":
             rated = np.flatnonzero(board.active)
             winner, loser = (x.reshape(-1) for x in np.meshgrid(rated, rated, indexing="ij"))
             other = winner != loser
@@ -157,11 +147,11 @@ class VoteMoves:
         cells = board.cells
         weight = battle_weights(board, cells)
         kept = weight > 0
-        if way is Way.FLIPPED:
+        flipped = way == "flipped"
+        if flipped:
             kept &= cells.target != 0.5
         first, second = (x[cells.pair[kept]].astype(np.int64) for x in (cells.first, cells.second))
         weight, target, capacity = weight[kept], cells.target[kept], cells.count[kept].astype(float)
-        flipped = way is Way.FLIPPED
         return cls(
             way, first=first, second=second, weight=np.zeros(len(weight)) if flipped else -weight,
             points=weight * (1 - 2 * target) if flipped else -weight * target, target=target, capacity=capacity,
@@ -206,7 +196,7 @@ class VoterMoves:
         counts = battle_weights(board, board.cells) > 0
         shape = len(voters.size), len(counts)
         times = scipy.sparse.csr_array((voters.times.astype(float), (voters.cluster, voters.cell)), shape)[:, counts]
-        return cls(VoteMoves.of(board, Way.DROPPED), times, np.ones(shape[0]))
+        return cls(VoteMoves.of(board, "dropped"), times, np.ones(shape[0]))
 
     @property
     def width(self) -> int:

@@ -16,16 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.audits.changed_boards import (
-    MOST_ADDED,
-    SWAPPED_BY,
-    ChangedBoards,
-    ChangedFits,
-    Moves,
-    VoteMoves,
-    Way,
-    most_promising,
-)
+from jaxeval.audits.changed_boards import MOST_ADDED, SWAPPED_BY, ChangedBoards, Moves, VoteMoves, most_promising
 from jaxeval.ratings.boards import Board, battle_weights
 
 #: Rounds of half steps; the others take all that the first order asks for.
@@ -67,9 +58,7 @@ def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) 
         if len(open_) == 0:
             break
         entries = moves.entries(lanes.at, lanes.trial)
-        fits = boards.refit(entries, lanes.theta, pairs, open_, f"{section}-{number}")
-        lane = np.arange(len(pairs))
-        lanes.look(open_, fits.theta[lane, pairs[:, 0]] - fits.theta[lane, pairs[:, 1]], fits, moves)
+        lanes.look(open_, pairs, *boards.refit(entries, lanes.theta, pairs, open_, f"{section}-{number}"), moves)
     return np.where(np.isfinite(lanes.high), lanes.high, np.nan), lanes.at, lanes.best
 
 
@@ -123,19 +112,21 @@ class _Lanes:
         np.put_along_axis(self.trial, order, np.take_along_axis(self.made, order, 1) + taken, 1)
         return np.flatnonzero(step >= 1)
 
-    def look(self, open_: Int, gap: Float, fits: ChangedFits, moves: Moves) -> None:
+    def look(self, open_: Int, pairs: Int, theta: Float, pull: Float, converged: Bool, moves: Moves) -> None:
         """Take in what the refits of the lanes ``open_`` say."""
+        lane = np.arange(len(pairs))
+        gap = theta[lane, pairs[:, 0]] - theta[lane, pairs[:, 1]]
         of_open = np.zeros(len(gap), bool)
         of_open[open_] = True
         number = self.trial.sum(1)
-        swapped = of_open & fits.converged & (gap < -SWAPPED_BY)
-        failed = of_open & ~fits.converged
+        swapped = of_open & converged & (gap < -SWAPPED_BY)
+        failed = of_open & ~converged
         ahead = of_open & ~swapped & ~failed
         self.high, self.behind = np.where(swapped, number, self.high), np.where(swapped, gap, self.behind)
         self.best[swapped] = self.trial[swapped]
         self.low, self.gap = np.where(ahead, number, self.low), np.where(ahead, gap, self.gap)
         self.made[ahead] = self.trial[ahead]
-        self.theta[ahead], self.pull[ahead] = fits.theta[ahead], fits.pull[ahead]
+        self.theta[ahead], self.pull[ahead] = theta[ahead], pull[ahead]
         alone = np.flatnonzero(failed & (number - self.low <= 1))  # a move that may not be made now
         self.capacity[alone, self.foremost[alone]] = self.made[alone, self.foremost[alone]]
         self.longest = np.where(failed, np.maximum(np.floor((number - self.low) / 2), 1), self.longest)
@@ -198,7 +189,7 @@ class _Bound(NamedTuple):
             inverse = _inverse_within(core, i[within], j[within], weight[within], theta)
         variance = np.diag(inverse)
         opponent = np.where(core[i], i, j)[across]
-        residual = np.abs(cells.target - expit(theta[i] - theta[j])) if moves.way is Way.FLIPPED else np.zeros(len(i))
+        residual = np.abs(cells.target - expit(theta[i] - theta[j])) if moves.way == "flipped" else np.zeros(len(i))
         always = (weight * (1 + residual))[across]
 
         kept = core[moves.first] & core[moves.second]
@@ -210,7 +201,7 @@ class _Bound(NamedTuple):
         bent, most = size_of_move * chance * (1 - chance) * length, size_of_move * length / 4
         spread, reach = np.abs(score) * _spread(inverse, core, first, second), np.zeros(len(first))
         size = np.abs(score) * np.sqrt(length)
-        if moves.way is Way.ADDED and across.any():  # such votes may be added, too
+        if moves.way == "added" and across.any():  # such votes may be added, too
             more = np.flatnonzero(core)
             none = np.zeros(len(more))
             first, second = np.append(first, more), np.append(second, more)
@@ -223,9 +214,9 @@ class _Bound(NamedTuple):
         sums = [_running_sums(x, capacity, _MOST_VOTES) for x in (spread, size)]
         sums = [x + y for x, y in zip(sums, own_spread, strict=True)]
         lost, gained = np.zeros((2, _MOST_VOTES)), np.zeros(_MOST_VOTES)
-        if moves.way is Way.DROPPED:
+        if moves.way == "dropped":
             lost = np.stack([_running_sums(x, capacity, _MOST_VOTES) for x in (bent, most)])
-        elif moves.way is Way.ADDED:
+        elif moves.way == "added":
             gained = _running_sums(most, capacity, _MOST_VOTES)
         stiffer = float((weight[across] / 4) @ variance[opponent])
         longest = np.sqrt(_distance(inverse, i[within], j[within]).max(initial=0.0))

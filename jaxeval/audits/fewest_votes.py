@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float, Int
-from jaxeval.audits.changed_boards import ChangedBoards, VoteChanges, VoteMoves, VoterMoves, Way
+from jaxeval.audits.changed_boards import WAYS, ChangedBoards, VoteChanges, VoteMoves, VoterMoves
 from jaxeval.audits.fewest_moves import fewest_moves, surely_needed
 from jaxeval.audits.parts import Answered, Audited, AuditOptions, NotAnsweredError, Severity, check_plain
 from jaxeval.checks import checked_integer
@@ -216,7 +216,7 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         )
     order = rated[np.argsort(-board.theta[rated], kind="stable")][:_MOST_MODELS]
     identity = partial(Identity, audited.settings | {"top": sizes}, audited.digest, noun="battles")
-    with open_run(identity, len(Way) + 2, "questions of changed votes", **audited.running) as run:
+    with open_run(identity, len(WAYS) + 2, "questions of changed votes", **audited.running) as run:
         tiers = audited.resampled.joint.tiers(options.level).reindex(board.models[order]).to_numpy(float)
         boards = ChangedBoards.of(board, run)
         borders = _borders(sizes, tiers, order)
@@ -225,7 +225,7 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         counts: dict[str, Float] = {}
         least: dict[str, Float] = {}
         changes = []
-        for way in Way:
+        for way in WAYS:
             moves = VoteMoves.of(board, way)
             counts[way], move, times = fewest_moves(boards, moves, pairs, f"fewest-{way}")
             least[f"{way}_at_least"] = surely_needed(board, boards.inverse, moves, neighbours)
@@ -247,26 +247,24 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         "gap": audited.fit.scale.unit * (board.theta[above] - board.theta[below]), **columns, "without": without,
     })  # fmt: skip
     return FewestVotes(
-        table=Table.of(table, "Fewest votes that swap neighbours", ("above", "below", "gap", *Way)),
+        table=Table.of(table, "Fewest votes that swap neighbours", ("above", "below", "gap", *WAYS)),
         borders=_border_table(borders, pairs, across, counts, board.models), models=removed,
         changes=Table.of(pd.concat(changes, ignore_index=True), "Votes that are changed"),
         n_votes=int(audited.fit.n_battles.sum()) // 2, settings=audited.settings, competitor=noun,
     )  # fmt: skip
 
 
-class _Border(NamedTuple):
-    name: str
-    above: Int  # the models that are to be passed
-    below: Int  # those that may pass them
+#: A border's name, the models above it, which are to be passed, and those below, which may pass them.
+_Border = tuple[str, Int, Int]
 
 
 def _borders(sizes: Sequence[int], tiers: Float, order: Int) -> list[_Border]:
     """Give the borders of tops and of tiers, of which ``tiers`` (R,) holds those of an ``order`` of models, or NaN."""
-    borders = [_Border(f"top {k}" if k > 1 else "#1", order[:k], order[k:]) for k in sizes if k < len(order)]
+    borders = [(f"top {k}" if k > 1 else "#1", order[:k], order[k:]) for k in sizes if k < len(order)]
     placed = ~np.isnan(tiers)
     models, tier = order[placed], tiers[placed].astype(int)
     for k in np.flatnonzero(tier[1:] != tier[:-1]) + 1:
-        borders.append(_Border(f"tiers {tier[k - 1]} and {tier[k]}", models[:k], models[k:]))
+        borders.append((f"tiers {tier[k - 1]} and {tier[k]}", models[:k], models[k:]))
     return borders
 
 
@@ -278,12 +276,12 @@ def _pairs_to_swap(board: Board, inverse: Float, order: Int, borders: Sequence[_
     variance = np.diag(inverse)
     known = {pair: k for k, pair in enumerate(pairwise(order.tolist()))}
     across = []
-    for border in borders:
-        above, below = (x.reshape(-1) for x in np.meshgrid(border.above, border.below))
+    for _, over, under in borders:
+        above, below = (x.reshape(-1) for x in np.meshgrid(over, under))
         error = np.sqrt(np.maximum(variance[above] + variance[below] - 2 * inverse[above, below], 1e-300))
         closest = np.argsort((board.theta[above] - board.theta[below]) / error, kind="stable")[:_ACROSS]
         pairs = [*zip(above[closest].tolist(), below[closest].tolist(), strict=True)]
-        pairs.append((int(border.above[-1]), int(border.below[0])))
+        pairs.append((int(over[-1]), int(under[0])))
         across.append(np.unique([known.setdefault(pair, len(known)) for pair in pairs]))
     return np.array(list(known)), across
 
@@ -293,8 +291,8 @@ def _border_table(
 ) -> pd.DataFrame:
     """Return the fewest of all pairs across each border, and who comes in."""
     rows = []
-    for border, across in zip(borders, across_each, strict=True):
-        row: dict[str, Any] = {"border": border.name, "top": len(border.above)}
+    for (name, above, _), across in zip(borders, across_each, strict=True):
+        row: dict[str, Any] = {"border": name, "top": len(above)}
         for kind, count in counts.items():
             best = across[np.argmin(np.nan_to_num(count[across], nan=np.inf))]
             row |= {kind: count[best], f"{kind}_for": names[pairs[best, 1]] if count[best] > 0 else ""}
@@ -334,14 +332,15 @@ def without_each_model(boards: ChangedBoards, order: Int) -> tuple[list[Any], pd
     every = np.arange(len(n))
     entries = VoteChanges(np.repeat(order[:, None], len(n), 1), np.tile(every, (r, 1)), -n[order], -wins[order])
     two_others = np.array([order[order != model][:2] for model in order])
-    refits = boards.refit(entries, np.tile(board.theta, (r, 1)), two_others, np.arange(r), "removed-models")
-    gap = refits.theta[:, order[:-1]] - refits.theta[:, order[1:]]
+    starts = np.tile(board.theta, (r, 1))
+    thetas, _, all_converged = boards.refit(entries, starts, two_others, np.arange(r), "removed-models")
+    gap = thetas[:, order[:-1]] - thetas[:, order[1:]]
     of_removed = (order[:-1] == order[:, None]) | (order[1:] == order[:, None])
-    gap = np.where(of_removed | ~refits.converged[:, None], np.inf, gap)
+    gap = np.where(of_removed | ~all_converged[:, None], np.inf, gap)
     least = gap.argmin(0)
     without = [names[order[k]] if gap[k, pair] < 0 else "" for pair, k in enumerate(least.tolist())]
     rows = []
-    for model, theta, converged in zip(order, refits.theta, refits.converged, strict=True):
+    for model, theta, converged in zip(order, thetas, all_converged, strict=True):
         row: dict[str, Any] = dict.fromkeys(columns) | {"removed": names[model]}
         if converged:
             others = order[order != model]

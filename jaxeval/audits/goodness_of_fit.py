@@ -21,7 +21,7 @@ from jaxeval.audits.chance import (
     simulated_chance,
 )
 from jaxeval.audits.parts import Answered, Audited, NotAnsweredError, Severity
-from jaxeval.audits.simulated_boards import PairVotes, pair_votes, responses, triads_of
+from jaxeval.audits.simulated_boards import PairVotes, pair_votes, triads_of
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
@@ -264,8 +264,7 @@ def goodness_of_fit(
     covariates = design(battles, options.features, options.normalize)
     cells, drawn = whole_board(battles, covariates, options)
     (fitted,) = fit_slices([(battles.models, cells)], covariates, options)
-    response = responses(fitted)
-    votes = pair_votes(fitted, response.expected)
+    votes = pair_votes(fitted)
     dof = int(votes.met.sum()) - n_free(fitted)
     if dof < 1:
         rated = f"rated {noun.one}", f"rated {noun.many}"
@@ -287,10 +286,10 @@ def goodness_of_fit(
         bare, nothing = replace(options, features=(), ties="half"), design(battles, (), True)
         plain_cells, plain_drawn = whole_board(battles, nothing, bare)
         plain = fit_slices([(battles.models, plain_cells)], nothing, bare)[0].board
-        plain_votes = pair_votes(plain, responses(plain).expected)
+        plain_votes = pair_votes(plain)
     triads = triads_of(votes, battles.n_models)
     if signs:
-        chance = signed_chance(fitted, response, votes, triads, drawn, n_resamples, seed, running)
+        chance = signed_chance(fitted, votes, triads, drawn, n_resamples, seed, running)
     else:
         chance = simulated_chance(plain, votes, triads, n_resamples, seed, running)
     without, no_slices = explained(battles, plain_votes, plain, replace(options, ties="half"), by)

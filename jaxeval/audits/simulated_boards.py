@@ -62,37 +62,30 @@ class PairVotes(NamedTuple):
         return np.where(self.met, squares / np.where(self.variance > 0, self.variance, 1.0), 0.0)
 
 
-class ExpectedResults(NamedTuple):
-    """Expected result of a vote of each of C cells, by a fitted board, and how it moves with P parameters."""
-
-    expected: Float  # (C,)
-    slopes: scipy.sparse.csr_array  # (C, P)
-
-
-def responses(fitted: Likelihood) -> ExpectedResults:
-    """Return the expected results of the cells of a ``fitted`` board."""
+def responses(fitted: Likelihood) -> tuple[Float, scipy.sparse.csr_array]:
+    """Return what a ``fitted`` board expects of a vote of each cell (C,), and how it moves with K parameters (C, K)."""
     cells, board = fitted.board.cells, fitted.board
     if isinstance(fitted, ContextualBoard):
         _, z, t = fitted.predictors()
         expected, of_z, of_t = evaluate_compiled(tie_models.expected_slopes, fitted.response, z, t)
         slopes = [fitted.slopes * of_z[:, None], scipy.sparse.csr_array(of_t[:, None])]
-        return ExpectedResults(expected, scipy.sparse.csr_array(scipy.sparse.hstack(slopes)))
+        return expected, scipy.sparse.csr_array(scipy.sparse.hstack(slopes))
     difference = (board.theta[cells.first] - board.theta[cells.second])[cells.pair]
     response = Response(tie_models.TieModel.HALF, board.link)
     expected, of_z, _ = evaluate_compiled(tie_models.expected_slopes, response, difference, 0.0)
     rows = np.arange(0, 2 * len(expected) + 1, 2)
     models = np.stack([cells.first, cells.second], 1)[cells.pair].ravel()
     values = np.stack([of_z, -of_z], 1).ravel()
-    return ExpectedResults(expected, scipy.sparse.csr_array((values, models, rows), (len(expected), len(board.theta))))
+    return expected, scipy.sparse.csr_array((values, models, rows), (len(expected), len(board.theta)))
 
 
-def pair_votes(fitted: Likelihood, expected: Float) -> PairVotes:
-    """Return votes of a ``fitted`` board by pair, with the ``expected`` results of its cells (C,).
+def pair_votes(fitted: Likelihood) -> PairVotes:
+    """Return votes of a ``fitted`` board by pair.
 
     The variance of votes for a win, a tie or a loss is that of two results, less a quarter of the pair's own share of
     ties. With other targets the variance of all pairs has one factor, by which the residuals are smaller.
     """
-    cells, p = fitted.board.cells, len(fitted.board.cells.first)
+    (expected, _), cells, p = responses(fitted), fitted.board.cells, len(fitted.board.cells.first)
     weight = battle_weights(fitted.board, cells)
     rated = cells.count.astype(float) * (weight > 0)
 

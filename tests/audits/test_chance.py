@@ -8,7 +8,7 @@ import pytest
 
 import jaxeval
 from jaxeval.audits.chance import Multipliers
-from jaxeval.audits.simulated_boards import pair_votes, responses, triads_of
+from jaxeval.audits.simulated_boards import pair_votes, triads_of
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.vote_groups import vote_groups
@@ -28,8 +28,7 @@ def fitted():
     })  # fmt: skip
     battles = jaxeval.Battles.from_pandas(table)
     (board,) = fit_boards([(battles.models, battles.cells)], FitOptions())
-    response = responses(board)
-    return battles, board, response, pair_votes(board, response.expected)
+    return battles, board, pair_votes(board)
 
 
 def loops(battles, own, units):
@@ -55,9 +54,9 @@ def loops(battles, own, units):
 
 @pytest.mark.parametrize("clustered", [False, True])
 def test_squares_and_standard_errors_are_those_of_loops(fitted, clustered):
-    battles, board, response, own = fitted
+    battles, board, own = fitted
     drawn = vote_groups(battles, "voter" if clustered else None, None)(slice(None), battles.compress(slice(None))[1])
-    multipliers = Multipliers.of(board, response, drawn)
+    multipliers = Multipliers.of(board, drawn)
     squares = loops(battles, own, battles.codes("voter")[0] if clustered else range(battles.n_rows))
     np.testing.assert_allclose(multipliers.squares, squares, rtol=1e-6)
     found = multipliers.misfit(own, triads_of(own, M), 10, 0, lambda n: None)

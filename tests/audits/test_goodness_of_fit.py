@@ -11,7 +11,7 @@ import scipy
 import jaxeval
 from jaxeval.audits.chance import Multipliers, share_above
 from jaxeval.audits.parts import NotAnsweredError, Severity
-from jaxeval.audits.simulated_boards import pair_votes, refitted, responses, simulated_boards, triads_of
+from jaxeval.audits.simulated_boards import pair_votes, refitted, simulated_boards, triads_of
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.ratings.boards import fit_boards
@@ -88,12 +88,11 @@ def test_statistics_are_those_of_loops_and_of_many_votes_chi_square():
 def fitted():
     battles = jaxeval.Battles.from_pandas(votes(3, 12, tie=0.3, voters=40))
     (board,) = fit_boards([(battles.models, battles.cells)], FitOptions())
-    response = responses(board)
-    return battles, board, response, pair_votes(board, response.expected)
+    return battles, board, pair_votes(board)
 
 
 def test_simulated_boards_are_refitted(fitted):
-    _, board, _, own = fitted
+    _, board, own = fitted
     simulated = simulated_boards(board, own, triads_of(own, M), B, 0)
     found = refitted(simulated, LaneRun(chunk_size=16))
     assert (found.status == 0).all()
@@ -119,10 +118,10 @@ def test_simulated_boards_are_refitted(fitted):
 @pytest.mark.parametrize("clustered", [False, True])
 def test_random_signs_vary_as_loops_say(fitted, clustered):
     """Residuals of pairs under signs of units have the covariance of a product of dense matrices."""
-    battles, board, response, own = fitted
+    battles, board, own = fitted
     row_cells = battles.compress(slice(None))[1]
     drawn = vote_groups(battles, "voter" if clustered else None, None)(slice(None), row_cells)
-    multipliers = Multipliers.of(board, response, drawn)
+    multipliers = Multipliers.of(board, drawn)
     cells, p = board.cells, len(own.n)
     slopes = np.zeros((p, M))
     slopes[np.arange(p), cells.first], slopes[np.arange(p), cells.second] = 1, -1

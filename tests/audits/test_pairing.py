@@ -8,7 +8,7 @@ from scipy.special import expit
 from scipy.stats import t
 
 import jaxeval
-from jaxeval.audits.pairing import followed
+from jaxeval.audits.periods import followed
 
 M = 8
 ELO = np.log(10) / 400

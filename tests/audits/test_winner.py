@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from jaxeval.audits.rank_evidence import winner, zoom_radius
 from jaxeval.statistics.draws import Draws
-from jaxeval.statistics.winner import winner, zoom_radius
 
 
 def naive_radius(estimate, noise, error, level):
