@@ -237,15 +237,15 @@ def undeclared(
 
     With ``whole`` only those that have one value within each of its values.
     """
+    from jaxeval.data.columns import Columns
     from jaxeval.data.formats import whole_table
-    from jaxeval.data.outcomes import NeededColumns
     from jaxeval.data.table_files import head_names
     from jaxeval.statistics.random_facets import USUAL_FACETS
 
     with contextlib.suppress(ValueError, OSError):  # no table, or none here
         there = [name for name in head_names(Path(str(file))) if name in USUAL_FACETS and name not in used]
         if there:
-            table = whole_table(Path(str(file)), NeededColumns((*there, *([whole] if whole else [])), ()), nested=True)
+            table = whole_table(Path(str(file)), Columns((*there, *([whole] if whole else []))), nested=True)
             there = [name for name in there if len(table[name].unique()) > 1]
             if whole:
                 there = [

@@ -10,7 +10,6 @@ import numpy as np
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
-from jaxeval.data import outcomes
 from jaxeval.data.columns import (
     Rows,
     count_rows,
@@ -26,6 +25,7 @@ from jaxeval.data.columns import (
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.labels import Sides
 from jaxeval.data.nested_columns import with_fields
+from jaxeval.data.outcomes import ONE_HOT_COLUMNS, BattleReading, opposed_winners, read_outcomes, there
 from jaxeval.data.report import DataReport, Voters
 from jaxeval.data.roles import is_plain, voter_columns
 from jaxeval.errors import DataError, NoRowsError
@@ -103,10 +103,10 @@ _LEAST_PROPENSITY = 1e-50
 
 
 def read_battle_rows(
-    frame: pd.DataFrame, reading: outcomes.BattleReading, rows: Rows | None, keep: Sequence[str] | None
+    frame: pd.DataFrame, reading: BattleReading, rows: Rows | None, keep: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return the fields of `Battles` in a table, with the errors of `Battles.from_pandas`."""
-    (model_a, model_b), target, count, where = reading.sides, reading.target, reading.count, reading.where
+    (model_a, model_b), target, count, where = reading.roles.sides, reading.target, reading.count, reading.where
     weight, propensity, cluster, both_bad = reading.weight, reading.propensity, reading.cluster, reading.both_bad
     noun = competitor_word(reading.competitor, model_a, model_b)
     competitor = noun or MODEL
@@ -114,17 +114,14 @@ def read_battle_rows(
     check_choice("missing", reading.missing, MissingResult)
     if len(frame) == 0:
         raise NoRowsError("the table has no rows: nothing to rate")
-    named = [model_a, model_b, *reading.named, *reading.further]
-    renamed = renames([*named, *(outcomes.STANDARD_COLUMNS if reading.searched else ())], frame.columns)
+    roles = reading.roles
+    named = [*roles.sides, *roles.results, *roles.further]
+    renamed = renames([*named, *roles.standard], frame.columns)
     frame = with_fields(frame.rename(columns=renamed), [*named, *(keep or ())])
-    results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
-    if reading.searched and outcomes.has_counts(frame.columns):
-        results += outcomes.COUNT_COLUMNS
-    standard = [c for c in results if c in frame.columns]
+    standard = [c for c in ("winner", "target", *ONE_HOT_COLUMNS) if c in frame.columns]
     require_column(frame, *named, *standard)
-    frame, stripped = without_blanks(frame, [model_a, model_b])
-    if reading.searched and count is None and "count" in frame.columns:
-        outcomes.reject_unnamed_count(frame.columns)
+    results = reading.results_of(frame.columns)
+    frame, stripped = without_blanks(frame, roles.sides)
     n_rows = count_rows(np.ones(len(frame), bool), rows)
     n_excluded = n_missing = 0
     if where is not None:
@@ -134,7 +131,7 @@ def read_battle_rows(
             raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {where!r}")
         frame, rows = _selected(frame, rows, met)
     if reading.missing == "drop":
-        whole = outcomes.there(frame, [model_a, model_b], reading)
+        whole = there(frame, [*roles.sides, *results])
         n_missing = count_rows(~whole, rows)
         if not whole.any():
             raise NoRowsError(
@@ -143,9 +140,9 @@ def read_battle_rows(
         frame, rows = _selected(frame, rows, whole)
     try:
         models, first, second = encode_models(frame, model_a, model_b, rows)
-        outcome = outcomes.read_outcomes(frame, reading, Sides(models, first, second, (model_a, model_b)), rows)
+        outcome = read_outcomes(frame, reading, Sides(models, first, second, roles.sides), results, rows)
     except DataError as error:
-        lacking = ~outcomes.there(frame, [model_a, model_b], reading)
+        lacking = ~there(frame, [*roles.sides, *results])
         if not lacking.any():
             raise
         n = counted(count_rows(lacking, rows), "row lacks", "rows lack")
@@ -189,7 +186,7 @@ def read_battle_rows(
     if counts is not None:
         stays &= counts > 0
     beside = target not in (None, "winner") and "winner" in frame.columns
-    sides = outcomes.opposed_winners(frame["winner"], targets) if beside else ()
+    sides = opposed_winners(frame["winner"], targets) if beside else ()
     n_sides = [n_battles_of(which & stays, counts) for which in sides] or [0, 0]
     if not stays.all():
         kept = np.flatnonzero(stays) if kept is None else kept[stays]
@@ -217,7 +214,7 @@ def read_battle_rows(
         weights = None
     if counts is not None and np.all(counts == 1):
         counts = None
-    used = {*named, *standard} - {cluster}
+    used = {*named, *standard, *results} - {cluster}
     further = [c for c in frame.columns if c not in used]
     if keep is not None:
         further = [cluster] if cluster is not None else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.lazy_names import is_frame, pa, pc, pd
 from jaxeval.plain_tables import Names
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 #: Kinds of values that NumPy would turn into numbers: of nanoseconds, or without an imaginary part.
 _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
@@ -27,6 +27,7 @@ _BETWEEN_WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 _DECIMAL = re.compile(r"[-+]?\d*,\d+")
 #: Up to here doubles hold every whole number.
 _EXACT = 2.0**53
+_MOST_FIELDS = 12
 
 
 class Rows(NamedTuple):
@@ -174,17 +175,80 @@ def _padded(values: pd.Series) -> bool:
     return len(values) > 0 and all(isinstance(value, str) and value != value.strip() for value in values)
 
 
-def require_column(frame: pd.DataFrame, *columns: str) -> None:
-    """Raise an error unless ``frame`` has exactly one column of each name."""
+def require_column(frame: Any, *columns: str, fields: Sequence[str] = ()) -> None:
+    """Raise an error unless a table, or a list of names, has exactly one column of each name.
+
+    A column may also be one of the ``fields`` within others, by its path.
+    """
+    names = list(getattr(frame, "columns", frame))
     for column in columns:
-        times = list(frame.columns).count(column)
+        times = names.count(column)
         if times > 1:
             raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
-        if times == 0:
-            have = ", ".join(map(repr, frame.columns))
+        if times == 0 and column not in fields:
+            have = ", ".join(map(repr, names))
+            advice = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
             raise ColumnError(
-                f"no column {column!r} in the table; its columns are {have}{did_you_mean(column, frame.columns)}"
+                f"no column {column!r} in the table; its columns are {have}"
+                f"{advice if column in ('model_a', 'model_b') else ''}{told_fields(column, fields)}"
+                f"{did_you_mean(column, [*names, *fields])}"
             )
+
+
+def told_fields(name: str, fields: Sequence[str]) -> str:
+    """Give which ``fields`` there are in the column that a path begins with: "; within 'x' there are 'x.a', 'x.b'"."""
+    parts = name.split(".")
+    for n in range(len(parts) - 1, 0, -1):
+        within = [field for field in fields if field.startswith(f"{'.'.join(parts[:n])}.")]
+        if within:
+            direct = [one for one in within if not any(one.startswith(f"{other}.") for other in within)]
+            return f"; within {'.'.join(parts[:n])!r} there are {named(list(map(repr, direct)), _MOST_FIELDS)}"
+    return ""
+
+
+class Columns(NamedTuple):
+    """Columns to read of a table in a file: the ``named``, which it must have, and those ``beside`` that it has."""
+
+    named: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    #: Which of those beside count in a table with some names; or an error, where the names lack something.
+    pick: Callable[[Sequence[str]], Sequence[str]] | None = None
+    every: bool = False  # all columns are read, whatever is named
+
+    def among(self, names: Sequence[str], fields: Sequence[str] = ()) -> list[str]:
+        """Return those of the columns ``names``, and of the ``fields`` within them, that may be needed."""
+        if self.every:
+            return list(names)
+        within = [name for name in dict.fromkeys(self.named) if name not in names and name in fields]
+        return [name for name in names if name in self.named or name in self.beside] + within
+
+    def choose(self, names: Sequence[str], fields: Sequence[str] = ()) -> list[str]:
+        """Return the columns to read of a table with these ``names``, and ``fields``; an error if one is missing."""
+        if self.every:
+            return list(names)
+        there = [name for name in self.beside if name in names]
+        require_column(names, *there, *self.named, fields=fields)
+        return list(dict.fromkeys([*self.named, *(there if self.pick is None else self.pick(names))]))
+
+    def spelled(self, names: Sequence[str], fields: Sequence[str] = ()) -> dict[Any, str]:
+        """Return the needed names, by the table's names of the same columns in another spelling."""
+        within = renames([name for name in self.named if name not in names], fields)
+        return renames([*self.named, *self.beside], names) | within
+
+    def renamed(self, spelled: Mapping[Any, str]) -> Columns:
+        """Return the same columns under the table's own names, which `spelled` found."""
+        of_table, pick = {name: column for column, name in spelled.items()}, self.pick
+        named, beside = (tuple(of_table.get(c, c) for c in columns) for columns in (self.named, self.beside))
+
+        def renamed(names: Sequence[str]) -> list[str]:
+            assert pick is not None
+            return [of_table.get(c, c) for c in pick([spelled.get(name, name) for name in names])]
+
+        return self._replace(named=named, beside=beside, pick=None if pick is None else renamed)
+
+
+#: Every column of a table is read.
+ALL_COLUMNS = Columns(every=True)
 
 
 def reject_again(again: Bool, what: str, advice: str) -> None:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from jaxeval.data.columns import frame_of
+from jaxeval.data.columns import Columns, frame_of
 from jaxeval.data.equal_rows import reject_same_tables
 from jaxeval.data.json_lines import rows_of_document
-from jaxeval.data.outcomes import NeededColumns
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import naming, pieces, with_types
@@ -53,7 +52,7 @@ class Source:
         """
         if self.table is not None:
             return self.table
-        needed, parts = NeededColumns(named=tuple(required), results=(), beside=(*beside, *self.keep)), []
+        needed, parts = Columns(tuple(required), (*beside, *self.keep)), []
         for path in self.paths:
             with naming(self.name if len(self.paths) == 1 else path):
                 small = small_table(path, needed) if plain and len(self.paths) == 1 else None
@@ -64,7 +63,7 @@ class Source:
         return pd.concat(parts, ignore_index=True)
 
 
-def whole_table(path: Path, needed: NeededColumns, nested: bool, text: Sequence[str] = ()) -> pd.DataFrame:
+def whole_table(path: Path, needed: Columns, nested: bool, text: Sequence[str] = ()) -> pd.DataFrame:
     """Read the needed columns of a file, those of ``text`` as strings.
 
     With ``nested``, columns of objects and lists stay columns of Arrow.

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.data.columns import Columns
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken, value_at
-from jaxeval.data.outcomes import NeededColumns
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import lazy_module, pa
 
@@ -196,7 +196,7 @@ def _lines_of_array(text: bytes) -> bytes:
     return b"\n".join(dumps(value).encode() for value in values)
 
 
-def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Sequence[str]) -> Iterator[pa.Table]:
+def json_tables(read: Callable[[int], bytes], needed: Columns, text: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the needed columns of what ``read`` gives, piece by piece; columns of ``text`` hold strings.
 
     Raises:
@@ -228,7 +228,7 @@ def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Seque
 
 
 def _json_block(
-    block: bytes, start: int, needed: NeededColumns, text: Sequence[str]
+    block: bytes, start: int, needed: Columns, text: Sequence[str]
 ) -> tuple[pa.Table, list[str], list[str]]:
     """Return the needed columns of some lines, the names of all columns, and the paths of all fields within them.
 
@@ -271,7 +271,7 @@ def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
         return json.read_json(pa.BufferReader(block), json.ReadOptions(block_size=len(block)), parse)
 
 
-def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[pa.Table, list[str], list[str]]:
+def _mixed_json_block(block: bytes, start: int, needed: Columns) -> tuple[pa.Table, list[str], list[str]]:
     rows, numbers = [], []
     for number, line in enumerate(block.split(b"\n"), start=start + 1):
         if not line.strip():

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxeval.data.columns import frame_of
+from jaxeval.data.columns import frame_of, told_fields
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
-from jaxeval.wording import did_you_mean, named
+from jaxeval.wording import did_you_mean
 
-_MOST_FIELDS = 12
 _NESTED = (Mapping, list, tuple, set, frozenset, np.ndarray)
 
 
@@ -50,17 +49,6 @@ def taken(table: pa.Table, names: Sequence[str]) -> pa.Table:
         column, *fields = keys_of(table.schema, name)
         columns[name] = pc.struct_field(table[column], fields) if fields else table[column]
     return pa.table(columns)
-
-
-def told_fields(name: str, fields: Sequence[str]) -> str:
-    """Give which ``fields`` there are in the column that a path begins with: "; within 'x' there are 'x.a', 'x.b'"."""
-    parts = name.split(".")
-    for n in range(len(parts) - 1, 0, -1):
-        within = [field for field in fields if field.startswith(f"{'.'.join(parts[:n])}.")]
-        if within:
-            direct = [one for one in within if not any(one.startswith(f"{other}.") for other in within)]
-            return f"; within {'.'.join(parts[:n])!r} there are {named(list(map(repr, direct)), _MOST_FIELDS)}"
-    return ""
 
 
 def fields_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -15,13 +15,12 @@ import pandas as pd
 import pyarrow as pa
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import Rows, folded, frame_of, told_renames
-from jaxeval.data.conditions import columns_of
+from jaxeval.data.columns import Columns, Rows, frame_of, told_renames
 from jaxeval.data.equal_rows import EqualRows, reject_same, reject_same_tables, with_codes
 from jaxeval.data.file_heads import read_head
 from jaxeval.data.file_lists import files_of, named_twice
-from jaxeval.data.formats import Format, Source
-from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, BattleReading, NeededColumns
+from jaxeval.data.formats import Source
+from jaxeval.data.outcomes import BattleReading
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_files import by_megabytes, fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, label_of
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from jaxeval.options.arguments import BattlesArguments
 
 
-_RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
 _USUAL_SIDES = {"model_a": "model_a", "model_b": "model_b", "winner_model": None, "loser_model": None}
 _MEGABYTE = 1_000_000
 _TELL_APART = "; or name the column that tells votes apart (--id, id=), or one in which the files differ (keep=, --by)"
@@ -100,15 +98,21 @@ def read_battles(
         assert once is not None  # the first vote of an id counts
         return once
     files = files_of(path, progress)
-    needed, text = needed_for(columns, keep)
+    reading = BattleReading(**columns)
+    needed, text = reading.needed(keep), (*reading.roles.sides, reading.winner or "winner")
     label = label_of(path if isinstance(path, str | Path) else files)
     # Published formats have sides of their own. The command names all columns, most of them by their usual names.
     usual = all(columns.get(role, name) == name for role, name in _USUAL_SIDES.items())
     form = None
-    if needed.results and usual:
+    if reading.roles.standard and usual:
         form = format_of_names(head_names(files[0]), "pair", rows=lambda: read_head(files[0]).rows)
     if form is not None:
-        return _published(form, files, label, baseline, keep, columns, named_twice(path))
+        further = [name for name in needed.named if name not in reading.roles.sides]
+        source = Source(label if len(files) > 1 else files[0], tuple(files), baseline=baseline, keep=further)
+        with naming(label):
+            battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
+        message = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
+        return replace(battles, report=replace(battles.report, read_as=(message, *battles.report.read_as, *named_twice(path))))
     heads = [head_columns(file) for file in files]
     # Who voted, if all files say it in a column that nobody named: it is read to say how unequally people vote.
     voters = [name for name in voter_columns(heads[0][0]) if all(list(names).count(name) == 1 for names, _ in heads)]
@@ -116,7 +120,7 @@ def read_battles(
     rows, starts, first_columns = EqualRows(voters), [], None
     spelled: dict[str, str] = {}
     contents, sentences = dict[str, str](), named_twice(path)
-    with_voters = needed._replace(beside=(*needed.beside, *voters))
+    with_voters = needed._replace(named=(*needed.named, *voters))
     _fetch(files, with_voters, progress)
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
     with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
@@ -186,22 +190,7 @@ def _of_file(path: FileName, battles: Battles, columns: BattlesArguments, name: 
     return again.columns[name].set_axis(battles.columns.index) if alike and name in again.columns else None
 
 
-def needed_for(columns: BattlesArguments, keep: Sequence[str]) -> tuple[NeededColumns, tuple[str, ...]]:
-    """Return the columns that are needed to read a table of battles, and those of them that hold names or labels."""
-    reading = BattleReading(**columns)
-    roles = [*reading.sides, *reading.named, *reading.further, *keep]
-    known = {folded(name) for name in (*roles, *(_RESULTS if reading.searched else ()))}
-    of_condition = [name for name in columns_of(reading.where) if folded(name) not in known] if reading.where else []
-    needed = NeededColumns(
-        named=tuple(dict.fromkeys([*roles, *of_condition])),
-        results=_RESULTS if reading.searched else (),
-        counted=reading.count is not None,
-        beside=("winner",) if reading.target not in (None, "winner") else (),
-    )
-    return needed, (*reading.sides, reading.winner or "winner")
-
-
-def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) -> None:
+def _fetch(files: Sequence[Path], needed: Columns, progress: bool | None) -> None:
     """Fetch the needed columns of remote files before the bar of reading starts; reading reports columns they lack."""
     for file in filter(is_partial, files):
         head = head_columns(file)
@@ -212,22 +201,8 @@ def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) 
         fetch_columns(file, chosen, progress)
 
 
-def _published(
-    form: Format, files: Sequence[Path], label: str, baseline: str | None, keep: Sequence[str],
-    columns: BattlesArguments, notes: Sequence[str],
-) -> Battles:  # fmt: skip
-    """Return battles of files in a published format."""
-    reading = BattleReading(**columns)
-    further = [*keep, *reading.further, *(columns_of(reading.where) if reading.where else ())]
-    source = Source(label if len(files) > 1 else files[0], tuple(files), baseline=baseline, keep=further)
-    with naming(label):
-        battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
-    message = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
-    return replace(battles, report=replace(battles.report, read_as=(message, *battles.report.read_as, *notes)))
-
-
 def _rows_of(
-    file: Path, needed: NeededColumns, text: Sequence[str], spelled: Mapping[str, str], voters: Sequence[str],
+    file: Path, needed: Columns, text: Sequence[str], spelled: Mapping[str, str], voters: Sequence[str],
     advance: Advance,
 ) -> EqualRows:  # fmt: skip
     """The rows of a file under the ``needed`` names of columns, which ``spelled`` gives by the file's own names."""
@@ -337,7 +312,7 @@ def count_battles(
         (549, 47)
     """
     keep = [by] if isinstance(by, str) else by or ()
-    needed, _ = needed_for(columns, keep)
+    needed = BattleReading(**columns).needed(keep)
     frame = _lazy(relation)
     with _errors_of(frame, "list its columns"):
         there, field_of = frame.columns, _fields(frame)

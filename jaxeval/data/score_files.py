@@ -11,6 +11,8 @@ import numpy as np
 
 from jaxeval.arrays import Float
 from jaxeval.data.columns import (
+    ALL_COLUMNS,
+    Columns,
     factorize_sorted,
     first_place,
     numbers_or_nan,
@@ -26,7 +28,6 @@ from jaxeval.data.formats import Source, json_document, whole_table
 from jaxeval.data.harness_formats import named_by_results, newest, stated_by_results, with_model
 from jaxeval.data.harness_runs import NoScoresError, merge_runs, read_archive, unlike_documents, unlike_runs
 from jaxeval.data.item_scores import ItemScores
-from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.small_files import small_table
@@ -321,7 +322,7 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns
     further = [column for column in (getattr(score_columns, role) for role in _USUAL) if column is not None]
     usual = [role for role in _USUAL if getattr(score_columns, role) is None]
     every = dict.fromkeys((*named_columns, *further, *score_columns.keep, *score_columns.of_condition))
-    needed = NeededColumns(named=tuple(every), results=(), beside=tuple(usual))
+    needed = Columns(tuple(every), tuple(usual))
     small = small_table(path, needed) if score_columns.where is None else None
     names = {*every} - {wanted["score"], *score_columns.of_condition}
     frame = score_columns.chosen(_with_names(path, needed, names)) if small is None else small
@@ -334,7 +335,7 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns
     return with_model(frame, name) if lone else frame
 
 
-def _with_names(path: Path, needed: NeededColumns, names: Set[str]) -> pd.DataFrame:
+def _with_names(path: Path, needed: Columns, names: Set[str]) -> pd.DataFrame:
     """Read a table in which ``names`` such as 2024-05-13 are text, as they stand there, and no times."""
     frame = whole_table(path, needed, nested=True)
     times = [name for name in frame if name in names and pd.api.types.is_datetime64_any_dtype(frame[name])]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxeval.data.columns import Columns
 from jaxeval.data.file_formats import Kind, format_of
-from jaxeval.data.outcomes import NeededColumns
 from jaxeval.plain_tables import PlainTable, objects
 
 #: Larger files take Arrow and pandas less time, import and all: to read scores of 1.7 MB of CSV took .70 s of processor
@@ -35,7 +35,7 @@ def small_csv_names(path: Path) -> list[str]:
     return [name for name, values in _columns_of(path).items() if isinstance(values, tuple)]
 
 
-def small_table(path: Path, needed: NeededColumns) -> PlainTable | None:
+def small_table(path: Path, needed: Columns) -> PlainTable | None:
     """Give the needed columns of a small file; None where Arrow is to read it, as it may find other types, or an error.
 
     Columns are whole numbers, numbers, truth values or text; None, or NaN among numbers, where a value is missing.

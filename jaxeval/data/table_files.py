@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from jaxeval.data.columns import frame_of, numeric_but_for_gaps, renames
+from jaxeval.data.columns import ALL_COLUMNS, Columns, frame_of, numeric_but_for_gaps, renames
 from jaxeval.data.file_formats import FileFormat, Kind, archived, folder_of_copies, format_of, opened, stream_of
 from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_lines import MOST_BYTES, json_tables, lines_of_json
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
-from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.small_files import small_csv_names, small_table
@@ -132,7 +131,7 @@ def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
 
 
 def pieces(
-    path: Path, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any], advance: Advance | None = None
+    path: Path, needed: Columns, text: Sequence[str], widened: dict[str, Any], advance: Advance | None = None
 ) -> Iterator[pa.Table]:
     """The needed columns of a file, in one or more pieces of bounded memory; pieces of JSON lines may lack columns.
 
@@ -238,7 +237,7 @@ def _told(path: Path) -> Iterator[None]:
         raise DataError(f"cannot be read: {text}{hint}") from error
 
 
-def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.Table]:
+def _parquet(path: Path, needed: Columns, advance: Advance) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(path)
@@ -264,7 +263,7 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
             advance(done * size // total - before * size // total)
 
 
-def _arrow(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.Table]:
+def _arrow(path: Path, needed: Columns, advance: Advance) -> Iterator[pa.Table]:
     with pa.memory_map(str(path)) as source:
         file = pa.ipc.open_file(source)
         columns, size = needed.choose(file.schema.names, field_names(file.schema)), path.stat().st_size
@@ -281,7 +280,7 @@ def _checked(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Table:
     return piece
 
 
-def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
+def _excel(path: Path, needed: Columns, text: Sequence[str]) -> pa.Table:
     """Return the only sheet of a file."""
     dtype = dict.fromkeys(text, str)
     try:
@@ -320,7 +319,7 @@ def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
     return table.rename_columns([columns_read[k] for k in chosen])
 
 
-def _preflib(path: Path, form: FileFormat, needed: NeededColumns) -> pa.Table:
+def _preflib(path: Path, form: FileFormat, needed: Columns) -> pa.Table:
     """Rankings of PrefLib, "count" times each; alternatives that a ranking does not name are not in it.
 
     Alternatives have names in lines as "# ALTERNATIVE NAME 1: a"; a line such as "3: 1,{2,4}" is of three rankings. In
@@ -347,7 +346,7 @@ def _preflib(path: Path, form: FileFormat, needed: NeededColumns) -> pa.Table:
 
 
 def _csv(
-    path: Path, form: FileFormat, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any]
+    path: Path, form: FileFormat, needed: Columns, text: Sequence[str], widened: dict[str, Any]
 ) -> Iterator[tuple[pa.Table, int]]:
     names = _csv_names(path, form)
     padded = widened.get(_PADDED)
@@ -495,7 +494,7 @@ def _inexact(table: pa.Table) -> list[str]:
 
 
 def _json(
-    path: Path, form: FileFormat, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any]
+    path: Path, form: FileFormat, needed: Columns, text: Sequence[str], widened: dict[str, Any]
 ) -> Iterator[tuple[pa.Table, int]]:
     """Lines of JSON, or one array of objects, which is held as a whole."""
     stream, raw = opened(path, form.compression)

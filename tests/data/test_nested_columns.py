@@ -11,8 +11,8 @@ import pytest
 from arena_votes import arena_votes
 
 from jaxeval import Battles, JudgedBattles, read_battles
+from jaxeval.data.columns import Columns
 from jaxeval.data.nested_columns import field_names, fields_of_rows, keys_of, value_at
-from jaxeval.data.outcomes import NeededColumns
 from jaxeval.data.table_files import pieces
 from jaxeval.errors import DataError
 
@@ -129,7 +129,7 @@ class TestFiles:
         monkeypatch.setattr("jaxeval.data.json_lines._PIECE_BYTES", 4096)
         rows = [{**row, "category_tag": {"math_v0.1": {"math": True}} if k > 30 else {}} for k, row in enumerate(VOTES)]
         path = lines(rows, tmp_path)
-        assert len(list(pieces(path, NeededColumns(("winner",), ()), (), {}))) > 1
+        assert len(list(pieces(path, Columns(("winner",)), (), {}))) > 1
         battles = read_battles(path, keep=["category_tag"])
         assert np.bincount(battles.members("category_tag").codes).tolist() == [60, 29]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from jaxeval.data.columns import ALL_COLUMNS, Columns
 from jaxeval.data.formats import whole_table
-from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.small_files import MOST_BYTES, small_table
 from jaxeval.errors import ColumnError
 
@@ -76,15 +76,15 @@ def test_every_type(tmp_path, form):
     else:
         path.write_text("\n".join(map(json.dumps, pd.DataFrame(ROWS, dtype=object).to_dict("records"))))
     same(path)
-    same(path, NeededColumns(("numbers", "whole"), (), beside=("names", "none")))
+    same(path, Columns(("numbers", "whole"), beside=("names", "none")))
     with pytest.raises(ColumnError, match="no column 'score'"):
-        small_table(path, NeededColumns(("score",), ()))
+        small_table(path, Columns(("score",)))
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_plain_files(tmp_path, name):
     (path := tmp_path / name).write_bytes(PLAIN[name].encode())
-    same(path, NeededColumns(("model", "score"), ()))
+    same(path, Columns(("model", "score")))
 
 
 @pytest.mark.parametrize("name", OTHERS)
