@@ -38,6 +38,14 @@ def main(fresh: bool) -> None:
     assert not fresh or [name for name in LEFT_OUT if importlib.util.find_spec(name)] == []
     with tempfile.TemporaryDirectory() as folder:
         table, report, logs = (Path(folder) / name for name in ("scores.csv", "gate.json", "logs"))
+        written: dict[Path, str] = {}
+
+        def out(format: str, text: str) -> tuple[object, ...]:
+            """Have the table written, too, with some text in it."""
+            path = Path(folder) / f"table.{format}"
+            written[path] = text
+            return "--out", path
+
         rows = [f"{model},{item},{int(item % n > 0)}" for item in range(60) for model, n in (("a", 6), ("b", 3))]
         table.write_text("\n".join(["model,item,score", *rows]))
         done = run("compare-scores", "a", "b", table)
@@ -50,23 +58,26 @@ def main(fresh: bool) -> None:
             samples = [{"id": k, "scores": {"match": {"value": "CI"[k % n == 0]}}} for k in range(60)]
             log = {"eval": {"model": model, "task": "t"}, "samples": samples, "status": "success"}
             (logs / f"{model}.json").write_text(json.dumps(log))
-        done = run("compare-scores", "a", "b", logs, "--margin", 0.05)
+        done = run("compare-scores", "a", "b", logs, "--margin", 0.05, *out("csv", "difference,lower,upper"))
         assert done.stdout.startswith("a is above b: difference +0.167"), done
-        done = run("scores", table)
+        done = run("scores", table, *out("json", '"model": "a"'))
         assert done.stdout.startswith("a is first with 0.833"), done
         assert "1  a      0.833 [0.715, 0.917]  1-1" in done.stdout, done
         labels = Path(folder) / "labels.csv"
         rows = [f"{item},{int(item % 3 > 0)},{int(item % 4 > 0)}" for item in range(60)]
         labels.write_text("\n".join(["item,human,judge", *rows]))
-        done = run("agreement", labels)
+        done = run("agreement", labels, *out("md", "| Judge |"))
         assert done.stdout.startswith("Good enough? Not known: judge agrees with people on 58% [45, 71] of 60"), done
         answers = Path(folder) / "answers.csv"
         rows = [f"{item},{int(item % 3 > 0)},{int((item % 3 > 0) == (item % 8 > 0))}" for item in range(200)]
         answers.write_text("\n".join(["item,human,judgment", *rows]))
-        done = run("judge", "--calibration", answers, "--test", answers)
+        done = run("judge", "--calibration", answers, "--test", answers, *out("html", "<table>"))
         assert done.stdout.startswith("Believe Rogan-Gladen with the models' own labels"), done
-        done = run("plan-scores", table, "--difference", 0.1, "--gate")
+        done = run("plan-scores", table, "--difference", 0.1, "--gate", *out("tex", r"\begin{tabular}"))
         assert done.stdout.startswith("found with power 0.8: a margin of"), done
+        assert {path.name: text in path.read_text() for path, text in written.items()} == {
+            path.name: True for path in written
+        }
         done = run("leaderboard", table)
         assert done.returncode == 1, done
         assert done.stderr.endswith("install jaxeval in place of jaxeval-core (pip install jaxeval)\n"), done

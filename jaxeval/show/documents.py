@@ -15,6 +15,7 @@ from unicodedata import combining, east_asian_width
 import numpy as np
 
 from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import Whole
 from jaxeval.show.cells import (
     COUNT,
     SHARE,
@@ -127,10 +128,10 @@ def _full_length(kind: CellKind, column: pd.Series, alone: bool) -> float | None
     known = values[np.isfinite(values)]
     if len(known) == 0 or known.min() < 0 or known.max() == 0:
         return None
-    if column.dtype.kind == "f":
-        is_share = alone or kind == SHARE or kind.percent
-        return 1.0 if is_share and known.max() <= 1 else None
-    return float(known.max()) if kind == COUNT and column.dtype.kind in "iu" else None
+    if isinstance(column, Whole) or column.dtype.kind in "iu":
+        return float(known.max()) if kind == COUNT else None
+    is_share = column.dtype.kind == "f" and (alone or kind == SHARE or kind.percent)
+    return 1.0 if is_share and known.max() <= 1 else None
 
 
 def _share(share: float) -> str:

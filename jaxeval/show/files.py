@@ -13,21 +13,24 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from html import escape
+from itertools import chain
 from math import isfinite
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.lazy_names import is_frame
 from jaxeval.wording import competitor_of, counted, visible, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from jaxeval.plain_tables import PlainTable
     from jaxeval.show.shown import Answer, Part, Result, Shown
 
 #: Formats by the names of their endings. The last three are documents for people.
@@ -125,7 +128,6 @@ def markdown_page(
     top: Part | None, *sections: Part, rows: int | None = None, heading: Callable[[Any], str] | None = None
 ) -> str:
     """Return a page of Markdown: a title with numbered sentences, and sections with ``rows`` of each table."""
-    from jaxeval.lazy_names import is_frame
     from jaxeval.show.cells import heading as usual_heading
     from jaxeval.show.cells import only_counts
     from jaxeval.show.documents import markdown_table, markdown_text
@@ -144,7 +146,6 @@ def markdown_page(
 
 def html_page(top: Part, *sections: Part, rows: int | None = None, heading: Callable[[Any], str] | None = None) -> str:
     """Return the same page as HTML, with bars in its tables."""
-    from jaxeval.lazy_names import is_frame
     from jaxeval.show.cells import heading as usual_heading
     from jaxeval.show.documents import html_table
 
@@ -164,44 +165,39 @@ def html_page(top: Part, *sections: Part, rows: int | None = None, heading: Call
 
 
 def table_bytes(
-    table: pd.DataFrame | Shown, format: str, *, title: str | None = None, notes: Iterable[str] | None = None,
-    settings: Mapping[str, Any] | None = None, raw_names: bool = False,
+    table: pd.DataFrame | PlainTable | Shown, format: str, *, title: str | None = None,
+    notes: Iterable[str] | None = None, settings: Mapping[str, Any] | None = None, raw_names: bool = False,
 ) -> bytes:  # fmt: skip
-    """Return what `write_table` writes."""
-    import pandas as pd
-
+    """Return what `write_table` writes; pandas is imported for a table of its own, and for Parquet."""
+    from jaxeval.plain_tables import PlainTable, in_pandas
     from jaxeval.show.cells import only_counts
 
     if format not in FORMATS:
         raise DataError(f"format={format!r} is none of {', '.join(FORMATS)}")
-    if not isinstance(table, pd.DataFrame):
+    if not (isinstance(table, PlainTable) or is_frame(table)):
         raise TypeError(f"a table to write is a DataFrame, got {type(table).__name__}: pass one of its tables")
     attrs = dict(table.attrs) if settings is None else {**table.attrs, "settings": settings}
-    rows = table.reset_index(drop=only_counts(table.index))
-    file = io.BytesIO()
+    rows = table.assign() if isinstance(table, PlainTable) else table.reset_index(drop=only_counts(table.index))
+    rows.attrs = attrs
     if format == "csv":
-        write_csv(rows, file, raw_names)
-    elif format == "parquet":
-        _write_parquet(rows, file, attrs)
-    elif format == "json":
+        return _csv_bytes(rows, raw_names)
+    if format == "parquet":
+        return _parquet_bytes(in_pandas(rows))
+    if format == "json":
         about = {name: attrs[name] for name in ("report", "warnings") if name in attrs}
         besides = {name: attrs[name] for name in ("coefficients", "judges") if attrs.get(name)}
         return json_table(rows, {"settings": {**attrs.get("settings", {}), **about}, **besides}).encode()
-    else:
-        rows.attrs = attrs
-        return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
-    return file.getvalue()
+    return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
 
 
 def answer_bytes(answer: Answer, format: str, name: str | None = None, raw_names: bool = False) -> bytes:
     """One table of an answer as a file of some format, with what it rests on; by default the main one."""
-    from jaxeval.plain_tables import in_pandas
     from jaxeval.show.shown import settings_of
 
     first = next(iter(answer.tables), None)
     if first is None:
         raise DataError(f"{answer.title} has no table to write: write it as .md or .html")
-    table = in_pandas(answer.tables[name or first]).copy(deep=False)
+    table = answer.tables[name or first].assign()
     title = answer.title if name in (None, first) else str(name).replace("_", " ").capitalize()
     notes = [*answer.notes, *(f"warning: {sentence}" for sentence in dict.fromkeys(answer.warnings))]
     table.attrs = {
@@ -239,18 +235,19 @@ def write_text(text: str, path: str | Path) -> None:
         file.write(visible(text).encode())
 
 
-def _write_parquet(rows: pd.DataFrame, file: IO[bytes], attrs: Mapping[str, Any]) -> None:
+def _parquet_bytes(rows: pd.DataFrame) -> bytes:
     import pyarrow as pa
 
-    kept = rows.copy(deep=False)
-    kept.attrs = plain_values(attrs)  # pandas saves them beside the columns, as JSON
+    file = io.BytesIO()
+    rows.attrs = plain_values(rows.attrs)  # pandas saves them beside the columns, as JSON
     try:
-        kept.to_parquet(file, index=False)
+        rows.to_parquet(file, index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(f"the table cannot be written as Parquet, which needs columns of one type: {error}") from error
+    return file.getvalue()
 
 
-def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[str]) -> str:
+def _document(rows: pd.DataFrame | PlainTable, format: str, title: str | None, notes: list[str]) -> str:
     from jaxeval.show.boards import for_people
     from jaxeval.show.cells import heading
 
@@ -280,45 +277,45 @@ def _notes(attrs: Mapping[str, Any]) -> list[str]:
 _FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
 
 
-def write_csv(table: pd.DataFrame, file: IO[bytes], raw_names: bool = False) -> None:
-    """Write columns as CSV in UTF-8, without the index; `write_table` says what becomes of text that is not raw.
+def _csv_bytes(table: pd.DataFrame | PlainTable, raw_names: bool) -> bytes:
+    """Return columns as CSV in UTF-8, without the index; `write_table` says what becomes of text that is not raw.
 
     Text that begins with apostrophes and the sign of a formula gets a further one, too.
     """
-    shown = table if raw_names else _without_formulas(table)
-    # Python's csv module quotes line feeds by itself, but carriage returns only from Python 3.13 on.
-    returns = any("\r" in text for text in _texts(shown))
-    shown.to_csv(file, index=False, mode="wb", quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL)
-
-
-def _texts(table: pd.DataFrame) -> Iterator[str]:
-    """Yield all text of a table: names of columns, and cells."""
-    for values in (table.columns, *(table.iloc[:, k] for k in _text_columns(table))):
-        yield from filter(lambda value: isinstance(value, str), values.unique())
-
-
-def _text_columns(table: pd.DataFrame) -> list[int]:
-    """Return numbers of the columns that may hold text."""
-    from pandas.api.types import is_numeric_dtype
-
-    return [k for k, kind in enumerate(table.dtypes) if not is_numeric_dtype(kind) and kind.kind not in "mM"]
-
-
-def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with an apostrophe before all text that spreadsheets take for a formula."""
+    from jaxeval.plain_tables import PlainTable
+    from jaxeval.show.cells import is_missing
 
     def harmless(value: Any) -> Any:
-        return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+        return f"'{value}" if not raw_names and isinstance(value, str) and _FORMULA.match(value) else value
 
-    safe = table.rename(columns=harmless)
-    for k in _text_columns(table):
+    if isinstance(table, PlainTable):
+        rows = [table.columns, *(row.values() for row in table.records())]
+        cells = [["" if is_missing(value) else harmless(value) for value in row] for row in rows]
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n", quoting=_quoting(chain(*cells))).writerows(cells)
+        return text.getvalue().encode()
+    from pandas.api.types import is_numeric_dtype
+
+    safe, file = table.rename(columns=harmless), io.BytesIO()
+    texts = [k for k, kind in enumerate(table.dtypes) if not is_numeric_dtype(kind) and kind.kind not in "mM"]
+    for k in () if raw_names else texts:
         safe.isetitem(k, table.iloc[:, k].astype(object).map(harmless))
-    return safe
+    quoting = _quoting(chain(safe.columns, *(safe.iloc[:, k].unique() for k in texts)))
+    safe.to_csv(file, index=False, mode="wb", quoting=quoting)
+    return file.getvalue()
 
 
-def json_table(table: pd.DataFrame, about: Mapping[str, Any]) -> str:
+def _quoting(values: Iterable[Any]) -> Literal[0, 2]:
+    """Return which cells are quoted: Python's csv quotes line feeds by itself, but returns only from Python 3.13 on."""
+    returns = any(isinstance(value, str) and "\r" in value for value in values)
+    return csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+
+
+def json_table(table: pd.DataFrame | PlainTable, about: Mapping[str, Any]) -> str:
     """Return a table as JSON: an object of ``rows``, of what ``about`` holds, and of ``digest``; see `write_table`."""
-    content = plain_values({**about, "rows": table.to_dict("records")})
+    from jaxeval.plain_tables import records_of
+
+    content = plain_values({**about, "rows": records_of(table)})
     content["digest"] = json_digest(content)
     return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
@@ -333,14 +330,15 @@ def json_digest(content: Mapping[str, Any]) -> str:
 def plain_values(value: Any) -> Any:
     """``value`` in types that JSON has: None for missing and infinite numbers, text for all other types."""
     import numpy as np
-    import pandas as pd
+
+    from jaxeval.show.cells import is_missing
 
     if isinstance(value, Mapping):
         return {str(key): plain_values(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain_values(part) for part in value]
     plain = value.item() if isinstance(value, np.generic) else value
-    if plain is None or plain is pd.NA or plain is pd.NaT:
+    if is_missing(plain):
         return None
     if isinstance(plain, float):
         return plain if isfinite(plain) else None

@@ -10,15 +10,17 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from hostile import FORMULAS, NAMES
+from results import RESULTS
 
 import jaxeval
 from jaxeval.errors import DataError
+from jaxeval.plain_tables import PlainTable, counts_from_one
 from jaxeval.show.documents import latex_table, markdown_table
 from jaxeval.show.files import FORMATS, format_of, json_digest, table_bytes, write_table, write_text
 from jaxeval.wording import visible_line
 
 HARMLESS = ["it's", "'quoted'", "fine", "a=b", ""]
-#: As `write_csv` documents it.
+#: As `write_table` documents it.
 INVERSE = "^'(?='*[=+\\-@\uff1d\uff0b\uff0d\uff20\t\r\n])"
 SHOWN = [visible_line(name) for name in NAMES]
 
@@ -144,6 +146,25 @@ class TestCsv:
         plain["day"] = pd.to_datetime(["2026-01-01", "2026-01-02"])
         write_table(plain, tmp_path / "x.csv")
         assert (tmp_path / "x.csv").read_text() == plain.to_csv(index=False)
+
+
+@pytest.mark.parametrize("name", ["JudgeReport", "JudgeAgreement", "ScoreComparison", "ScoreGate"])
+def test_a_small_table_is_written_as_pandas_would_be(name):
+    """In every format, for all small tables of a result."""
+    found = RESULTS[name]()._plain_answer().tables
+    plain = [table for table in (*found.values(), small(), small(NAMES)) if isinstance(table, PlainTable)]
+    assert len(plain) > 2
+    for table in plain:
+        for format in set(FORMATS) - {"parquet"}:
+            written = table_bytes(alone := table.assign(), format)
+            assert written == table_bytes(table.frame, format), format
+            assert "frame" not in vars(alone), f"{format} took pandas"
+
+
+def small(names=("a", "=b")):
+    n = np.arange(len(names))
+    columns = {"x": np.where(n % 2, 0.1, np.nan), "n": counts_from_one(n), "ok": n > 0, "=head": [None, *names[1:]]}
+    return PlainTable({"model": list(names), **columns}, {"settings": {"seed": 0}})
 
 
 class TestJson:
