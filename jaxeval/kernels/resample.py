@@ -183,9 +183,10 @@ def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped
     takes less time than leaving them out. On a GPU, where every addition is an atomic one, they are left out.
     """
     if namespace(table) is np:
-        summed: Any = np.array(table)
-        np.add.at(summed, (np.arange(len(table))[:, None], index), np.asarray(value).astype(summed.dtype))
-        return summed
+        at: Any = np.arange(len(table))[:, None] * table.shape[1] + index
+        amount: Any = value
+        added = np.bincount(at[amount != 0], amount[amount != 0], table.size)
+        return table + added.reshape(table.shape).astype(table.dtype)
     kind = index_dtype(table.size)
     start = jnp.arange(len(table), dtype=kind)[:, None] * table.shape[1]
     place, value = (start + index.astype(kind)).reshape(-1), value.astype(table.dtype).reshape(-1)
@@ -390,8 +391,8 @@ def draw_exactly(
         draws, key, missing = on_host()
         if strata.column is None:  # the places of one stratum are taken from the first on
             strata = strata._replace(place=strata.place[: missing.max(initial=0)])
-        number = _singly(strata, category, key)
-        return draws, number, needed(missing)
+        is_needed = needed(missing)
+        return draws, _singly(strata, category, key, is_needed), is_needed
     shape, n_few = (len(numbers), len(strata.total)), min(_FEW_LANES, len(numbers))
     none = jnp.full(shape, -1, strata.total.dtype)
     forms = jax.eval_shape(both, none.astype(jnp.uint64))
@@ -410,20 +411,36 @@ def _of_places(strata: Strata, values: Shaped[Array, "*shape"], axis: int) -> Sh
     return of_strata(values, None if strata.column is None else strata.place, axis)
 
 
-def _singly(strata: Strata, category: UInt64[Array, "G"] | None, key: UInt64[Array, "R S"]) -> Int32[Array, "R places"]:
-    """Return numbers of units drawn in proportion to their sizes."""
+def _singly(
+    strata: Strata,
+    category: UInt64[Array, "G"] | None,
+    key: UInt64[Array, "R S"],
+    needed: Bool[Array, "R places"] | None = None,
+) -> Int32[Array, "R places"]:
+    """Return numbers of units drawn in proportion to their sizes; on the host 0 where none is ``needed``."""
     xp = namespace(key)
-    counter = _SINGLE_DRAWS + xp.arange(len(strata.place), dtype=np.uint64)
-    word = squares.words64(counter, _of_places(strata, key, 1))
+
+    def where_needed(values: Any) -> Any:
+        if needed is None or values.size == 1:
+            return values
+        return np.broadcast_to(values, needed.shape)[needed]
+
+    counter = where_needed(_SINGLE_DRAWS + xp.arange(len(strata.place), dtype=np.uint64))
+    word = squares.words64(counter, where_needed(_of_places(strata, key, 1)))
     # A product's high half is a uniform number, its low half an independent uniform fraction.
-    number, fraction = _product(word, _of_places(strata, strata.n_numbers, 0))
-    first = _of_places(strata, strata.first, 0)
+    number, fraction = _product(word, where_needed(_of_places(strata, strata.n_numbers, 0)))
+    first = where_needed(_of_places(strata, strata.first, 0))
     if category is not None:
         place = number.astype(np.int32) + first
         # All are in bounds. But XLA on the CPU computes index and entry in one vectorised loop only in this mode.
         entry = category[place] if xp is np else category.at[place].get(mode="fill", fill_value=0)
         number = xp.where(fraction < (entry >> 32), number, entry & _LOW32)
-    return number.astype(np.int32) + first
+    number = number.astype(np.int32) + first
+    if needed is None:
+        return number
+    every: Any = np.zeros(needed.shape, np.int32)
+    every[needed] = number
+    return every
 
 
 def multinomial(

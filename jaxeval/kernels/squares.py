@@ -41,20 +41,29 @@ def stream_key(*parts: Integer[Array, "*#shape"] | int) -> UInt64[Array, "*#shap
     return key | np.uint64(1)
 
 
+def _square(x: UInt64[Array, "*shape"], more: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
+    """Return x * x + ``more``; here and below an array of NumPy is changed in place, which takes half the time."""
+    x *= x
+    x += more
+    return x
+
+
 def _swap_halves(x: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
-    return (x >> 32) | (x << 32)
+    low = x >> 32
+    x <<= 32
+    x |= low
+    return x
 
 
 def _rounds(
     product: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]
 ) -> tuple[UInt64[Array, "*#shape"], UInt64[Array, "*#shape"]]:
     """Four rounds on a counter times ``key``, and what a fifth one adds."""
-    x = y = product
-    z = y + key
-    x = _swap_halves(x * x + y)
-    x = _swap_halves(x * x + z)
-    x = _swap_halves(x * x + y)
-    return x * x + z, y
+    y, z = product, product + key
+    x = _swap_halves(y * y + y)
+    x = _swap_halves(_square(x, z))
+    x = _swap_halves(_square(x, y))
+    return _square(x, z), y
 
 
 def words32(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt32[Array, "*#shape"]:
@@ -70,7 +79,10 @@ def words32_of_product(product: UInt64[Array, "*#shape"], key: UInt64[Array, "*#
 def words64(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt64[Array, "*#shape"]:
     """Uniform words of ``counter`` under ``key``."""
     x, y = _rounds(counter * key, key)
-    return x ^ ((_swap_halves(x) * _swap_halves(x) + y) >> 32)
+    fifth = _square((x >> 32) | (x << 32), y)
+    fifth >>= 32
+    fifth ^= x
+    return fifth
 
 
 def uniform(words: UInt64[Array, "*shape"]) -> Float64[Array, "*shape"]:
