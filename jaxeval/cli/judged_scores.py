@@ -218,11 +218,8 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
         raise click.UsageError(
             f"--random {name}: it names the models, which are rated and not drawn anew; leave it out of --random"
         )
-    keep = [name for name in (options.by, options.stratify, options.strata, options.cluster, *facets) if name]
-    keep = [name for name in keep if name != "judge"]
     labelled, judged = (
-        _read(path, columns.arguments(), keep, path == options.calibration)
-        for path in (options.calibration, options.test)
+        _read(path, columns.arguments(), path == options.calibration) for path in (options.calibration, options.test)
     )
     if options.pairs or options.shared:
         labelled, judged = labelled.with_pandas(), judged.with_pandas()
@@ -244,7 +241,7 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
     notes = [f"calibration: {labelled.report}", f"test: {judged.report}", *answer.notes]
     if not (facets or options.pairs or options.by or options.stratify or options.strata):
         judges = ["judge"] if len(judged.judges) > 1 else []
-        used = {"judge", *keep, *columns.arguments().values()}.union(judged.judges)
+        used = {"judge", options.cluster, *columns.arguments().values()}.union(judged.judges)
         used |= {*USUAL_FACETS}.difference(column_names(options.calibration))
         item = columns.item or "item"
         more = undeclared(options.test, used, judges, item if item in column_names(options.test) else None)
@@ -252,12 +249,12 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
     present(answer._replace(notes=notes, figures=figures), outputs)
 
 
-def _read(path: FileName, columns: dict[str, Any], keep: list[str], calibration: bool) -> JudgedAnswers:
+def _read(path: FileName, columns: dict[str, Any], calibration: bool) -> JudgedAnswers:
     from jaxeval.data.judged_answers import read_answers
     from jaxeval.data.table_files import column_names
 
     unparsed = columns["unparsed"] or "error"
-    named = {**columns, "keep": keep, "judgment": list(columns["judgments"]) or None, "unparsed": unparsed}
+    named = {**columns, "judgment": list(columns["judgments"]) or None, "unparsed": unparsed}
     del named["judgments"]
     if calibration:
         # A calibration of the judge alone has no models, and one of single items nothing to pair.

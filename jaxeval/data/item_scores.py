@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,12 @@ from jaxeval.data.columns import (
     reject_infinite,
     require_column,
 )
+from jaxeval.data.nested_columns import LaterColumns
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted
 
 #: Squares and cubes of larger scores would overflow.
 MOST_SCORE = 1e100
@@ -61,6 +63,10 @@ class Facets(NamedTuple):
     score: Float  # (R,)
 
 
+def _no_columns() -> LaterColumns[ItemColumn]:
+    return LaterColumns(PlainTable({}), partial(_item_column, item=np.zeros(0, np.intp)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemScores(Shown):
     """Scores by item, evaluator and model, in the evaluator's points; a model's score is the mean over its items.
@@ -78,7 +84,7 @@ class ItemScores(Shown):
     items: pd.Index
     evaluators: pd.Index
     models: pd.Index
-    columns: Mapping[str, ItemColumn] = field(default_factory=dict, repr=False)
+    columns: Mapping[str, ItemColumn] = field(default_factory=_no_columns, repr=False)  # those asked for
     trials: Trials | None = field(default=None, repr=False)  # None if no column of trials was named
     cluster: ItemGroups | None = field(default=None, repr=False)
     benchmark: ItemGroups | None = field(default=None, repr=False)  # if there, ``items`` has levels benchmark and item
@@ -110,7 +116,7 @@ class ItemScores(Shown):
             item: column of items.
             score: column of scores.
             evaluator: column of evaluators.
-            keep: further columns of items, for ``strata=`` of measures and for slices.
+            keep: further columns of items to check at once; the others are read when an estimator asks for them.
             trial: column that tells runs of a model on an item apart, such as a seed or the number of the run.
             cluster: column of groups of items that belong together, such as questions on one text.
             benchmark: column of benchmarks. Items of two benchmarks are different items, even with the same name.
@@ -167,7 +173,7 @@ class ItemScores(Shown):
         if trial is not None and facets is None:
             _reject_repeated(cell, frame[trial][there], trial, names, shape)
         return cls(
-            mean.reshape(shape), *names, columns={name: _item_column(frame[name], name, i) for name in keep},
+            mean.reshape(shape), *names, columns=LaterColumns(frame, partial(_item_column, item=i), keep),
             trials=None if trial is None or facets is not None else Trials(cell, values[there]), facets=facets,
             cluster=None if cluster is None else _groups(frame[cluster], cluster, i, items), benchmark=of_benchmark,
             weight=None if weight is None else _weights(frame[weight], weight, i, items),
@@ -176,17 +182,11 @@ class ItemScores(Shown):
         )  # fmt: skip
 
     def column(self, name: str) -> ItemColumn:
-        """Return a column that was kept.
+        """Return a further column.
 
         Raises:
-            DataError: no column of that name was kept.
+            DataError: there is no such column, or it has missing values.
         """
-        if name not in self.columns:
-            have = ", ".join(map(repr, self.columns)) or "none"
-            raise DataError(
-                f"no column {name!r} was kept with the items; there are {have} (keep=[...] of ItemScores.from_pandas)"
-                f"{did_you_mean(name, self.columns)}"
-            )
         return self.columns[name]
 
     @property

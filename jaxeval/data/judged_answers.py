@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -28,7 +29,7 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, usual_replies
-from jaxeval.data.nested_columns import with_fields
+from jaxeval.data.nested_columns import LaterColumns, with_fields
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.data.table_files import naming, read_as, read_plain_table, told_of
@@ -52,6 +53,14 @@ class Covariate(NamedTuple):
 
     levels: pd.Index
     number: Int
+
+
+def _of_items(covariate: Covariate, items: Bool | NDArray[np.intp]) -> Covariate:
+    return covariate._replace(number=covariate.number[items])
+
+
+def _levels_in_pandas(covariate: Covariate) -> Covariate:
+    return covariate._replace(levels=in_pandas(covariate.levels))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +91,7 @@ class JudgedAnswers(Shown):
     answered: Bool
     binary: Bool  # (J,) whether every run of the judge gave 0 or 1
     answer: Int  # (N, M) number of the answer; models that gave the same answer to an item share a judgment
-    covariates: Mapping[str, Covariate] = field(repr=False)
+    covariates: LaterColumns[Covariate] = field(repr=False)  # by name; of the table those that were asked for
     report: AnswersReport
     sampling: CalibrationSampling | None = None
 
@@ -117,7 +126,7 @@ class JudgedAnswers(Shown):
                 items.
             answer: column that identifies an answer's text: models that gave the same answer to an item share its
                 judgment and its label, which must be the same in all of their rows.
-            keep: further columns, for ``by=`` and ``stratify=``.
+            keep: further columns to check at once; the others are read when an estimator asks for them.
             positive: the value of labels and judgments that means right (such as "yes"), if they are not 0 and 1; they
                 may have one other value.
             threshold: turns scores into verdicts: scores from this one on count as 1, others as 0.
@@ -204,7 +213,11 @@ class JudgedAnswers(Shown):
             label=_one_each(labels, place, shape, f"labels {label!r}"), binary=binary,
             answered=np.isin(np.arange(shape[0] * shape[1]), place).reshape(shape),
             answer=np.arange(shape[0] * shape[1]).reshape(shape),
-            covariates={name: _covariate(frame, name, place, shape) for name in keep},
+            covariates=LaterColumns(
+                frame.drop(columns=[name for name in judgments if name not in keep]),
+                partial(_covariate, place=place, shape=shape),
+                keep,
+            ),
             report=AnswersReport(read_as=(*told_renames(renamed), *(message for *_, message in read if message))),
         )  # fmt: skip
         if answer is not None:
@@ -225,7 +238,7 @@ class JudgedAnswers(Shown):
 
     def with_pandas(self) -> JudgedAnswers:
         """Return the same with names as pandas has them."""
-        kept = {name: Covariate(in_pandas(x.levels), x.number) for name, x in self.covariates.items()}
+        kept = self.covariates.then(_levels_in_pandas)
         names = {name: in_pandas(getattr(self, name)) for name in ("items", "models", "judges")}
         return replace(self, covariates=kept, **names)
 
@@ -249,7 +262,7 @@ class JudgedAnswers(Shown):
 
     def take(self, items: Bool | NDArray[np.intp]) -> JudgedAnswers:
         """Return the items that a mask (N,), or item numbers, select; models and judges stay."""
-        kept = {name: Covariate(c.levels, c.number[items]) for name, c in self.covariates.items()}
+        kept = self.covariates.then(partial(_of_items, items=items))
         names = ("items", "judgment", "label", "answered", "answer")
         part = replace(self, covariates=kept, sampling=None, **{name: getattr(self, name)[items] for name in names})
         return replace(part, report=part._counts())
@@ -299,17 +312,11 @@ class JudgedAnswers(Shown):
         return replace(parts[0], sampling=sampling), test
 
     def covariate(self, name: str) -> Covariate:
-        """Return a column that was kept with the answers.
+        """Return a further column of the answers.
 
         Raises:
-            DataError: no column of that name was kept.
+            DataError: there is no such column, it has missing values, or an answer has several.
         """
-        if name not in self.covariates:
-            have = ", ".join(map(repr, self.covariates))
-            raise DataError(
-                f"no column {name!r} was kept with the answers; the kept columns are: {have or 'none'} "
-                f"(keep=[...]){did_you_mean(name, self.covariates)}"
-            )
         return self.covariates[name]
 
     def _counts(self) -> AnswersReport:
@@ -456,8 +463,8 @@ def _one_each(values: Float, place: Int, shape: tuple[int, int], what: str) -> F
     return np.where(np.isfinite(most), most, np.nan).reshape(shape)
 
 
-def _covariate(frame: pd.DataFrame, name: str, place: Int, shape: tuple[int, int]) -> Covariate:
-    codes, levels = factorize_sorted(frame[name], name)
+def _covariate(column: pd.Series, name: str, place: Int, shape: tuple[int, int]) -> Covariate:
+    codes, levels = factorize_sorted(column, name)
     number = _one_each(codes.astype(float), place, shape, f"values of column {name!r}")
     return Covariate(levels, np.where(np.isnan(number), -1, number).astype(np.int64))
 

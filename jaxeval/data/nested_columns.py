@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
-from jaxeval.data.columns import frame_of, told_fields
+from jaxeval.data.columns import frame_of, renames, told_fields
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
 from jaxeval.wording import did_you_mean
 
+T = TypeVar("T")
 _NESTED = (Mapping, list, tuple, set, frozenset, np.ndarray)
 
 
@@ -126,3 +128,49 @@ def with_fields(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     columns = {name: within(frame, name) for name in names if name not in frame.columns}
     there = {name: field for name, field in columns.items() if field is not None}
     return frame.assign(**there) if there else frame
+
+
+class LaterColumns(Mapping[str, T]):
+    """Further columns of a table, and fields within them, each encoded when somebody first asks for it.
+
+    Those in ``keep`` are encoded at once. Iteration gives those that are encoded.
+    """
+
+    def __init__(self, table: Any, encode: Callable[[Any, str], T], keep: Sequence[str] = ()) -> None:
+        self._table, self._encode = table, encode
+        self._encoded: dict[str, T] = {}
+        for name in keep:
+            self[name]
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._encoded:
+            names = list(self._table.columns)
+            of_table = name if name in names else next(iter(renames([name], names)), name)
+            column = self._table[of_table] if of_table in names else within(self._table, name)
+            if column is None:
+                have = ", ".join(map(repr, names))
+                raise DataError(
+                    f"no column {name!r} to group by; the further columns are: {have or 'none'}"
+                    f"{did_you_mean(name, names)}"
+                )
+            self._encoded[name] = self._encode(column, name)
+        return self._encoded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._encoded or name in self._table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._encoded)
+
+    def __len__(self) -> int:
+        return len(self._encoded)
+
+    def then(self, change: Callable[[T], T]) -> LaterColumns[T]:
+        """Return the same columns, each changed after it is encoded."""
+        later = LaterColumns(self._table, partial(_changed, self._encode, change))
+        later._encoded = {name: change(column) for name, column in self._encoded.items()}
+        return later
+
+
+def _changed(encode: Callable[[Any, str], T], change: Callable[[T], T], column: Any, name: str) -> T:
+    return change(encode(column, name))

@@ -112,7 +112,8 @@ def read_battles(
         with naming(label):
             battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
         message = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
-        return replace(battles, report=replace(battles.report, read_as=(message, *battles.report.read_as, *named_twice(path))))
+        read_as = (message, *battles.report.read_as, *named_twice(path))
+        return replace(battles, report=replace(battles.report, read_as=read_as))
     heads = [head_columns(file) for file in files]
     # Who voted, if all files say it in a column that nobody named: it is read to say how unequally people vote.
     voters = [name for name in voter_columns(heads[0][0]) if all(list(names).count(name) == 1 for names, _ in heads)]

@@ -475,7 +475,7 @@ def test_warnings_and_settings(accuracy):
 @pytest.mark.parametrize(("change", "options", "error", "message"), [
     ({"human": np.nan}, {}, DataError, "the calibration answers have no human labels"),
     ({}, {"shared": "z"}, DataError, "shared='z' is no model of the calibration; its models are 'a', 'b', 'c'"),
-    ({}, {"by": "length"}, DataError, "no column 'length' was kept"),
+    ({}, {"by": "length"}, DataError, "no column 'length' to group by"),
     ({"topic": "art"}, {"stratify": "topic"}, DataError, "no calibration labels where 'topic' is 'law'"),
     ({}, {"level": 95}, ValueError, "level must be between 0 and 1"),
     ({}, {"n_resamples": 0}, ValueError, "n_resamples must be at least 2, got 0"),

@@ -149,7 +149,7 @@ def test_what_is_refused():
     calibration, test = parts(2)
     with pytest.raises(ValueError, match="strata= and cluster="):
         judge_accuracy(calibration, test, strata="kind", cluster="passage")
-    with pytest.raises(DataError, match="no column 'page' was kept"):
+    with pytest.raises(DataError, match="no column 'page' to group by"):
         judge_accuracy(calibration, test, cluster="page")
     table = passages(20, 2)
     crossing = table.assign(passage=table["passage"].where(table["model"] == "m0", -1))

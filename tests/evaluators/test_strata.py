@@ -61,7 +61,7 @@ def test_measures(items, measure):
 def test_errors(items):
     with pytest.raises(ValueError, match="strata= names strata of items, and resample='models' draws no items"):
         kendall_tau(items, GOLD, strata="task")
-    with pytest.raises(DataError, match=r"no column 'tusk' was kept with the items; there are 'task', 'one'"):
+    with pytest.raises(DataError, match=r"no column 'tusk' to group by; the further columns are: .*'task', 'one'"):
         kendall_tau(items, GOLD, resample="items", strata="tusk")
     crossing = table()
     crossing.loc[3, "task"] = "law" if crossing.loc[3, "task"] != "law" else "code"

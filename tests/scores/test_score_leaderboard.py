@@ -61,7 +61,7 @@ def test_slices_are_boards_of_their_own(table):
     pd.testing.assert_frame_equal(
         pd.DataFrame(boards[boards["category"] == "odd"][names].reset_index(drop=True)), pd.DataFrame(own[names])
     )
-    with pytest.raises(DataError, match=r"no column 'topics' was kept"):
+    with pytest.raises(DataError, match=r"no column 'topics' to group by"):
         score_leaderboard(scores, by="topics")
 
 
