@@ -66,12 +66,9 @@ class ScoreComparison(Result):
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> right = {"x": [1, 1, 1, 0] * 50, "y": [1, 1, 0, 0] * 50}
-        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
-        >>> found = jaxeval.compare_scores(table.melt("item", var_name="model", value_name="score"), "x", "y")
+        >>> found = jaxeval.compare_scores(jaxeval.simulate_scores(500, 3), "model-1", "model-3")
         >>> print(f"{found.difference:.2f} [{found.lower:.2f}, {found.upper:.2f}], p {found.p_mcnemar:.1g}")
-        0.25 [0.20, 0.31], p 2e-15
+        0.12 [0.07, 0.18], p 6e-06
     """
 
     a: Any
@@ -195,12 +192,9 @@ def compare_scores(
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> right = {"x": [1, 1, 1, 1, 0, 1], "y": [1, 0, 0, 0, 0, 1]}
-        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
-        >>> found = jaxeval.compare_scores(table.melt("item", var_name="model", value_name="score"), "x", "y")
+        >>> found = jaxeval.compare_scores(jaxeval.simulate_scores(20, 3), "model-1", "model-3")
         >>> found.p_mcnemar, found.p_sign_flip, found.only_a, found.only_b
-        (0.25, 0.25, 3, 0)
+        (0.2890625, 0.2890625, 6, 2)
     """
     (comparison,), _, _ = _compared(
         scores, lambda source: [places_of(source, a, b)], random, judge=judge, estimator=estimator, margin=margin,
@@ -290,13 +284,8 @@ def compare_with_baseline(
     Args:
         scores: as in `compare_scores`.
         baseline: the model that all others are compared with.
-        random: as in `compare_scores`.
-        judge: as in `compare_scores`.
-        estimator: as in `compare_scores`.
-        margin: as in `compare_scores`.
-        alternative: as in `compare_scores`.
+        random, judge, estimator, margin, alternative, seed: as in `compare_scores`.
         level: of each interval by itself.
-        seed: as in `compare_scores`.
 
     Returns:
         One row per model, the largest difference first: ``model``, ``difference``, ``lower``, ``upper``,
@@ -309,14 +298,11 @@ def compare_with_baseline(
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> right = {"x": [1, 1, 1, 0] * 5, "y": [1, 1, 0, 0] * 5, "z": [1, 0, 0, 0] * 5}
-        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
-        >>> long = table.melt("item", var_name="model", value_name="score")
-        >>> jaxeval.compare_with_baseline(long, "z")[["model", "difference", "p", "p_holm"]].round(4)
-          model  difference       p  p_holm
-        0     x        0.50  0.0020  0.0039
-        1     y        0.25  0.0625  0.0625
+        >>> table = jaxeval.compare_with_baseline(jaxeval.simulate_scores(1_000, 3), "model-3")
+        >>> table[["model", "difference", "p", "p_holm"]].round(3)
+             model  difference      p  p_holm
+        0  model-1       0.131  0.000   0.000
+        1  model-2       0.050  0.008   0.008
     """
 
     def pairs(source: Any) -> list[list[int]]:

@@ -39,11 +39,7 @@ class ScoreGate(Result):
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> right = {"new": [1, 1, 1, 0] * 200, "old": [1, 1, 1, 0] * 199 + [1, 1, 1, 1]}
-        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
-        >>> scores = table.melt("item", var_name="model", value_name="score")
-        >>> gate = jaxeval.score_gate(scores, "new", "old", margin=0.02)
+        >>> gate = jaxeval.score_gate(jaxeval.simulate_scores(800, 3), "model-1", "model-2", margin=0.1)
         >>> print(gate.verdict, gate.exit_code)
         PASS 0
     """
@@ -165,9 +161,7 @@ def score_gate(
         random: as for `compare_scores`; not with ``peek``.
         peek: decide by p-values that hold at every look, for data that are looked at as they come in. Scores need
             bounds.
-        judge: as for `compare_scores`.
-        estimator: as for `compare_scores`.
-        bounds: as for `compare_scores`.
+        judge, estimator, bounds: as for `compare_scores`.
         level: 1 - level is the probability of a wrong PASS, and of a wrong FAIL, at most; by exact sums for right and
             wrong answers, in clusters by simulation.
         seed: as for `compare_scores`.
@@ -183,12 +177,9 @@ def score_gate(
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> right = {"new": [1, 1, 0, 0] * 50, "old": [1, 1, 1, 0] * 50}
-        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
-        >>> scores = table.melt("item", var_name="model", value_name="score")
-        >>> print(jaxeval.score_gate(scores, "new", "old", margin=0.1).answer)
-        FAIL: new is worse than old by more than 0.1 (p 1.1e-07)
+        >>> scores = jaxeval.simulate_scores(300, 3)
+        >>> print(jaxeval.score_gate(scores, "model-3", "model-1", margin=0.05).answer)
+        FAIL: model-3 is worse than model-1 by more than 0.05 (p 0.001)
     """
     options: dict[str, Any] = {"margin": margin, "bounds": bounds, "level": level, "seed": seed}
     facets, about, accuracy = facet_names(random), "", accuracy_of(scores)

@@ -57,15 +57,9 @@ class ItemResponse(Result):
 
     Examples:
         >>> import jaxeval
-        >>> import numpy as np
-        >>> import pandas as pd
-        >>> rng = np.random.default_rng(0)
-        >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - [1.5, 0.0, -1.5]))
-        >>> right = pd.DataFrame(rng.random((200, 3)) < chance, columns=["a", "b", "c"]).rename_axis("item")
-        >>> table = right.astype(int).reset_index().melt("item", var_name="model", value_name="score")
-        >>> found = jaxeval.fit_item_response(table, n_resamples=50, progress=False)
+        >>> found = jaxeval.fit_item_response(jaxeval.simulate_scores(200, 3), n_resamples=50, progress=False)
         >>> found.abilities[["model", "ability", "tier"]].round(1).to_numpy().tolist()
-        [['a', 1.2, 1], ['b', 0.1, 2], ['c', -1.3, 3]]
+        [['model-1', 0.5, 1], ['model-2', 0.4, 1], ['model-3', -1.0, 2]]
     """
 
     kind: str
@@ -164,16 +158,10 @@ def fit_item_response(
 
     Examples:
         >>> import jaxeval
-        >>> import numpy as np
-        >>> import pandas as pd
-        >>> rng = np.random.default_rng(0)
-        >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - [1.5, 0.0, -1.5]))
-        >>> right = pd.DataFrame(rng.random((200, 3)) < chance, columns=["a", "b", "c"]).rename_axis("item")
-        >>> table = right.astype(int).reset_index().melt("item", var_name="model", value_name="score")
-        >>> easy_only = table[(table["model"] != "c") | (table["item"] % 2 == 0)]
-        >>> found = jaxeval.fit_item_response(easy_only, n_resamples=50, progress=False)
-        >>> found.abilities["n_items"].tolist()
-        [114, 114, 78]
+        >>> scores = jaxeval.simulate_scores(200, 3)
+        >>> few = scores[(scores["model"] != "model-3") | (scores["item"] % 2 == 0)]
+        >>> jaxeval.fit_item_response(few, n_resamples=50, progress=False).abilities["n_items"].tolist()
+        [83, 83, 52]
     """
     if n is not None and not isinstance(scores, ItemScores):
         named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}

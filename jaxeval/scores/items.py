@@ -128,12 +128,7 @@ class ItemSubset(Result):
 
     Examples:
         >>> import jaxeval
-        >>> import numpy as np
-        >>> import pandas as pd
-        >>> rng = np.random.default_rng(0)
-        >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - np.linspace(-2, 2, 12)))
-        >>> right = pd.DataFrame((rng.random(chance.shape) < chance).astype(int)).rename_axis("item").reset_index()
-        >>> found = jaxeval.item_subset(right.melt("item", var_name="model", value_name="score"), 20)
+        >>> found = jaxeval.item_subset(jaxeval.simulate_scores(200, 12), 20)
         >>> len(found.items), round(float(found.items["weight"].sum()), 6)
         (20, 1.0)
     """
@@ -188,14 +183,10 @@ def item_subset(
 
     Examples:
         >>> import jaxeval
-        >>> import numpy as np
-        >>> import pandas as pd
-        >>> rng = np.random.default_rng(0)
-        >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - np.linspace(-2, 2, 12)))
-        >>> right = pd.DataFrame((rng.random(chance.shape) < chance).astype(int)).rename_axis("item").reset_index()
-        >>> found = jaxeval.item_subset(right.melt("item", var_name="model", value_name="score"), 20)
-        >>> found.errors["method"].tolist()
-        ['chosen', 'random']
+        >>> scores = jaxeval.simulate_scores(200, 12, seed=1)
+        >>> found = jaxeval.item_subset(scores, 20, n_folds=3)
+        >>> found.errors["method"].tolist(), bool((found.errors["tau"] > 0.5).all())
+        (['chosen', 'random'], True)
     """
     item_scores = as_item_scores(scores)
     k, n_folds, seed = checked_integer("k", k, 2), checked_integer("n_folds", n_folds, 2), checked_integer("seed", seed)

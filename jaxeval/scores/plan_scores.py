@@ -80,13 +80,9 @@ def plan_scores(
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> right = {"x": [1, 1, 1, 0] * 50, "y": [1, 1, 0, 1] * 50}
-        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
-        >>> long = table.melt("item", var_name="model", value_name="score")
-        >>> plan = jaxeval.plan_scores(long, difference=0.05)
+        >>> plan = jaxeval.plan_scores(jaxeval.simulate_scores(200, 2), difference=0.05)
         >>> plan[["smallest_difference", "power", "items_needed"]].round(2).to_numpy().tolist()
-        [[0.14, 0.17, 1578]]
+        [[0.11, 0.25, 959]]
     """
     table = planned(
         scores, pairs, difference=difference, n_items=n_items, n_trials=n_trials, random=random, n_levels=n_levels,

@@ -161,16 +161,12 @@ def score_leaderboard(
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> right = {"x": [1, 1, 1, 0] * 50, "y": [1, 1, 0, 0] * 50, "z": [1, 0, 0, 0] * 50}
-        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
-        >>> long = table.melt("item", var_name="model", value_name="score")
-        >>> board = jaxeval.score_leaderboard(long, n_resamples=200)
+        >>> board = jaxeval.score_leaderboard(jaxeval.simulate_scores(1_000, 3), n_resamples=200)
         >>> board[["model", "score", "lower", "upper", "rank", "tier"]].round(2)
-          model  score  lower  upper  rank  tier
-        0     x   0.75   0.68   0.81     1     1
-        1     y   0.50   0.43   0.57     2     2
-        2     z   0.25   0.19   0.32     3     3
+             model  score  lower  upper  rank  tier
+        0  model-1   0.57   0.54   0.60     1     1
+        1  model-2   0.49   0.46   0.52     2     2
+        2  model-3   0.44   0.41   0.47     3     3
     """
     if (accuracy := accuracy_of(scores)) is not None:
         if facet_names(random):
@@ -209,11 +205,8 @@ def score_draws(
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> right = {"x": [1, 1, 1, 0] * 50, "y": [1, 1, 0, 0] * 50}
-        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
-        >>> draws = jaxeval.score_draws(table.melt("item", var_name="model", value_name="score"), n_resamples=200)
-        >>> draws.beat_share.loc["x", "y"].item()
+        >>> draws = jaxeval.score_draws(jaxeval.simulate_scores(1_000, 3), n_resamples=200)
+        >>> draws.beat_share.loc["model-1", "model-3"].item()
         1.0
     """
     boards = score_boards(

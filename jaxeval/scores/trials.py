@@ -43,12 +43,9 @@ def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> solved = [[0, 1, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]]
-        >>> rows = [("x", i, t, s) for i, item in enumerate(solved) for t, s in enumerate(item)]
-        >>> table = pd.DataFrame(rows, columns=["model", "item", "trial", "score"])
-        >>> [jaxeval.pass_at_k(table, k)["score"].round(3).item() for k in (1, 2, 4)]
-        [0.438, 0.583, 0.75]
+        >>> scores = jaxeval.simulate_scores(100, 3, n_trials=4)
+        >>> [jaxeval.pass_at_k(scores, k)["score"].round(2).tolist() for k in (1, 4)]
+        [[0.55, 0.51, 0.43], [0.87, 0.8, 0.78]]
     """
     return _of_k(scores, k, missing, level, every=False)
 
@@ -61,12 +58,9 @@ def pass_hat_k(scores: ItemScores | Any, k: int, *, missing: str = "error", leve
 
     Examples:
         >>> import jaxeval
-        >>> import pandas as pd
-        >>> solved = [[0, 1, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]]
-        >>> rows = [("x", i, t, s) for i, item in enumerate(solved) for t, s in enumerate(item)]
-        >>> table = pd.DataFrame(rows, columns=["model", "item", "trial", "score"])
-        >>> [jaxeval.pass_hat_k(table, k)["score"].round(3).item() for k in (1, 2, 4)]
-        [0.438, 0.292, 0.25]
+        >>> scores = jaxeval.simulate_scores(100, 3, n_trials=4)
+        >>> [jaxeval.pass_hat_k(scores, k)["score"].round(2).tolist() for k in (1, 4)]
+        [[0.55, 0.51, 0.43], [0.2, 0.19, 0.09]]
     """
     return _of_k(scores, k, missing, level, every=True)
 
