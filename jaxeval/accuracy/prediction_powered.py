@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxeval.accuracy.statuses import UNBOUNDED, EstimateStatus
+from jaxeval.accuracy.statuses import UNBOUNDED, EstimateStatus, in_words
 from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalars_or_arrays
 from jaxeval.kernels import judge_error
@@ -45,16 +44,6 @@ class PredictionPowered(Result):
 
     def _sentences(self) -> list[str]:
         return in_words("mean label", self) or list(super()._sentences())
-
-
-def in_words(what: str, estimate: Any) -> list[str]:
-    """Return a sentence on a single estimate with its status; none on arrays."""
-    if np.ndim(estimate.estimate):
-        return []
-    if np.isnan(estimate.estimate):
-        return [f"no estimate: {estimate.status}"]
-    doubt = "" if estimate.status == "ok" else f"; {estimate.status}"
-    return [f"{what} {estimate.estimate:.3f} ({estimate.lower:.3f} to {estimate.upper:.3f}){doubt}"]
 
 
 def ppi_plus_plus(

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.accuracy.prediction_powered import in_words
-from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, EstimateStatus
+from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, EstimateStatus, in_words
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,3 +78,13 @@ WITHOUT_RESAMPLES = (EstimateStatus.ONE_CLASS, EstimateStatus.TOO_FEW_LABELS, Es
 def statuses_of(doubts: NDArray[np.int8]) -> NDArray[np.str_]:
     """Return the status of each `Doubt`, which has the same name."""
     return np.array([EstimateStatus[doubt.name] for doubt in Doubt])[doubts]
+
+
+def in_words(what: str, estimate: Any) -> list[str]:
+    """Return a sentence on a single estimate with its status; none on arrays."""
+    if np.ndim(estimate.estimate):
+        return []
+    if np.isnan(estimate.estimate):
+        return [f"no estimate: {estimate.status}"]
+    doubt = "" if estimate.status == "ok" else f"; {estimate.status}"
+    return [f"{what} {estimate.estimate:.3f} ({estimate.lower:.3f} to {estimate.upper:.3f}){doubt}"]

@@ -172,7 +172,7 @@ def scores(
 
     stated = stated_means(files if len(files) > 1 else files[0])
     if stated is not None:
-        from jaxeval.scores.stated_means import beside_stated
+        from jaxeval.scores.score_leaderboard import beside_stated
 
         beside_them = beside_stated(item_scores, stated, columns.score)
         tables |= {"harness": beside_them} if len(beside_them) else {}

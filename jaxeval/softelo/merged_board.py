@@ -41,7 +41,7 @@ from jaxeval.show.table import Table
 from jaxeval.softelo.calibrated_methods import Level, chosen_level, floor_text
 from jaxeval.softelo.calibration import SoftEloCalibration
 from jaxeval.softelo.own_battles import FEW_ANCHORS
-from jaxeval.softelo.rating_errors import JudgedSide, Strengths, joint_errors
+from jaxeval.softelo.rating_errors import JudgedSide, joint_errors
 from jaxeval.softelo.temperature import targets
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
@@ -364,14 +364,12 @@ def _joint(
         _side(known, method, fitted.beta, numbered, known_units),
         _new_on_a(_side(new_battles, method, fitted.beta, numbered, own_units), len(anchors)),
         known.human,
-        Strengths(
-            anchors=anchors.to_numpy(),
-            new=(placed["rating"].to_numpy() - settings.base) / ELO_PER_LOGIT,
-            people=np.where(zero, rating, np.nan) / ELO_PER_LOGIT,
-            beta=fitted.beta,
-            ridge=settings.ridge,
-        ),
         zero,
+        anchors=anchors.to_numpy(),
+        new=(placed["rating"].to_numpy() - settings.base) / ELO_PER_LOGIT,
+        people=np.where(zero, rating, np.nan) / ELO_PER_LOGIT,
+        beta=fitted.beta,
+        ridge=settings.ridge,
         on_board=on_board,
     )
     of_new, with_people = np.split(errors[: len(placed)], [len(placed)], axis=1)

@@ -104,40 +104,32 @@ class JudgedSide(NamedTuple):
     unit: Int  # number of the battle's sampling unit, the same in all tables
 
 
-class Strengths(NamedTuple):
-    """What the fits gave, logits."""
-
-    anchors: Float  # (M,) by the judge
-    new: Float  # (J,) by the judge
-    people: Float  # (M,) by human votes; not finite where these set none
-    beta: float | None  # temperature; None for a target map without one
-    ridge: float  # of the judge's fits
-
-
 def joint_errors(
-    known: JudgedSide, placed: JudgedSide, human: Float, strengths: Strengths, zero: Bool, *, on_board: bool
-) -> Float:
+    known: JudgedSide, placed: JudgedSide, human: Float, zero: Bool, *, anchors: Float, new: Float, people: Float,
+    beta: float | None, ridge: float, on_board: bool,
+) -> Float:  # fmt: skip
     """Return (J + M, J + M) covariances of new models' strengths and of the people's, from battles that both rest on.
 
-    They are of strengths less the mean strength of the anchors that hold the zero, logits^2.
+    They are of strengths less the mean strength of the anchors that hold the zero, logits^2. The judge's fits, with a
+    ``ridge``, gave the strengths of ``anchors`` (M,) and of ``new`` models (J,), and the temperature ``beta`` (None for
+    a target map without one); human votes those of ``people`` (M,), which are not finite where votes set none.
 
     The ``known`` battles between anchors calibrate, with the ``human`` targets (N,), NaN without a label, that give the
     temperature; those ``placed`` have a new model on side A. The mean strength of the anchors ``zero`` (M,) is the
     zero. The people's board rests on these labels, too (``on_board``), or is independent of the judge's fits.
     """
-    m, j = len(strengths.anchors), len(strengths.new)
-    beta, theta = strengths.beta or 0.0, strengths.anchors
-    p = expit(theta[known.a] - theta[known.b])
-    own_p = expit(strengths.new[placed.a] - theta[placed.b])
+    m, j = len(anchors), len(new)
+    p = expit(anchors[known.a] - anchors[known.b])
+    own_p = expit(new[placed.a] - anchors[placed.b])
     with np.errstate(invalid="ignore"):  # two models beyond all others
-        human_p = expit(strengths.people[known.a] - strengths.people[known.b])
+        human_p = expit(people[known.a] - people[known.b])
     voted = ~(np.isnan(human) | np.isnan(human_p)) & on_board
     decided = np.isin(human, (0.0, 1.0))
 
     # Scores: of the judge's anchors (M), of the new models (J), of the temperature (1), of the people's strengths (M).
     judge_error = known.target - p
     human_error = np.where(voted, human - human_p, 0.0)
-    of_beta = np.where(decided, known.difference * (human - expit(beta * known.difference)), 0.0)
+    of_beta = np.where(decided, known.difference * (human - expit((beta or 0.0) * known.difference)), 0.0)
     entries = [
         (known.unit, known.a, judge_error),
         (known.unit, known.b, -judge_error),
@@ -151,15 +143,15 @@ def joint_errors(
     products = (scores.T @ scores).toarray()
 
     # How much each parameter moves with each score.
-    of_anchors = np.linalg.inv(_information(known.a, known.b, p * (1 - p), m) + 2 * strengths.ridge * np.eye(m))
+    of_anchors = np.linalg.inv(_information(known.a, known.b, p * (1 - p), m) + 2 * ridge * np.eye(m))
     slope, own_slope = (0.0 * x.target for x in (known, placed))
     steepness = np.zeros(0)
-    if strengths.beta is not None:
+    if beta is not None:
         slope, own_slope = (x.difference * x.target * (1 - x.target) for x in (known, placed))
         steepness = (known.difference**2 * known.target * (1 - known.target))[decided]
     per_beta = of_anchors @ (np.bincount(known.a, slope, m) - np.bincount(known.b, slope, m))
     weight = np.bincount(placed.a * m + placed.b, own_p * (1 - own_p), j * m).reshape(j, m)
-    information = weight.sum(1) + 2 * strengths.ridge
+    information = weight.sum(1) + 2 * ridge
     own_per_beta = (np.bincount(placed.a, own_slope, j) + weight @ per_beta) / information
     answer = np.zeros((j + m, 2 * m + j + 1))
     share = zero / zero.sum()

@@ -10,7 +10,7 @@ from command_line import said
 
 from jaxeval import read_scores
 from jaxeval.data.score_files import stated_means
-from jaxeval.scores.stated_means import beside_stated
+from jaxeval.scores.score_leaderboard import beside_stated
 
 LOGS = Path(__file__).parents[1] / "data" / "logs" / "lm_eval"
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 import jaxeval
 from jaxeval.softelo.merged_board import _new_on_a, _side, _units
-from jaxeval.softelo.rating_errors import Strengths, joint_errors
+from jaxeval.softelo.rating_errors import joint_errors
 
 ELO = 400 / np.log(10)
 RIDGE = 0.01
@@ -131,8 +131,12 @@ def test_joint_errors_are_those_of_resampling_everything(known, new):
         _side(known, "soft", beta, numbered, units[0]),
         _new_on_a(_side(new, "soft", beta, numbered, units[1]), known.n_models),
         known.human,
-        Strengths(anchors=anchors, new=judge + anchors.mean(), people=people, beta=beta, ridge=RIDGE),
         np.ones(known.n_models, bool),
+        anchors=anchors,
+        new=judge + anchors.mean(),
+        people=people,
+        beta=beta,
+        ridge=RIDGE,
         on_board=True,
     )
     rng = np.random.default_rng(0)
