@@ -1,17 +1,19 @@
 """Maximum of the likelihood on an (M, M) table of pairs, one problem at a time: by three steps, and Firth's."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxeval.kernels import pair_tables
+from jaxeval.kernels import pair_tables, solve
 from jaxeval.kernels.kinds import Bool, Float, Real, namespace
 from jaxeval.kernels.links import Link, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import (
+    FullInformation,
     Solution,
     SolveStep,
     Status,
@@ -20,11 +22,9 @@ from jaxeval.kernels.solve import (
     centred,
     iterate,
     loop,
-    newton_cg_step,
-    preconditioner,
+    newton_step,
     pseudo_inverse,
     regular,
-    solved,
     solved_and_log_det,
 )
 
@@ -38,18 +38,15 @@ def chord(
     inverse: Float[Array, "P P"],
     terms: Terms,
 ) -> Solution:
-    """Newton's method with one fixed ``inverse`` of the information, that of the full data.
+    """As `solve.chord`, with a ``gradient`` that takes parameters and the ``table``."""
+    return solve.chord(lambda theta: gradient(*_as_kept(theta, table)), inverse, start, terms)
 
-    The ``gradient`` takes parameters and the ``table``. Batched over resamples, the step is a single matrix product.
-    Diverges where a resample's information is far from the full data's.
-    """
 
-    def step(theta: Array) -> tuple[Array, Array]:
-        theta, counts = _as_kept(theta, table)
-        grad = gradient(theta, counts)
-        return jnp.matmul(inverse, grad, precision="highest"), grad
-
-    return iterate(step, start, terms.tolerance, terms.max_steps)
+def chord_of_link(
+    link: Link, table: PairTable, start: Float[Array, "M"], inverse: Float[Array, "M M"], terms: Terms
+) -> Solution:
+    """Return `chord` steps by the gradient of the ``link``."""
+    return chord(partial(pair_tables.gradient, link, ridge=terms.ridge), table, start, inverse, terms)
 
 
 def newton(
@@ -66,10 +63,10 @@ def newton(
 
     def step(theta: Array) -> tuple[Array, Array]:
         grad = pair_tables.gradient(link, theta, table, terms.ridge)
-        matrix, _ = regular(information(link, theta, table, terms.ridge), active, len(active), terms.ridge)
-        return capped(centred(solved(matrix, grad), active)), grad
+        matrix = information(link, theta, table, terms.ridge)
+        return capped(newton_step(grad, matrix, active, len(active), terms.ridge)), grad
 
-    return iterate(step, centred(start, active), terms.tolerance, terms.max_steps)
+    return iterate(step, centred(start, active), terms)
 
 
 def newton_cg(
@@ -80,24 +77,16 @@ def newton_cg(
     information_diagonal: Float[Array, "M"],
     terms: Terms,
 ) -> Solution:
-    """Newton's method with the steps found by preconditioned conjugate gradients: for resamples of sparse boards.
+    """As `solve.newton_cg`; ``inverse`` and ``information_diagonal`` are of the full data."""
 
-    ``inverse`` and ``information_diagonal`` are of the full data. In a resample, the information of a model with a
-    handful of battles is far from theirs, and the preconditioner corrects for that.
-    """
-
-    def step(theta: Array) -> tuple[Array, Array]:
+    def products(theta: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
         theta, counts = _as_kept(theta, table)
-        grad = pair_tables.gradient(link, theta, counts, terms.ridge)
         v = pair_tables.curvature(link, theta, counts)
         diagonal = row_sums(v) + 2 * terms.ridge
-        precondition = preconditioner(inverse, information_diagonal, diagonal, terms.ridge, len(start))
-        change = newton_cg_step(
-            lambda p: diagonal * p - jnp.matmul(v, p, precision="highest"), precondition, diagonal, grad
-        )
-        return capped(change), grad
+        grad = pair_tables.gradient(link, theta, counts, terms.ridge)
+        return grad, diagonal, lambda p: diagonal * p - jnp.matmul(v, p, precision="highest")
 
-    return iterate(step, start, terms.tolerance, terms.max_steps)
+    return solve.newton_cg(products, FullInformation(inverse, information_diagonal), start, terms, len(start))
 
 
 def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"], Table]:
@@ -182,7 +171,7 @@ def newton_firth(
         return SolveStep(xp.where(gains, ahead, (best.theta - theta) / 2), grad, kept)
 
     nowhere = _Best(start, xp.full_like(start, -xp.inf, shape=()), xp.bool_(False))
-    end, best = loop(step, centred(start, active), nowhere, terms.tolerance, terms.max_steps)
+    end, best = loop(step, centred(start, active), nowhere, terms)
     between = (end.status == Status.CONVERGED) & ~best.is_concave
     return end._replace(status=xp.where(between, xp.int8(Status.STEP_LIMIT), end.status))
 

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from jaxeval.kernels.kinds import Array, Float, Int32
-from jaxeval.lazy_names import custom_batching, jnp, lax
+from jaxeval.lazy_names import custom_batching, jax, jnp, lax
 
 _BITS = 61  # of the largest possible sum; words have 63, which leaves room for their rounding
 
@@ -73,19 +73,22 @@ def by_platform(*arguments: Any, default: Callable[..., T], **branches: Callable
     return chosen
 
 
-def one_by_one(function: Callable[..., T], signature: str) -> Callable[..., T]:
+def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a ``function`` of single matrices that takes stacks of them, on a CPU: one after the other.
 
     Of a stack, jaxlib 0.10.0 to 0.11.1 hands parts to the threads that XLA computes with, and one of these waits for
     them. Where each thread waits, as with several devices, or several calls at a time, none is left to do a part, and
     the process stands still for ever. A single matrix is computed by the thread that comes to it. Other versions take
     the matrices of a stack one after the other by themselves.
-
-    Args:
-        function: calls LAPACK.
-        signature: its shapes without leading axes, as of `jax.numpy.vectorize`.
     """
-    stacked: Callable[..., T] = jnp.vectorize(
-        custom_batching.sequential_vmap(lambda *matrices: function(*matrices)), signature=signature
-    )
+    single = custom_batching.sequential_vmap(lambda *matrices: function(*matrices))
+
+    def stacked(*matrices: Array) -> Any:
+        lanes = matrices[0].shape[:-2]
+        if not lanes:
+            return single(*matrices)
+        flat = tuple(x.reshape(-1, *x.shape[-2:]) for x in matrices)
+        in_turn = lax.map(lambda each: single(*each), flat)
+        return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), in_turn)
+
     return stacked

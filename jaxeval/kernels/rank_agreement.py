@@ -323,7 +323,7 @@ def gap_regression(
             change = jnp.stack([c * grad[0] - b * grad[1], a * grad[1] - b * grad[0]]) / (a * c - b * b)
             return solve.capped(change), grad
 
-        solution = solve.iterate(step, start, question.tolerance, _MOST_STEPS)
+        solution = solve.iterate(step, start, solve.Terms.of(0.0, question.tolerance, _MOST_STEPS))
         ends = edges[:, None]
         inside = jnp.concatenate([powers[:1], (gap >= ends[:-1]) & (gap < ends[1:])])
         pairs, agreeing, by_regression = sums(inside, weight, weight * agree, weight * expected(solution.theta))

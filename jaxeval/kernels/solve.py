@@ -83,25 +83,23 @@ class _State(NamedTuple):
 def iterate(
     step: Callable[[Array], tuple[Array, Array]],
     start: Float[Array, "P *lanes"],
-    tolerance: ArrayLike,
-    max_steps: ArrayLike,
+    terms: Terms,
     first: tuple[Array, Array] | None = None,
 ) -> Solution:
-    """Apply ``step`` (theta to (change, gradient)) until the error predicted to remain is under ``tolerance``.
+    """Apply ``step`` (theta to (change, gradient)) until the error predicted to remain is under the tolerance.
 
-    ``tolerance`` is in logits, for the largest component; the prediction is that of `loop`. The step from ``start`` is
-    ``first``, where that is known for less work.
+    The tolerance of the ``terms`` is for the largest component; the prediction is that of `loop`. The step from
+    ``start`` is ``first``, where that is known for less work.
     """
     known = None if first is None else SolveStep(*first, ())
-    return loop(lambda theta, _, memory: SolveStep(*step(theta), memory), start, (), tolerance, max_steps, known)[0]
+    return loop(lambda theta, _, memory: SolveStep(*step(theta), memory), start, (), terms, known)[0]
 
 
 def loop(
     step: Callable[[Array, Array, Memory], SolveStep],
     start: Float[Array, "P *lanes"],
     memory: Memory,
-    tolerance: ArrayLike,
-    max_steps: ArrayLike,
+    terms: Terms,
     first: SolveStep | None = None,
 ) -> tuple[Solution, Memory]:
     """As `iterate`, with a ``step`` from theta, the lanes that run (...) and what the last step remembered.
@@ -113,7 +111,7 @@ def loop(
     xp = namespace(start)
 
     def running(state: _State) -> Array:
-        return (state.remaining > tolerance) & (state.n_steps < max_steps)
+        return (state.remaining > terms.tolerance) & (state.n_steps < terms.max_steps)
 
     def advance(carry: tuple[_State, Memory]) -> tuple[_State, Memory]:
         state, memory = carry
@@ -148,7 +146,7 @@ def loop(
         end, memory = begun
     else:
         end, memory = lax.while_loop(goes_on, advance, begun)
-    status = xp.where(end.remaining <= tolerance, Status.CONVERGED, Status.STEP_LIMIT)
+    status = xp.where(end.remaining <= terms.tolerance, Status.CONVERGED, Status.STEP_LIMIT)
     finite = xp.all(xp.isfinite(end.theta), 0) & xp.isfinite(end.grad_norm)
     status = xp.where(finite, status, Status.NON_FINITE).astype(xp.int8)
     return Solution(end.theta, status, end.n_steps, end.grad_norm), memory
@@ -168,6 +166,43 @@ def centred(change: Float[Array, "M *lanes"], among: Bool[Array, "M *lanes"]) ->
     xp = namespace(change)
     mean = xp.where(among, change, 0.0).sum(0) / xp.maximum(among.sum(0), 1)
     return xp.where(among, change - mean, 0.0)
+
+
+def chord(
+    gradient: Callable[[Array], Array],
+    inverse: Float[Array, "P P"],
+    start: Float[Array, "P *lanes"],
+    terms: Terms,
+    first: Float[Array, "P *lanes"] | None = None,
+    project: Callable[[Array], Array] = lambda change: change,
+) -> Solution:
+    """Newton's method with one fixed ``inverse`` of the information, that of the full data.
+
+    Batched over resamples, the step is a single matrix product. It diverges where a resample's information is far from
+    the full data's. The gradient at ``start`` is ``first``, where that is known for less work. No step leaves the space
+    to which ``project`` takes it.
+    """
+
+    def along(grad: Array) -> tuple[Array, Array]:
+        return project(jnp.matmul(inverse, grad, precision="highest")), grad
+
+    known = None if first is None else along(first)
+    return iterate(lambda theta: along(gradient(theta)), start, terms, known)
+
+
+def newton_step(
+    grad: Float[Array, "P *lanes"],
+    matrix: Float[Array, "*lanes P P"],
+    moves: Bool[Array, "P *lanes"],
+    n_models: int,
+    ridge: Real[Array, ""],
+) -> Float[Array, "P *lanes"]:
+    """Change by the information ``matrix``, in what ``moves``: ``n_models`` strengths, and other parameters."""
+    change = solved(regular(matrix, moves.T, n_models, ridge)[0], grad.T).T
+    strengths = centred(change[:n_models], moves[:n_models])
+    if n_models == len(moves):
+        return strengths
+    return jnp.concatenate([strengths, jnp.where(moves[n_models:], change[n_models:], 0.0)])
 
 
 class ConjugateSolution(NamedTuple):
@@ -247,6 +282,47 @@ def newton_cg_step(
     """Change by a few steps of conjugate gradients, fewer where only rounding noise is left."""
     rounding = 100 * jnp.finfo(grad.dtype).eps
     return conjugate_gradients(product, precondition, diagonal, grad, lambda start, _: rounding * start, 4).solution
+
+
+class FullInformation(NamedTuple):
+    """The full data's, from which resamples know how parameters depend on each other."""
+
+    inverse: Float[Array, "P P"]
+    diagonal: Float[Array, "P"]  # of the information itself
+
+
+def newton_cg(
+    products: Callable[[Array], tuple[Array, Array, Callable[[Array], Array]]],
+    full: FullInformation,
+    start: Float[Array, "P *lanes"],
+    terms: Terms,
+    n_models: int,
+    moves: Bool[Array, "P *lanes"] | bool = True,
+    limited: Callable[[Array, Array], Array] = lambda _, change: capped(change),
+) -> Solution:
+    """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
+
+    In a resample, the information of a model with a handful of battles is far from the full data's, and the
+    `preconditioner` corrects for that.
+
+    Args:
+        products: from parameters to the gradient, the diagonal of the information, and what multiplies by it; 0 for
+            what does not move.
+        full: of the data that resamples are of.
+        start: where to begin.
+        terms: when to end; the ridge is that of the models.
+        n_models: how many of the parameters are strengths, the first ones.
+        moves: what is fitted.
+        limited: from parameters and a change of them to a change that is not too long.
+    """
+
+    def step(theta: Array) -> tuple[Array, Array]:
+        grad, diagonal, product = products(theta)
+        apply = preconditioner(*full, diagonal, terms.ridge, n_models)
+        change = newton_cg_step(product, lambda r: jnp.where(moves, apply(r), 0.0), diagonal, grad)
+        return limited(theta, change), grad
+
+    return iterate(step, start, terms)
 
 
 def preconditioner(
@@ -344,7 +420,7 @@ def solved_and_log_det(
         return table[..., right.shape[-2] :], log_det
 
     result: tuple[Array, Array] = by_platform(
-        matrix, right, cpu=one_by_one(by_factor, "(p,p),(p,k)->(p,k),()"), tpu=by_elimination, default=by_factor
+        matrix, right, cpu=one_by_one(by_factor), tpu=by_elimination, default=by_factor
     )
     return result
 
@@ -378,7 +454,7 @@ def pseudo_inverse(
     if xp is np:
         inverse = _by_lapack(matrix, np.eye(len(matrix)))[0]
     else:
-        inverse = by_platform(matrix, cpu=one_by_one(by_factor, "(p,p)->(p,p)"), default=by_factor)
+        inverse = by_platform(matrix, cpu=one_by_one(by_factor), default=by_factor)
     active = moves & (xp.arange(len(moves)) < n_models)
     n_active = xp.maximum(xp.sum(active), 1)
     return xp.where(_both(moves), inverse, 0.0) - xp.where(_both(active), 1 / (shift * n_active), 0.0)

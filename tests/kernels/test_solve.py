@@ -22,7 +22,9 @@ def test_iterate_stops_when_the_error_left_is_under_the_tolerance(sign):
     @jax.jit
     @jax.vmap
     def run(rate):
-        return solve.iterate(lambda x: ((1 - rate) * (limit - x), limit - x), jnp.zeros(1), tolerance, 2000)
+        return solve.iterate(
+            lambda x: ((1 - rate) * (limit - x), limit - x), jnp.zeros(1), solve.Terms.of(0.0, tolerance, 2000)
+        )
 
     result = run(rates)
     error = np.abs(np.asarray(result.theta)[:, 0] - limit)
@@ -44,9 +46,9 @@ def test_a_lane_at_rest_stays_and_what_the_step_predicts_counts():
         remaining = jnp.where(gives_up & (n_calls == 3), jnp.nan, jnp.abs(theta[0]) / 2)
         return solve.SolveStep(-theta / 2, theta, n_calls + running, remaining)
 
-    found, n_calls = jax.jit(lambda start: solve.loop(step, start, jnp.zeros(2, jnp.int32), 2.0**-10, 100))(
-        jnp.ones((1, 2))
-    )
+    found, n_calls = jax.jit(
+        lambda start: solve.loop(step, start, jnp.zeros(2, jnp.int32), solve.Terms.of(0.0, 2.0**-10, 100))
+    )(jnp.ones((1, 2)))
     np.testing.assert_array_equal(found.status, [Status.CONVERGED, Status.STEP_LIMIT])
     np.testing.assert_array_equal(found.n_steps, [10, 4])
     np.testing.assert_array_equal(n_calls, found.n_steps)

@@ -19,7 +19,7 @@ from jaxeval.kernels.dense_solve import information
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Real
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
-from jaxeval.kernels.solve import Terms, capped, centred, iterate, regular, solved, solved_and_log_det
+from jaxeval.kernels.solve import Terms, capped, centred, iterate, newton_step, regular, solved_and_log_det
 
 
 class Split(NamedTuple):
@@ -63,25 +63,25 @@ def _belief(
     def strengths(x: Array) -> tuple[Array, Array]:
         return x[:m] + spread * x[m:], x[:m]
 
-    def matrix(x: Array) -> tuple[Array, Array, Array]:
-        """The information made `regular`; the curvature that this gave the common shift; the category's information."""
+    def matrix(x: Array) -> tuple[Array, Array]:
+        """Return the information of all parameters, and that of the category's strengths by its battles."""
         of_category, of_others = strengths(x)
         mine = information(Link.LOGIT, of_category, pairs, jnp.zeros(()))
         both = mine + information(Link.LOGIT, of_others, others, jnp.zeros(()))
         table = jnp.block([[both, spread * mine], [spread * mine, spread**2 * mine + jnp.eye(m)]])
-        return *regular(table, moves, m, jnp.zeros(())), mine
+        return table, mine
 
     def step(x: Array) -> tuple[Array, Array]:
         of_category, of_others = strengths(x)
         mine = pair_tables.gradient(Link.LOGIT, of_category, pairs, jnp.zeros(()))
         both = mine + pair_tables.gradient(Link.LOGIT, of_others, others, jnp.zeros(()))
         grad = jnp.where(moves, jnp.concatenate([both, spread * mine - x[m:]]), 0.0)
-        change = solved(matrix(x)[0], grad)
-        return capped(jnp.concatenate([centred(change[:m], active), change[m:]])), grad
+        return capped(newton_step(grad, matrix(x)[0], moves, m, jnp.zeros(()))), grad
 
-    end = iterate(step, start, terms.tolerance, terms.max_steps)
+    end = iterate(step, start, terms)
     of_category, of_others = strengths(end.theta)
-    table, shift, mine = matrix(end.theta)
+    table, mine = matrix(end.theta)
+    table, shift = regular(table, moves, m, jnp.zeros(()))
     chosen = jnp.where(active, jnp.eye(m), 0.0)
     slopes = jnp.concatenate([chosen, spread * chosen])
     spanned, log_det = solved_and_log_det(table, slopes)

@@ -1,6 +1,5 @@
 """Refit one board with some votes changed (dropped, flipped or added), and boards simulated at its fit, in lanes."""
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -180,8 +179,7 @@ def refit(board: FullBoard, change: Change, terms: Terms, newton: bool) -> Chang
     if newton:
         solution = dense_solve.newton(Link.LOGIT, table, active, terms, change.start)
     else:
-        gradient = partial(pair_tables.gradient, Link.LOGIT, ridge=terms.ridge)
-        solution = dense_solve.chord(gradient, table, change.start, board.inverse, terms)
+        solution = dense_solve.chord_of_link(Link.LOGIT, table, change.start, board.inverse, terms)
     difference = jnp.zeros_like(solution.theta).at[change.above].add(1.0).at[change.below].add(-1.0)
     v = pair_tables.curvature(Link.LOGIT, solution.theta, table)
     diagonal = row_sums(v)
@@ -240,8 +238,7 @@ def refit_misfit(boards: SimulatedLanes, mesh: Mesh, solver: Solver, terms: Term
             first = points[design.position]
             table = PairTable(n, row_sums(jnp.where(i[:, None] < i, first, n - first)))
             if solver == Solver.CHORD:
-                gradient = partial(pair_tables.gradient, Link.LOGIT, ridge=terms.ridge)
-                end = dense_solve.chord(gradient, table, boards.start, boards.inverse, terms)
+                end = dense_solve.chord_of_link(Link.LOGIT, table, boards.start, boards.inverse, terms)
             else:
                 end = dense_solve.newton(Link.LOGIT, table, boards.active, terms)
             return misfit(measures(design, points, ties, end.theta), end.status)

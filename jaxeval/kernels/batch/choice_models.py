@@ -12,23 +12,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxeval.kernels import solve
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int8, Num
 from jaxeval.kernels.platforms import by_platform, one_by_one
-from jaxeval.kernels.solve import (
-    Solution,
-    SolveStep,
-    Status,
-    Terms,
-    capped,
-    centred,
-    iterate,
-    loop,
-    newton_cg_step,
-    preconditioner,
-    solved,
-)
+from jaxeval.kernels.solve import FullInformation, Solution, SolveStep, Status, Terms, capped, centred, loop, solved
 
 #: Log-probabilities (K, C, R) by parameters (P, R).
 LogProbabilities: TypeAlias = Callable[[Array], Array]
@@ -109,7 +98,7 @@ def newton(
         return SolveStep(change * share, right.T, (change, share))
 
     begun = jnp.zeros(moves.shape, start.dtype), jnp.ones(moves.shape[1:], start.dtype)
-    return loop(step, jnp.broadcast_to(start, moves.shape), begun, terms.tolerance, terms.max_steps)[0]
+    return loop(step, jnp.broadcast_to(start, moves.shape), begun, terms)[0]
 
 
 def _unit(gauge: Float[Array, "U P"], moves: Bool[Array, "P R"]) -> Float[Array, "R U P"]:
@@ -125,34 +114,22 @@ def chord(
     alike: Bool[Array, "R"],
     terms: Terms,
 ) -> Solution:
-    """Steps by the ``inverse`` of the full data's information, for resamples whose information is not far from it.
+    """As `solve.chord`; the inverse is taken within the gauge, so that no step leaves it.
 
-    The inverse is taken within the gauge, so that no step leaves it. Lanes that are not ``alike``, as other parameters
-    move in them than in the full data, are left alone, and have not converged.
+    Lanes that are not ``alike``, as other parameters move in them than in the full data, are left alone, and have not
+    converged.
     """
-
-    def step(phi: Array) -> tuple[Array, Array]:
-        grad = jnp.where(alike, gradient(phi), 0.0)
-        return jnp.matmul(inverse, grad, precision="highest"), grad
-
     lanes = jnp.broadcast_to(start[:, None], (len(start), len(alike)))
-    end = iterate(step, lanes, terms.tolerance, terms.max_steps)
+    end = solve.chord(lambda phi: jnp.where(alike, gradient(phi), 0.0), inverse, lanes, terms)
     return end._replace(status=jnp.where(alike, end.status, jnp.int8(Status.STEP_LIMIT)))
 
 
 def newton_cg(of_lanes: LaneDerivatives, problem: RefitProblem, moves: Bool[Array, "M R"], terms: Terms) -> Solution:
-    """Newton's method with steps by preconditioned conjugate gradients, as `dense_solve.newton_cg`, of strengths."""
-    products = of_lanes.products
-    assert products is not None  # of models that are fitted so
-
-    def step(theta: Array) -> tuple[Array, Array]:
-        grad, diagonal, product = products(theta)
-        apply = preconditioner(problem.inverse, problem.diagonal, diagonal, terms.ridge, len(theta))
-        change = newton_cg_step(product, lambda r: jnp.where(moves, apply(r), 0.0), diagonal, grad)
-        return capped(change), grad
-
+    """As `solve.newton_cg`, of strengths."""
+    assert of_lanes.products is not None  # of models that are fitted so
     start = centred(jnp.where(moves, problem.start[:, None], 0.0), moves)
-    return iterate(step, start, terms.tolerance, terms.max_steps)
+    full = FullInformation(problem.inverse, problem.diagonal)
+    return solve.newton_cg(of_lanes.products, full, start, terms, len(start), moves)
 
 
 def determined(
@@ -173,7 +150,7 @@ def determined(
     scaled += jnp.einsum("rup,ruq->rpq", fixed, fixed, precision="highest")
     scaled += jnp.where(moves, 0.0, 1.0) * jnp.eye(len(moves))
     scaled = jnp.where(jnp.isfinite(scaled), scaled, 0.0)
-    of_each = by_platform(scaled, cpu=one_by_one(jnp.linalg.eigvalsh, "(p,p)->(p)"), default=jnp.linalg.eigvalsh)
+    of_each = by_platform(scaled, cpu=one_by_one(jnp.linalg.eigvalsh), default=jnp.linalg.eigvalsh)
     return known & (of_each[:, 0] > least)
 
 

@@ -14,24 +14,22 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import connectivity, tie_models
+from jaxeval.kernels import connectivity, solve, tie_models
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, rated, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import (
+    FullInformation,
     Solution,
     SolveStep,
     Terms,
     capped,
-    centred,
     iterate,
     loop,
-    newton_cg_step,
+    newton_step,
     preconditioner,
     pseudo_inverse,
-    regular,
-    solved,
 )
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 
@@ -267,13 +265,10 @@ def chord(lanes: RowLanes, base: RowBase) -> Solution:
 
         return over_blocks(single, add_half, zero) if is_quick else over_blocks(rows, add_any, zero)
 
-    def along(grad: Array) -> tuple[Array, Array]:
-        return jnp.matmul(base.inverse, grad, precision="highest"), grad
+    def gradient(moved: Array) -> Array:
+        return at_base + change_of_score(moved) - 2 * ridge * moved
 
-    def step(moved: Array) -> tuple[Array, Array]:
-        return along(at_base + change_of_score(moved) - 2 * ridge * moved)
-
-    end = iterate(step, zero, terms.tolerance, terms.max_steps, along(at_base))
+    end = solve.chord(gradient, base.inverse, zero, terms, at_base)
     return end._replace(theta=base.phi[:, None] + end.theta)
 
 
@@ -313,26 +308,17 @@ def newton(
     def step(phi: Array, _: Array, __: Array) -> SolveStep:
         grad, matrix = derivatives(lanes, phi)
         grad = jnp.where(moves, grad, 0.0)
-        change = solved(regular(matrix, moves.T, n_models, terms.ridge[0])[0], grad.T).T
-        change = change.at[:n_models].set(centred(change[:n_models], moves[:n_models]))
-        return SolveStep(_damped(model, phi, jnp.where(moves, change, 0.0)), grad, matrix)
+        change = newton_step(grad, matrix, moves, n_models, terms.ridge[0])
+        return SolveStep(_damped(model, phi, change), grad, matrix)
 
     matrix = jnp.zeros((moves.shape[1], len(moves), len(moves)))
-    return loop(step, _at_limit(model, start, moves), matrix, terms.tolerance, terms.max_steps)
+    return loop(step, _at_limit(model, start, moves), matrix, terms)
 
 
 def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R"]) -> Float[Array, "P R"]:
     """``change`` of each lane, shrunk where it is too long; a threshold t stays positive."""
     change = capped(change)
     return change.at[-1].max(-0.75 * phi[-1]) if model.ties == TieModel.RAO_KUPPER else change
-
-
-def _preconditioner(
-    lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"], diagonal: Float[Array, "P R"]
-) -> Callable[[Array], Array]:
-    """Return the preconditioner of `solve`, for the parameters that ``moves``."""
-    apply = preconditioner(base.inverse, base.diagonal, diagonal, lanes.terms.ridge[0], lanes.n_models)
-    return lambda r: jnp.where(moves, apply(r), 0.0)
 
 
 def scaled_chord(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solution:
@@ -351,9 +337,10 @@ def scaled_chord(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> S
         zero = jnp.zeros(phi.shape)
         grad, diagonal = over_blocks(lanes.rows, add, (zero, zero))
         grad, diagonal = _with_ridge(phi, grad, diagonal, moves, terms.ridge)
-        return _damped(model, phi, _preconditioner(lanes, base, moves, diagonal)(grad)), grad
+        change = preconditioner(base.inverse, base.diagonal, diagonal, terms.ridge[0], n_models)(grad)
+        return _damped(model, phi, jnp.where(moves, change, 0.0)), grad
 
-    return iterate(step, _at_limit(model, base.phi[:, None], moves), terms.tolerance, terms.max_steps)
+    return iterate(step, _at_limit(model, base.phi[:, None], moves), terms)
 
 
 def _with_ridge(
@@ -366,16 +353,15 @@ def _with_ridge(
 
 
 def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solution:
-    """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
+    """As `solve.newton_cg`: a pass over the rows gives each product with the information.
 
-    As `dense_solve.newton_cg`, but a pass over the rows gives each product with the information: on wide boards this is
-    far cheaper than an (M, M) table for every lane.
+    On wide boards this is far cheaper than an (M, M) table for every lane.
     """
     model, rows, count, terms = lanes
     n_models, ridge, n_lanes = lanes.n_models, terms.ridge, count.shape[-1]
 
-    def curvature(phi: Array) -> tuple[Array, Array, tie_models.Information]:
-        """Gradient and diagonal (P, R), and the information of every row; that of t is summed over the rows (R,)."""
+    def products(phi: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
+        # The information of every row; that of t is summed over the rows (R,).
 
         def add(block: ContextualRows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
             grad, diagonal, zz, zt, tt = total
@@ -389,7 +375,8 @@ def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solu
         of_ties = jnp.zeros((1, 1, 1, 1)) if model.ties == TieModel.HALF else by_row
         zero = jnp.zeros(phi.shape), jnp.zeros(phi.shape), by_row, of_ties, jnp.zeros(n_lanes)
         grad, diagonal, zz, zt, tt = over_blocks(rows, add, zero)
-        return *_with_ridge(phi, grad, diagonal, moves, ridge), tie_models.Information(zz, zt, tt)
+        grad, diagonal = _with_ridge(phi, grad, diagonal, moves, ridge)
+        return grad, diagonal, partial(product, tie_models.Information(zz, zt, tt))
 
     def product(of_rows: tie_models.Information, p: Array) -> Array:
         def add(block: ContextualRows, t: Array, total: Array) -> Array:
@@ -402,13 +389,9 @@ def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solu
         curved = over_blocks(rows, add, jnp.zeros(p.shape)) + 2 * ridge[:, None] * p
         return jnp.where(moves, curved.at[-1].add(of_rows.tt * p[-1]), 0.0)
 
-    def step(phi: Array) -> tuple[Array, Array]:
-        grad, diagonal, of_rows = curvature(phi)
-        precondition = _preconditioner(lanes, base, moves, diagonal)
-        change = newton_cg_step(lambda p: product(of_rows, p), precondition, diagonal, grad)
-        return _damped(model, phi, change), grad
-
-    return iterate(step, _at_limit(model, base.phi[:, None], moves), terms.tolerance, terms.max_steps)
+    full, of_models = FullInformation(base.inverse, base.diagonal), terms._replace(ridge=ridge[0])
+    start = _at_limit(model, base.phi[:, None], moves)
+    return solve.newton_cg(products, full, start, of_models, n_models, moves, partial(_damped, model))
 
 
 @program("response")

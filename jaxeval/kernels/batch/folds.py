@@ -62,7 +62,7 @@ def fit_temperature(
         # The steps shrink ever faster: each is more than what remains after it.
         return SolveStep(change[None], grad[None], memory, jnp.abs(change) * reach)
 
-    end, _ = loop(step, jnp.zeros(1), (), terms.tolerance, terms.max_steps)
+    end, _ = loop(step, jnp.zeros(1), (), terms)
     (beta,) = end.theta
     z = beta * level
     value = jnp.sum(wins * log_probability(Link.LOGIT, z) + losses * log_probability(Link.LOGIT, -z))
@@ -146,13 +146,14 @@ def anchors(full: FullFit, score: Float[Array, "M"], held_out: Integer[Array, ""
     kept = full.active & (jnp.arange(len(score)) != held_out)
     column, table = full.n[:, held_out], PairTable(full.n, score)
 
-    def step(theta: Array) -> tuple[Array, Array]:
-        grad = pair_tables.gradient(Link.LOGIT, theta, table, terms.ridge)
+    def gradient(theta: Array) -> Array:
         expected = column * probability(Link.LOGIT, theta)  # the held-out model stands at 0
-        grad = jnp.where(kept, grad + expected, 0.0)
-        return solve.centred(jnp.matmul(full.inverse, grad, precision="highest"), kept), grad
+        return jnp.where(kept, pair_tables.gradient(Link.LOGIT, theta, table, terms.ridge) + expected, 0.0)
 
-    return solve.iterate(step, solve.centred(full.theta, kept), terms.tolerance, terms.max_steps)
+    def project(x: Array) -> Array:
+        return solve.centred(x, kept)
+
+    return solve.chord(gradient, full.inverse, project(full.theta), terms, project=project)
 
 
 def rating(
@@ -173,7 +174,7 @@ def rating(
         information = moments[:1] - moments[1:] + 2 * terms.ridge
         return solve.capped(grad / information), grad
 
-    end = solve.iterate(step, start[None], terms.tolerance, terms.max_steps)
+    end = solve.iterate(step, start[None], terms)
     return end._replace(theta=end.theta[0])
 
 

@@ -182,7 +182,7 @@ def fit(responses: Responses, curves: Curves, start: Parameters, weight: Num[Arr
         moved, grad = change(responses, curves, split(theta, len(start.mean)), weight)
         return jnp.concatenate(moved), grad
 
-    return iterate(step, jnp.concatenate(start), terms.tolerance, terms.max_steps)
+    return iterate(step, jnp.concatenate(start), terms)
 
 
 class ItemTotals(NamedTuple):

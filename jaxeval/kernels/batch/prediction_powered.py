@@ -253,8 +253,7 @@ def refit_powered(
 
 
 def _chord(problem: RefitProblem, terms: Terms, n: Float[Array, "M M"], score: Float[Array, "M"]) -> Refits:
-    of_link = partial(pair_tables.gradient, Link.LOGIT, ridge=terms.ridge)
-    end = dense_solve.chord(of_link, PairTable(n, score), problem.start, problem.inverse, terms)
+    end = dense_solve.chord_of_link(Link.LOGIT, PairTable(n, score), problem.start, problem.inverse, terms)
     return Refits(*end, jnp.zeros(len(score), jnp.int8))
 
 

@@ -191,7 +191,7 @@ def strengths(n: Float[Array, "K M"], points: Float[Array, "K M"], terms: solve.
         change = jnp.concatenate([of_models, of_references])
         return solve.capped(change), grad
 
-    return solve.iterate(step, jnp.zeros(sum(n.shape)), terms.tolerance, terms.max_steps)
+    return solve.iterate(step, jnp.zeros(sum(n.shape)), terms)
 
 
 def expected_win_rate(theta: Float[Array, "M_plus_K"], in_set: Bool[Array, "K"]) -> Float[Array, "M_plus_K-K"]:

@@ -138,8 +138,7 @@ def _solve(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tuple[Nu
     keep_wins = form.solver != Solver.CHORD or model.link != Link.LOGIT
     table = pair_tables.pair_table(layout, dense, form.packing, form.dtype, keep_wins)
     if form.solver == Solver.CHORD or table.wins is None:
-        of_link = partial(pair_tables.gradient, model.link, ridge=terms.ridge)
-        return Refits(*dense_solve.chord(of_link, table, start, inverse, terms), nobody)
+        return Refits(*dense_solve.chord_of_link(model.link, table, start, inverse, terms), nobody)
     # With leverages, models compare as soon as they met.
     edges = table.n if form.solver == Solver.FIRTH else table.wins
     standing = connectivity.standing(edges, problem.main)

@@ -222,7 +222,7 @@ def newton_cg(
         least=jnp.ones(lanes, start.dtype),
         rounding=jnp.full(lanes, jnp.inf, start.dtype),
     )
-    end, memory = loop(step, centred(start, active), first, terms.tolerance, terms.max_steps)
+    end, memory = loop(step, centred(start, active), first, terms)
     is_rough = (end.status == Status.CONVERGED) & (memory.rounding > _MOST_ROUNDING[start.dtype.name])
     return end._replace(status=jnp.where(is_rough, jnp.int8(Status.STEP_LIMIT), end.status))
 
