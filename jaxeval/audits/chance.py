@@ -23,7 +23,7 @@ from jaxeval.kernels.batch.changed_boards import Measures
 from jaxeval.kernels.solve import Status
 from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards
-from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, fit_slices
+from jaxeval.ratings.contextual_boards import ContextualBoard, fit_slices
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.slices import make_slices, whole_board
@@ -38,10 +38,10 @@ _NUMBERS_AT_ONCE = 2**23
 _MOST_LEVERAGE = 0.95
 
 
-def n_free(fitted: Likelihood) -> int:
+def n_free(fitted: Board) -> int:
     """Return parameters that a board fits: strengths but one, coefficients, and that of ties."""
     coefficients = int(fitted.free.sum()) if isinstance(fitted, ContextualBoard) else 0
-    return int(fitted.board.active.sum()) - 1 + coefficients
+    return int(fitted.active.sum()) - 1 + coefficients
 
 
 def explained(
@@ -274,14 +274,14 @@ def _sums(of_votes: Measures) -> dict[str, Any]:
 
 
 def signed_chance(
-    fitted: Likelihood, votes: PairVotes, triads: Int, drawn: VoteGroups, n_resamples: int, seed: int,
+    fitted: Board, votes: PairVotes, triads: Int, drawn: VoteGroups, n_resamples: int, seed: int,
     running: RunOptions,
 ) -> Chance:  # fmt: skip
     """By random signs of clusters, or of votes; log-odds that no strengths explain vary as X2 does, to first order."""
     multipliers = Multipliers.of(fitted, drawn)
     with open_run(partial(_identity, votes, triads, n_resamples, seed), n_resamples, "boards", **running) as run:
         chance = multipliers.misfit(votes, triads, n_resamples, seed, run.advance)
-    if isinstance(fitted, Board) and fitted.cells.hard:
+    if fitted.is_plain and fitted.cells.hard:
         of_votes = measured(simulated_boards(fitted, votes, triads, 0, seed), votes)
         chance = chance._replace(**_sums(of_votes), cyclics=chance.pearson)
     return chance
@@ -300,16 +300,16 @@ class Multipliers:
     stretch: Float  # (C,) `_stretch` of single votes
 
     @classmethod
-    def of(cls, fitted: Likelihood, drawn: VoteGroups) -> Multipliers:
+    def of(cls, fitted: Board, drawn: VoteGroups) -> Multipliers:
         """Return those of a ``fitted`` board, whose units are the clusters ``drawn`` together, or single votes.
 
         The fit follows the votes, and so takes up a share of a unit's residuals, its leverage h. Divided by 1 - h,
         their variance is what it was before the fit (DOI 10.1016/0304-4076(85)90158-7). For a cluster h is that of its
         votes on a pair.
         """
-        (expected, slopes), cells = responses(fitted), fitted.board.cells
+        (expected, slopes), cells = responses(fitted), fitted.cells
         p, c = len(cells.first), len(cells.count)
-        weight, inverse = battle_weights(fitted.board, cells), fitted.inverse_information()
+        weight, inverse = battle_weights(fitted, cells), fitted.inverse_information()
         by_pair = scipy.sparse.csr_array((np.ones(c), (cells.pair, np.arange(c))), (p, c))
         variance = inverse.diagonal()
         spread = variance[cells.first] + variance[cells.second] - 2 * inverse[cells.first, cells.second]

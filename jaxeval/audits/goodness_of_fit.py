@@ -269,7 +269,7 @@ def goodness_of_fit(
     if dof < 1:
         rated = f"rated {noun.one}", f"rated {noun.many}"
         raise DataError(
-            f"{counted(int(votes.met.sum()), 'pair')} of {counted(int(fitted.board.active.sum()), *rated)} met: "
+            f"{counted(int(votes.met.sum()), 'pair')} of {counted(int(fitted.active.sum()), *rated)} met: "
             f"one number per {noun.one} fits whatever the votes are; more pairs must meet"
         )
     if not votes.votes.sum() > 0:
@@ -281,11 +281,11 @@ def goodness_of_fit(
         )
     signs = drawn.repeating is not None or options.contextual or not cells.hard
     _check_reach(drawn, cluster, n_resamples, level)
-    plain, plain_votes, plain_drawn = fitted.board, votes, drawn
+    plain, plain_votes, plain_drawn = fitted, votes, drawn
     if options.contextual:  # what results depend on, and what removes misfit, is asked of plain ratings
         bare, nothing = replace(options, features=(), ties="half"), design(battles, (), True)
         plain_cells, plain_drawn = whole_board(battles, nothing, bare)
-        plain = fit_slices([(battles.models, plain_cells)], nothing, bare)[0].board
+        plain = fit_slices([(battles.models, plain_cells)], nothing, bare)[0]
         plain_votes = pair_votes(plain)
     triads = triads_of(votes, battles.n_models)
     if signs:
@@ -310,7 +310,7 @@ def goodness_of_fit(
         triads=_triad_table(battles.models, votes, triads, chance),
         cyclic_share=np.nan if "cyclic_share" in reasons else share, cyclic_floor=floor, cyclic_error=error,
         explained=without, ranks=rank_errors(battles.models, plain, plain_votes, plain_drawn),
-        method=_method(signs, cluster), reasons=reasons, warnings=_warnings(fitted.board, drawn, chance, noun),
+        method=_method(signs, cluster), reasons=reasons, warnings=_warnings(fitted, drawn, chance, noun),
         settings=settings, competitor=noun,
     )  # fmt: skip
 

@@ -271,7 +271,7 @@ def _mean(values: Float, axis: int) -> Float:
 
 def _halves(fit: BradleyTerryFit, seed: int, n_splits: int, advance: Advance) -> tuple[Float, Float]:
     """Return (S, M) strengths of both halves of S splits of the votes; NaN without a rating."""
-    cells = fit._likelihood.board.cells
+    cells = fit._board.cells
     counts = (
         half for number in range(n_splits) for half in simulated_boards.half_counts(cells, fit._drawn, seed, number)
     )

@@ -26,7 +26,7 @@ from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.tie_models import Response
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards, inverse_information
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood
+from jaxeval.ratings.contextual_boards import ContextualBoard
 from jaxeval.ratings.drawn_votes import is_secure_board
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import pad, stream_number
@@ -62,31 +62,31 @@ class PairVotes(NamedTuple):
         return np.where(self.met, squares / np.where(self.variance > 0, self.variance, 1.0), 0.0)
 
 
-def responses(fitted: Likelihood) -> tuple[Float, scipy.sparse.csr_array]:
+def responses(fitted: Board) -> tuple[Float, scipy.sparse.csr_array]:
     """Return what a ``fitted`` board expects of a vote of each cell (C,), and how it moves with K parameters (C, K)."""
-    cells, board = fitted.board.cells, fitted.board
+    cells = fitted.cells
     if isinstance(fitted, ContextualBoard):
         _, z, t = fitted.predictors()
         expected, of_z, of_t = evaluate_compiled(tie_models.expected_slopes, fitted.response, z, t)
         slopes = [fitted.slopes * of_z[:, None], scipy.sparse.csr_array(of_t[:, None])]
         return expected, scipy.sparse.csr_array(scipy.sparse.hstack(slopes))
-    difference = (board.theta[cells.first] - board.theta[cells.second])[cells.pair]
-    response = Response(tie_models.TieModel.HALF, board.link)
+    difference = (fitted.theta[cells.first] - fitted.theta[cells.second])[cells.pair]
+    response = Response(tie_models.TieModel.HALF, fitted.link)
     expected, of_z, _ = evaluate_compiled(tie_models.expected_slopes, response, difference, 0.0)
     rows = np.arange(0, 2 * len(expected) + 1, 2)
     models = np.stack([cells.first, cells.second], 1)[cells.pair].ravel()
     values = np.stack([of_z, -of_z], 1).ravel()
-    return expected, scipy.sparse.csr_array((values, models, rows), (len(expected), len(board.theta)))
+    return expected, scipy.sparse.csr_array((values, models, rows), (len(expected), len(fitted.theta)))
 
 
-def pair_votes(fitted: Likelihood) -> PairVotes:
+def pair_votes(fitted: Board) -> PairVotes:
     """Return votes of a ``fitted`` board by pair.
 
     The variance of votes for a win, a tie or a loss is that of two results, less a quarter of the pair's own share of
     ties. With other targets the variance of all pairs has one factor, by which the residuals are smaller.
     """
-    (expected, _), cells, p = responses(fitted), fitted.board.cells, len(fitted.board.cells.first)
-    weight = battle_weights(fitted.board, cells)
+    (expected, _), cells, p = responses(fitted), fitted.cells, len(fitted.cells.first)
+    weight = battle_weights(fitted, cells)
     rated = cells.count.astype(float) * (weight > 0)
 
     def by_pair(x: Float) -> Float:
@@ -276,7 +276,7 @@ def outcomes(fit: BradleyTerryFit) -> PossibleVotes:
     A pair ties as often as its own votes do, shrunk to what the board suggests, as in `changed_boards.shares_of_ties`.
     Between models without a finite rating, chances are the shares of the votes.
     """
-    board = fit._likelihood.board
+    board = fit._board
     cells, n_pairs = board.cells, len(board.cells.first)
     kinds, kind = np.unique(np.stack([cells.pair, cells.weight]), axis=1, return_inverse=True)
     pair = kinds[0].astype(np.int64)
@@ -284,7 +284,7 @@ def outcomes(fit: BradleyTerryFit) -> PossibleVotes:
     first, second = board.cells.first[pair], board.cells.second[pair]
     both = board.active[first] & board.active[second]
     share = np.bincount(kind, cells.count * cells.target, len(pair)) / n
-    p = np.where(both, fit._likelihood.expected(board.theta[first] - board.theta[second]), share)
+    p = np.where(both, fit._board.expected(board.theta[first] - board.theta[second]), share)
     ties = np.bincount(cells.pair, cells.count * (cells.target == 0.5), n_pairs)[pair]
     votes = cells.battles[pair]
     odds = tie_odds(p, n.astype(float), ties * n / votes)
@@ -323,7 +323,7 @@ def expected_covariance(fit: BradleyTerryFit, possible: PossibleVotes) -> Float:
     """Return (M, M) sandwich covariance of the strengths for the numbers of votes that are expected."""
     expected = np.sqrt(possible.n[:, None] * possible.chances).reshape(-1)  # squares of scores hold the weight twice
     cells = replace(possible.cells, weight=possible.cells.weight * expected, count=np.ones_like(possible.cells.count))
-    (covariance,) = sandwiches([fit._likelihood.board._replace(cells=cells)])
+    (covariance,) = sandwiches([replace(fit._board, cells=cells)])
     return covariance
 
 
@@ -345,7 +345,7 @@ def refitted_boards(fit: BradleyTerryFit, cells: Cells, counts: Iterable[Int], n
     room = min(_TABLE_ENTRIES // padded_size(len(models)) ** 2, _MOST_AT_ONCE)
     at_once = 2 ** (max(room, 1).bit_length() - 1)  # sizes that a program is compiled for
     options = replace(fit.settings, method="dense")
-    start = np.where(fit._likelihood.board.active, fit.theta, 0.0)
+    start = np.where(fit._board.active, fit.theta, 0.0)
     counts = iter(counts)
     for numbers in np.array_split(np.arange(n_boards), -(-n_boards // at_once)):
         boards = [(models, replace(cells, count=count)) for count in islice(counts, len(numbers))]

@@ -212,8 +212,8 @@ def _dispersion(fit: BradleyTerryFit, n_battles: int) -> float:
     m = len(fit.ratings)
     if n_battles < 2 * m:
         return 1.0
-    observed = score_squares(fit._likelihood.scores()[:, :m], fit._board.cells.count, fit._drawn)
-    expected = fit._likelihood.score_variance()[:m, :m]
+    observed = score_squares(fit._board.scores()[:, :m], fit._board.cells.count, fit._drawn)
+    expected = fit._board.score_variance()[:m, :m]
     ratio = float(np.trace(observed) / np.trace(expected)) * n_battles / (n_battles - m + 1)
     return ratio if np.isfinite(ratio) and ratio > 0 else 1.0
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -37,14 +38,25 @@ PAIR_FREQUENCY_FLOOR = 50
 _NO_PAIR = np.zeros(1)
 
 
-class Board(NamedTuple):
-    """One fitted slice: sums by pair, what they identify, log-strengths in the mean-zero gauge (without padding)."""
+class Linear(NamedTuple):
+    """Log-likelihoods of one judgment of each of C cells: weight (target log F(z) + (1 - target) log F(-z))."""
+
+    slopes: scipy.sparse.csr_array  # (C, P) derivatives of z by all parameters
+    weight: Float  # (C,) 0 where a judgment is not used
+    target: Float  # (C,)
+    z: Float  # (C,)
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """One fitted slice: what its battles identify, log-strengths in the mean-zero gauge, and their likelihood.
+
+    The likelihood is that of Bradley and Terry, or of Thurstone. A kind of boards says what differs; its log-strengths
+    are the first M of P parameters.
+    """
 
     models: pd.Index
     cells: Cells
-    n: Float  # (P,) weight of the battles of each pair
-    wins: Float  # (P,) the part of that weight that the first model of the pair won
-    pair_weight: Float | None  # (P,) the factor that `n` and `wins` contain
     connectivity: Connectivity
     active: Bool  # (M,) models with a finite rating
     theta: Float  # (M,) 0 for inactive models
@@ -52,29 +64,35 @@ class Board(NamedTuple):
     n_steps: int
     grad_norm: float
     ridge: float
-    link: Link
+    n: Float = field(default_factory=lambda: _NO_PAIR)  # (P,) weight of the battles of each pair
+    wins: Float = field(default_factory=lambda: _NO_PAIR)  # (P,) the part of it that the pair's first model won
+    pair_weight: Float | None = None  # (P,) the factor that `n` and `wins` contain
+    link: Link = Link.LOGIT
     graph: WideGraph | None = None  # of the sparse method
-    flags: tuple[str, ...] = ()  # what the battles cannot say, here nothing
+    inverse: Float | None = None  # (P', P') pseudo-inverse of the information, with padding, where the fit brings it
+    flags: tuple[str, ...] = ()  # what the battles cannot say, in words
 
     @classmethod
-    def at(
-        cls, end: Solution, models: pd.Index, cells: Cells, n: Float = _NO_PAIR, wins: Float = _NO_PAIR, *,
-        connectivity: Connectivity, active: Bool, ridge: float,
-    ) -> Board:  # fmt: skip
-        """Return the board of logits where an iteration ended; ``n`` and ``wins`` are of boards that have pairs."""
+    def at(cls, end: Solution, models: pd.Index, cells: Cells, active: Bool, **further: Any) -> Self:
+        """Return the board where an iteration ended, with ``further`` fields."""
         theta = np.where(active, np.asarray(end.theta)[: len(models)], 0.0)
-        how = int(end.status), int(end.n_steps), float(end.grad_norm), ridge, Link.LOGIT
-        return cls(models, cells, n, wins, None, connectivity, active, theta, *how)
+        further |= {"status": int(end.status), "n_steps": int(end.n_steps), "grad_norm": float(end.grad_norm)}
+        return cls(models=models, cells=cells, active=active, theta=theta, **further)
 
-    @property
-    def board(self) -> Board:
-        """Itself: the board of a likelihood."""
-        return self
+    @classmethod
+    def of(cls, board: Board, **further: Any) -> Self:
+        """Return a ``board`` as one of this kind, with ``further`` fields."""
+        return cls(**{**vars(board), **further})
 
     @property
     def method(self) -> Literal["dense", "sparse"]:
         """How it was fitted."""
         return "dense" if self.graph is None else "sparse"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but strengths decides, and a tie is half a win."""
+        return type(self) is Board
 
     def rated_tables(self) -> tuple[Float, Float]:
         """(M, M) battle weights and wins among the models with a finite rating.
@@ -89,29 +107,32 @@ class Board(NamedTuple):
         return n, wins
 
     def inverse_information(self) -> Float:
-        """(M, M) pseudo-inverse of the information.
+        """Return the pseudo-inverse of the information, as a rule (M, M) of log-strengths alone.
 
         Raises:
             ValueError: too many models for tables.
         """
         m = len(self.theta)
-        return inverse_information([self])[0][0, :m, :m]
+        return (inverse_information([self])[0][0] if self.inverse is None else self.inverse)[:m, :m]
+
+    def linear(self) -> Linear:
+        """Return the likelihood of each cell."""
+        slopes = strength_slopes(self.cells, len(self.theta))
+        return Linear(slopes, battle_weights(self, self.cells), self.cells.target, slopes @ self.theta)
 
     def scores(self) -> scipy.sparse.csr_array:
-        """(C, M) derivatives of one battle's log-likelihood in each cell, its weight included."""
-        slopes = strength_slopes(self.cells, len(self.theta))
-        score = self._by_link(links.score, self.cells.target, slopes @ self.theta)
-        return slopes * (battle_weights(self, self.cells) * score)[:, None]
+        """Return the (C, P) derivatives of one judgment's log-likelihood in each cell, its weight included."""
+        slopes, weight, target, z = self.linear()
+        return slopes * (weight * self._by_link(links.score, target, z))[:, None]
 
     def score_variance(self) -> Float:
-        """(M, M) variance of the sum of all scores if the model is right and battles are independent."""
-        slopes = strength_slopes(self.cells, len(self.theta))
-        information = self._by_link(links.information, self.cells.target, slopes @ self.theta)
-        spread = slopes * (battle_weights(self, self.cells) * np.sqrt(information))[:, None]
+        """Return the (P, P) variance of the sum of all scores if the model is right and judgments are independent."""
+        slopes, weight, target, z = self.linear()
+        spread = slopes * (weight * np.sqrt(self._by_link(links.information, target, z)))[:, None]
         return np.asarray((spread.T @ spread.multiply(self.cells.count[:, None])).toarray())
 
     def log_likelihood(self) -> float:
-        """Log-likelihood of the battles of models with a finite rating."""
+        """Return the log-likelihood of the battles of models with a finite rating, without ridge terms."""
         cells = self.cells
         both = self.active[cells.first] & self.active[cells.second]
         target = self.wins / np.where(self.n > 0, self.n, 1.0)
@@ -119,45 +140,13 @@ class Board(NamedTuple):
         return float(self.n[both] @ each[both])
 
     def expected(self, difference: Float) -> Float:
-        """Probabilities of a win, a tie counting half, by differences of strengths."""
+        """Return the expected results of two models, a tie counting half, by differences of their strengths."""
         return self._by_link(links.probability, difference)
 
     def _by_link(self, function: Callable[..., Array], *values: Float) -> Float:
         """What a function of `kernels.links` gives."""
         values_by_link: Float = evaluate_of_choice(function, self.link, *values)
         return values_by_link
-
-
-class FittedBoard:
-    """A log-likelihood at its maximum: what it says of P parameters, of which the first M are log-strengths.
-
-    A kind of boards writes what differs from the Bradley-Terry model of its ``board``.
-    """
-
-    board: Board
-    inverse: Float  # (P', P') pseudo-inverse of the information, with padding
-    flags: tuple[str, ...] = ()  # what the data cannot say, in words
-
-    def inverse_information(self) -> Float:
-        """Return the (P, P) pseudo-inverse of the information, as a rule of log-strengths alone."""
-        m = len(self.board.theta)
-        return self.inverse[:m, :m]
-
-    def scores(self) -> scipy.sparse.csr_array:
-        """Return the (C, P) derivatives of one judgment's log-likelihood in each cell, its weight included."""
-        return self.board.scores()
-
-    def score_variance(self) -> Float:
-        """Return the (P, P) variance of the sum of all scores if the model is right and judgments are independent."""
-        return self.board.score_variance()
-
-    def log_likelihood(self) -> float:
-        """Return the log-likelihood of all judgments, without ridge terms."""
-        return self.board.log_likelihood()
-
-    def expected(self, difference: Float) -> Float:
-        """Return the expected results of two models, a tie counting half, by differences of their strengths."""
-        return self.board.expected(difference)
 
 
 def fit_boards(
@@ -170,21 +159,18 @@ def fit_boards(
         if options.penalty == "firth":
             scale = weight_scale(cells, factor)
             factor = factor if scale == 1 else (np.ones(len(cells.first)) if factor is None else factor) / scale
-        n, wins = cells.pair_sums()
-        board = models, cells, *((n, wins, None) if factor is None else (n * factor, wins * factor, factor))
+        n, wins = (x if factor is None else x * factor for x in cells.pair_sums())
         fit = _fit_sparse if resolved(options.method, len(models)) == "sparse" else _fit_dense
-        boards.append(fit(board, options, None if starts is None else starts[s]))
+        end, further = fit(len(models), cells, n, wins, options, None if starts is None else starts[s])
+        further |= {"pair_weight": factor, "ridge": options.ridge, "link": options.response.link}
+        boards.append(Board.at(end, models, cells, n=n, wins=wins, **further))
     return boards
 
 
-#: Models and cells of a slice; (P,) the weight of each pair's battles, the wins of its first model, the factor in both.
-_Given = tuple[pd.Index, Cells, Float, Float, Float | None]
-
-
-def _fit_dense(board: _Given, options: FitOptions, start: Float | None) -> Board:
+def _fit_dense(
+    m: int, cells: Cells, pair_n: Float, pair_wins: Float, options: FitOptions, start: Float | None
+) -> tuple[Solution, dict[str, Any]]:
     """Fit on (M, M) tables, on the host: one fit takes less time there than a program for it takes to compile."""
-    models, cells, pair_n, pair_wins, _ = board
-    m, link = len(models), options.response.link
     if options.penalty == "firth":
         check_square(m, MOST_INVERTED, "the inverse that Firth's penalty needs", 'penalty="none"')
     n, wins = np.zeros((2, m, m))
@@ -197,9 +183,8 @@ def _fit_dense(board: _Given, options: FitOptions, start: Float | None) -> Board
         if options.penalty == "firth":
             end = dense_solve.newton_firth(*problem, begin)
         else:
-            end = dense_solve.newton(link, *problem, begin)
-    how = int(end.status), int(end.n_steps), float(end.grad_norm), options.ridge, link
-    return Board(*board, connectivity, active, np.asarray(end.theta), *how)
+            end = dense_solve.newton(options.response.link, *problem, begin)
+    return end, {"connectivity": connectivity, "active": active}
 
 
 def _pair_table(n: Float, wins: Float) -> PairTable:
@@ -226,14 +211,13 @@ def fit_terms(ridge: float | Float) -> Terms:
     return Terms.of(ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
 
 
-def _fit_sparse(board: _Given, options: FitOptions, start: Float | None) -> Board:
+def _fit_sparse(
+    m: int, cells: Cells, n: Float, wins: Float, options: FitOptions, start: Float | None
+) -> tuple[Solution, dict[str, Any]]:
     """Fit on the graph of pairs."""
-    models, cells, n, wins, _ = board
-    link = options.response.link
-    connectivity, end, graph = fit_sparse(cells, n, wins, len(models), fit_terms(options.ridge), start, link)
+    connectivity, end, graph = fit_sparse(cells, n, wins, m, fit_terms(options.ridge), start, options.response.link)
     active = (connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
-    how = int(end.status), int(end.n_steps), float(end.grad_norm), options.ridge, link
-    return Board(*board, connectivity, active, np.asarray(end.theta), *how, graph=graph)
+    return end, {"connectivity": connectivity, "active": active, "graph": graph}
 
 
 def _leave_out(models: Bool, *tables: Float) -> None:

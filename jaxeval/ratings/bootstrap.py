@@ -127,7 +127,7 @@ def _fit(battles: Battles, options: FitOptions, start: Float | None = None) -> B
     cells, drawn = whole_board(battles, covariates, options)
     slices = [(battles.models, cells)]
     (fitted,) = fit_slices(slices, covariates, options, starts=None if start is None else [start])
-    if start is not None and fitted.board.status != Status.CONVERGED:  # ratings on another scale, say
+    if start is not None and fitted.status != Status.CONVERGED:  # ratings on another scale, say
         (fitted,) = fit_slices(slices, covariates, options)
     fit = board_fit(fitted, drawn, battles.report, options)
     if options.ties == "half":
@@ -340,7 +340,7 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         for s, fit in fits.items():
             if isinstance(fit, ContextualFit):
                 section = f"slice-{s}" if options.ties == "half" else f"{options.ties}-slice-{s}"
-                yield section, [s], contextual_refits(fit._likelihood, labels[s], drawn[s], options)
+                yield section, [s], contextual_refits(fit._board, labels[s], drawn[s], options)
             elif s not in dense:
                 yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], drawn[s], options)
         large = [s for s in dense if are_large(fits[s]._board.cells, drawn[s])]

@@ -18,7 +18,7 @@ from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.options.boards import BoardInterval
-from jaxeval.ratings.boards import MOST_INVERTED, Board
+from jaxeval.ratings.boards import MOST_INVERTED
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
 from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.options import BootstrapOptions
@@ -167,8 +167,8 @@ class Bootstrap(Result):
             return None
         if self.fit.has_penalised:
             return self.fit.penalised_differences
-        board, options = self.fit._likelihood, self.settings
-        wide = isinstance(board, Board) and board.graph is not None and options.scheme != "cluster"
+        board, options = self.fit._board, self.settings
+        wide = board.is_plain and board.graph is not None and options.scheme != "cluster"
         if (
             not wide
             or self.fit.settings.penalty != "auto"
@@ -225,7 +225,7 @@ class Bootstrap(Result):
         """Whether all intervals are those of the fit, as so few clusters make draws that vary too little, or much."""
         freedom, fit = self.fit.freedom, self.fit
         few = freedom is not None and not freedom >= FEW_CLUSTERS and self.settings.scheme == "cluster"
-        able = isinstance(fit._likelihood, Board) and len(fit.ratings) <= MOST_INVERTED
+        able = fit._board.is_plain and len(fit.ratings) <= MOST_INVERTED
         return few and able and self.settings.interval == "auto"
 
     @cached_property

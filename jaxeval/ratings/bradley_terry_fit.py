@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -18,7 +18,7 @@ from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 from jaxeval.options.boards import BoardInterval
-from jaxeval.ratings.boards import Board, FittedBoard, battles_per_model, rated_theta
+from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, RatingScale, make_scale
 from jaxeval.ratings.options import FitOptions, Precision
 from jaxeval.ratings.saved_ratings import save_ratings
@@ -99,7 +99,7 @@ class BradleyTerryFit(Result):
     grad_norm: float
     settings: FitSettings
     report: DataReport
-    _likelihood: Board | FittedBoard = field(repr=False)
+    _board: Board = field(repr=False)
     scale: RatingScale = field(repr=False)  # how log-strengths become ratings
     _drawn: VoteGroups = field(repr=False)
     _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
@@ -138,10 +138,6 @@ class BradleyTerryFit(Result):
     def competitor(self) -> Noun:
         """What is rated, in a word and its plural."""
         return self.report.competitor
-
-    @property
-    def _board(self) -> Board:
-        return self._likelihood.board
 
     @property
     def _further_columns(self) -> dict[str, Float]:
@@ -297,7 +293,7 @@ class BradleyTerryFit(Result):
         return self._dispersion(self.theta)
 
     def _dispersion(self, theta: Float) -> float:
-        return dispersion(self._likelihood, theta) if isinstance(self._likelihood, Board) else 1.0
+        return dispersion(self._board, theta) if self._board.is_plain else 1.0
 
     @property
     def thin(self) -> Bool:
@@ -348,7 +344,7 @@ class BradleyTerryFit(Result):
         if self.n_clusters is None or self._penalised is None:
             return self._sandwich_if_clusters
         theta, covariance = self._penalised
-        there = self._board._replace(theta=np.where(self._board.active, theta, 0.0))
+        there = replace(self._board, theta=np.where(self._board.active, theta, 0.0))
         squares = score_squares(there.scores(), there.cells.count, self._drawn)
         return np.asarray(covariance @ squares @ covariance)
 
@@ -359,8 +355,8 @@ class BradleyTerryFit(Result):
     @cached_property
     def _penalised(self) -> Penalised | None:
         """Strengths and covariance (M, M) with Firth's penalty, where the board has none; None where that cannot be."""
-        board, options = self._likelihood, self.settings
-        if not isinstance(board, Board) or board.graph is not None or options.penalty != "auto":
+        board, options = self._board, self.settings
+        if not board.is_plain or board.graph is not None or options.penalty != "auto":
             return None
         if options.beside_firth or options.reweight:
             return None
@@ -378,13 +374,13 @@ class BradleyTerryFit(Result):
         theta = self.strengths.to_numpy()
         with np.errstate(invalid="ignore"):
             difference = theta[:, None] - theta
-        expected = pd.DataFrame(self._likelihood.expected(difference), self.ratings.index, self.ratings.index)
+        expected = pd.DataFrame(self._board.expected(difference), self.ratings.index, self.ratings.index)
         return Table.of(expected, f"Expected result of the row's {self.competitor.one} against the column's")
 
     @property
     def log_likelihood(self) -> float:
         """Log-likelihood at the estimate, without ridge terms: of wins, ties and losses for the tie models."""
-        return self._likelihood.log_likelihood()
+        return self._board.log_likelihood()
 
     @property
     def warnings(self) -> list[str]:
@@ -409,7 +405,7 @@ class BradleyTerryFit(Result):
             messages += self.report._voters.advice
         messages += few_clusters_text(self.n_clusters, self.n_effective_clusters)
         messages += small_strata_text(None if strata is None else strata.size, unit)
-        return [*self.report.warnings, *messages, *self._likelihood.flags]
+        return [*self.report.warnings, *messages, *self._board.flags]
 
     @property
     def _only_tied(self) -> pd.Index:
@@ -451,14 +447,14 @@ class BradleyTerryFit(Result):
 
     @cached_property
     def _inverse(self) -> Float:
-        return self._likelihood.inverse_information()
+        return self._board.inverse_information()
 
     @cached_property
     def _covariance(self) -> Float:
         """(P, P) sandwich covariance of all parameters, log-strengths first."""
         inverse = self._inverse  # first, as it refuses boards that are too wide
         cells = self._board.cells
-        return np.asarray(inverse @ score_squares(self._likelihood.scores(), cells.count, self._drawn) @ inverse)
+        return np.asarray(inverse @ score_squares(self._board.scores(), cells.count, self._drawn) @ inverse)
 
     @property
     def _sandwich(self) -> Float:
@@ -469,7 +465,7 @@ class BradleyTerryFit(Result):
     def _influence(self) -> Float:
         """(C, M) what one judgment of each cell adds to the ratings, logits."""
         moves = self._inverse[:, : len(self._board.theta)]
-        return np.asarray(self._likelihood.scores() @ (moves - (moves @ self.scale.weights)[:, None]))
+        return np.asarray(self._board.scores() @ (moves - (moves @ self.scale.weights)[:, None]))
 
     @cached_property
     def acceleration(self) -> Float:
@@ -496,13 +492,13 @@ class BradleyTerryFit(Result):
     def _model_based(self) -> Float:
         """(M, M) covariance if the model is right and battles are independent."""
         m, inverse = len(self._board.theta), self._inverse
-        return np.asarray(inverse @ self._likelihood.score_variance() @ inverse)[:m, :m]
+        return np.asarray(inverse @ self._board.score_variance() @ inverse)[:m, :m]
 
     @cached_property
     def _of_battles(self) -> Float:
         """(M, M) `_model_based`, in whose information battles that Firth's penalty adds count, too."""
-        board = self._likelihood
-        if self.settings.penalty != "firth" or not isinstance(board, Board):
+        board = self._board
+        if self.settings.penalty != "firth" or not board.is_plain:
             return self._model_based
         rated, covariance = np.flatnonzero(board.active), np.zeros_like(self._model_based)
         among = np.ix_(rated, rated)
@@ -583,14 +579,14 @@ def _not_converged(status: str, far: pd.Index) -> list[str]:
 
 
 def fit_result(
-    kind: type[Fit], likelihood: Board | FittedBoard, drawn: VoteGroups, report: DataReport, options: FitOptions,
+    kind: type[Fit], board: Board, drawn: VoteGroups, report: DataReport, options: FitOptions,
     count: Float | None = None, features: tuple[str, ...] = (),
 ) -> Fit:  # fmt: skip
     """The result of the class ``kind`` for a fitted board; ``count`` (M,) are judgments, by default battles.
 
     ``features`` are the names of covariates.
     """
-    board, models = likelihood.board, likelihood.board.models
+    models = board.models
     count = battles_per_model(board.cells, len(models)) if count is None else count
     unit = ELO_PER_UNIT[board.link]
     scale = make_scale(options.gauge, options.base, models, count, board.active, unit, report.competitor)
@@ -605,5 +601,5 @@ def fit_result(
         standing=pd.Series(standing, models, name="standing", dtype=object),
         n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"), status=_STATUS_TEXT[board.status],
         converged=board.status == Status.CONVERGED, n_steps=board.n_steps, grad_norm=board.grad_norm,
-        settings=FitSettings.of(vars(options) | made), report=report, _likelihood=likelihood, scale=scale, _drawn=drawn,
+        settings=FitSettings.of(vars(options) | made), report=report, _board=board, scale=scale, _drawn=drawn,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,15 +26,7 @@ from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 from jaxeval.options.boards import Ties
-from jaxeval.ratings.boards import (
-    Board,
-    FittedBoard,
-    battle_weights,
-    fit_boards,
-    fit_terms,
-    main_battles,
-    strength_slopes,
-)
+from jaxeval.ratings.boards import Board, battle_weights, fit_boards, fit_terms, main_battles, strength_slopes
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, pair_problems, refit_problem, stages, table_words
@@ -50,24 +42,22 @@ _LANES_AT_ONCE = 32
 _COLLINEAR = 1e-7
 
 
-@dataclass(frozen=True, eq=False)
-class ContextualBoard(FittedBoard):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ContextualBoard(Board):
     """One fitted slice with covariates or a tie model; the parameters are M' (padded) log-strengths, D, and t."""
 
-    board: Board
     cells: ContextualCells
+    inverse: Float  # (P, P)
     covariates: Design
     rows: Any  # `battle_rows.Rows`, NumPy arrays
     members: UnitMembers
-    ridge: Float  # (P,) of the parameters as they are found
+    penalty: Float  # (P,) the ridge of each parameter as they are found
     free: Bool  # (D + 1,) coefficients that are fitted, and t
     phi: Float  # (P,)
-    inverse: Float  # (P, P) pseudo-inverse of the information
     information_diagonal: Float  # (P,)
     undecided: Bool  # (D,) covariates without a coefficient, held at 0: the models or others decide them
     tie_limit: float  # the value that stands for t in resamples without ties; NaN if all battles are ties
     response: Response
-    flags: tuple[str, ...]  # what the battles cannot say of covariates and ties
 
     @property
     def n_features(self) -> int:
@@ -91,14 +81,14 @@ class ContextualBoard(FittedBoard):
 
     def scores(self) -> scipy.sparse.csr_array:
         """Return (C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
-        weight = battle_weights(self.board, self.cells)
+        weight = battle_weights(self, self.cells)
         of_z, of_t = (weight * x for x in evaluate_compiled(tie_models.score, self.response, *self.predictors()))
         of_others = self.slopes * of_z[:, None]
         return scipy.sparse.hstack([of_others, scipy.sparse.csr_array(of_t[:, None])], format="csr")
 
     def score_variance(self) -> Float:
         """Return (P, P) variance of the sum of all scores if the model is right and battles are independent."""
-        square = self.cells.count * battle_weights(self.board, self.cells) ** 2
+        square = self.cells.count * battle_weights(self, self.cells) ** 2
         zz, zt, tt = (square * x for x in evaluate_compiled(tie_models.information, self.response, *self.predictors()))
         slopes = self.slopes
         cross = slopes.T @ zt
@@ -109,7 +99,7 @@ class ContextualBoard(FittedBoard):
         """Log-likelihood of rated models' battles: for tie models of wins, ties and losses; NaN if all are ties."""
         if self.response.ties != TieModel.HALF and np.isnan(self.tie_limit):
             return float("nan")
-        weight = self.cells.count * battle_weights(self.board, self.cells)
+        weight = self.cells.count * battle_weights(self, self.cells)
         each = evaluate_compiled(tie_models.log_likelihood, self.response, *self.predictors())
         return float(np.sum(np.where(weight > 0, weight * each, 0.0)))
 
@@ -125,7 +115,7 @@ class ContextualBoard(FittedBoard):
 
     def predictors(self) -> tuple[Float, Float, Float]:
         """Target, z and t of every cell."""
-        theta, cells = self.board.theta, self.cells
+        theta, cells = self.theta, self.cells
         z = theta[cells.first[cells.pair]] - theta[cells.second[cells.pair]]
         z = z + cells.feature @ self.phi[len(self.phi) - 1 - self.n_features : -1]
         return cells.target, z, self.phi[-1]
@@ -152,14 +142,10 @@ def tie_parameters(logarithms: Float, fitted: ContextualBoard) -> Float:
     return np.where(logarithms == NO_TIES[fitted.response.ties], fitted.tie_limit, logarithms)
 
 
-#: A log-likelihood at its maximum: what it says of P parameters, of which the first M are the log-strengths.
-Likelihood: TypeAlias = Board | ContextualBoard
-
-
 def fit_slices(
     slices: Sequence[tuple[pd.Index, Cells]], covariates: Design, options: FitOptions, *, strict: bool = True,
     starts: Sequence[Float] | None = None,
-) -> Sequence[Likelihood]:  # fmt: skip
+) -> Sequence[Board]:  # fmt: skip
     """Fit every slice (its models and cells), by `fit_contextual_boards` with covariates or a tie model."""
     if options.contextual:
         return fit_contextual_boards(slices, covariates, options, strict)
@@ -219,13 +205,11 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
         fit = contextual.fit_contextual(rows, count, start, active, free, options.response, fit_terms(penalty))
         end, inverse, diagonal = jax.device_get(fit)
     phi = np.asarray(end.theta)
-    board = board._replace(
-        theta=np.where(board.active, phi[: len(board.theta)], 0.0), cells=cells, status=int(end.status),
-        n_steps=int(end.n_steps), grad_norm=float(end.grad_norm),
-    )  # fmt: skip
-    return ContextualBoard(
-        board=board, cells=cells, covariates=covariates, rows=rows, members=members, ridge=penalty, free=free, phi=phi,
-        inverse=np.asarray(inverse), information_diagonal=np.asarray(diagonal), undecided=undecided,
+    return ContextualBoard.of(
+        board, theta=np.where(board.active, phi[: len(board.theta)], 0.0), cells=cells, status=int(end.status),
+        n_steps=int(end.n_steps), grad_norm=float(end.grad_norm), covariates=covariates, rows=rows, members=members,
+        penalty=penalty, free=free, phi=phi, inverse=np.asarray(inverse),
+        information_diagonal=np.asarray(diagonal), undecided=undecided,
         tie_limit=np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
         response=options.response, flags=tuple(flags),
     )  # fmt: skip
@@ -276,20 +260,20 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     Plain chord steps take only boards that practically no resample separates. Without covariates they take the same
     draws as sums by pair, in a hundredth of the time of rows.
     """
-    board, members, rows = fitted.board, fitted.members, fitted.rows
+    members, rows = fitted.members, fitted.rows
     if drawn.together or drawn.strata:
         members = unit_members(fitted.cells, drawn)
-        rows = make_rows(fitted.cells, members, board.pair_weight)
+        rows = make_rows(fitted.cells, members, fitted.pair_weight)
     draw, _ = members.drawn(unit_columns(members), options.drawn, label)
-    size = padded_size(len(board.theta))
-    moves = np.concatenate([np.arange(size) < len(board.theta), fitted.free])
-    main, diagonal = pad(main_battles(board), (size,)), fitted.information_diagonal
+    size = padded_size(len(fitted.theta))
+    moves = np.concatenate([np.arange(size) < len(fitted.theta), fitted.free])
+    main, diagonal = pad(main_battles(fitted), (size,)), fitted.information_diagonal
     problem = on_device(refit_problem(draw, rows, fitted.phi, main, fitted.inverse, diagonal, moves))
     # A unit of one battle is never drawn as often as 255 times.
     form = lane_form(options, options.response, np.uint8 if members.units.max() == 1 else np.int32)
-    secure = is_secure_board(board, drawn.repeating)
+    secure = is_secure_board(fitted, drawn.repeating)
 
-    n_rows, n_drawn, square = rows.unit.size, problem.units.size.size + rows.unit.size, len(fitted.ridge) ** 2
+    n_rows, n_drawn, square = rows.unit.size, problem.units.size.size + rows.unit.size, len(fitted.penalty) ** 2
 
     def words(solver: Solver) -> int:
         """Return draws of units and of rows; but for plain chord steps also weights and tables of models."""
@@ -301,7 +285,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     full = fitted.phi[None], fitted.inverse[None], fitted.information_diagonal[None]
     by_pair = None
     if secure and fitted.n_features == 0:
-        by_pair = pair_problems([board], [label], [drawn], options, full)
+        by_pair = pair_problems([fitted], [label], [drawn], options, full)
     if by_pair is not None:
         entries = table_words(by_pair[0], Solver.CHORD)
         ways[0] = ways[0]._replace(
@@ -323,7 +307,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
         ways,
         len(fitted.phi),
         on_board=on_board,
-        ridge=fitted.ridge,
+        ridge=fitted.penalty,
         # Covariates that hardly differ hide part of an error from its prediction.
         stricter=4.0 if fitted.n_features else 1.0,
         fixed_bytes=side_by_side() * hungriest,

@@ -180,7 +180,7 @@ def compare_tie_models(
         fit = fit_result(ContextualFit, fitted, VoteGroups(), battles.report, with_ties, features=covariates.names)
         each[ties] = _held_out(fitted, cells, held)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
-        n_parameters = int(fitted.board.active.sum()) - 1 + len(covariates.names) + 1
+        n_parameters = int(fitted.active.sum()) - 1 + len(covariates.names) + 1
         rows[ties] = {
             "tie_parameter": fit.tie_parameter,
             "tie_parameter_standard_error": fit.tie_parameter_standard_error,
@@ -232,7 +232,7 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
 
     NaN where the others leave one of its models without a rating.
     """
-    size, n_models = len(fitted.phi) - cells.feature.shape[1] - 1, len(fitted.board.theta)
+    size, n_models = len(fitted.phi) - cells.feature.shape[1] - 1, len(fitted.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     measures: dict[str, list[Float]] = {"log_likelihood": [], "error": [], "score": []}
     for part in held:
@@ -240,11 +240,11 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
         n, wins = replace(cells, count=rest).tables(n_models)
         rated = np.zeros(size, bool)
         comparable = analyse(n, wins).standing == Standing.IDENTIFIED
-        rated[:n_models] = fitted.board.active & (comparable | (fitted.ridge[0] > 0))
+        rated[:n_models] = fitted.active & (comparable | (fitted.ridge > 0))
         count: Any = counts_by_row(fitted.rows, fitted.members, rest)
         with double_precision(), one_blas_thread():
             end, *_ = contextual.fit_contextual(
-                fitted.rows, count, fitted.phi, rated, fitted.free, fitted.response, fit_terms(fitted.ridge)
+                fitted.rows, count, fitted.phi, rated, fitted.free, fitted.response, fit_terms(fitted.penalty)
             )
             phi = np.asarray(jax.device_get(end.theta))
         z = phi[first] - phi[second] + cells.feature @ phi[size:-1]

@@ -16,7 +16,7 @@ from jaxeval.data.report import DataReport
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings, fit_result
-from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, tie_parameters, unit_coefficients
+from jaxeval.ratings.contextual_boards import ContextualBoard, tie_parameters, unit_coefficients
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.vote_groups import VoteGroups
@@ -51,7 +51,7 @@ class ContextualFit(BradleyTerryFit):
         {'win': 0.53, 'tie': 0.23, 'loss': 0.24, 'expected': 0.65}
     """
 
-    _likelihood: ContextualBoard = field(repr=False)
+    _board: ContextualBoard = field(repr=False)
 
     @property
     def context(self) -> FitSettings:
@@ -75,13 +75,13 @@ class ContextualFit(BradleyTerryFit):
 
         A slice without ties has it at its limit, -inf or 0.
         """
-        return float("nan") if self.settings.ties == "half" else float(self._likelihood.estimates()[-1])
+        return float("nan") if self.settings.ties == "half" else float(self._board.estimates()[-1])
 
     @property
     def tie_parameter_standard_error(self) -> float:
         """Sandwich standard error of ``tie_parameter``; NaN where that is at its limit."""
         variance = self._covariance[-1, -1]
-        return float(np.sqrt(variance)) if self._likelihood.free[-1] else float("nan")
+        return float(np.sqrt(variance)) if self._board.free[-1] else float("nan")
 
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
         """Return a row per covariate, with sandwich errors and intervals; with a tie model t is the last row.
@@ -90,11 +90,11 @@ class ContextualFit(BradleyTerryFit):
         ``odds_ratio`` with its ends, of logits only; ``elo``; and ``unit``, what one unit is on the covariate's own
         scale.
         """
-        size = len(self._likelihood.phi) - 1 - len(self.settings.features)
+        size = len(self._board.phi) - 1 - len(self.settings.features)
         error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
-        error = error * np.append(self._likelihood.covariates.factor, 1.0)
+        error = error * np.append(self._board.covariates.factor, 1.0)
         half = normal_quantile(level) * error
-        estimate = self._likelihood.estimates()
+        estimate = self._board.estimates()
         return self.coefficient_table(error, estimate - half, estimate + half)
 
     @property
@@ -107,9 +107,9 @@ class ContextualFit(BradleyTerryFit):
         """`coefficients` from errors and bounds; these arrays may have an entry for t even without a tie model."""
         names, d = self.coefficient_names, len(self.settings.features)
         n = len(names)
-        unit = np.append(self._likelihood.covariates.unit, np.nan)[:n]
-        estimate = self._likelihood.estimates()[:n]
-        without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._likelihood.free[-1])[:n]
+        unit = np.append(self._board.covariates.unit, np.nan)[:n]
+        estimate = self._board.estimates()[:n]
+        without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._board.free[-1])[:n]
         error, lower, upper = (np.where(without, np.nan, x[:n]) for x in (error, lower, upper))
         columns = {"coefficient": estimate, "standard_error": error, "lower": lower, "upper": upper}
         # The tie parameter has no odds ratio and no Elo, and coefficients in probits have no odds ratio.
@@ -125,7 +125,7 @@ class ContextualFit(BradleyTerryFit):
     @property
     def warnings(self) -> list[str]:
         """What the data cannot say, in words."""
-        coefficients = self._likelihood.estimates()[: len(self.settings.features)]
+        coefficients = self._board.estimates()[: len(self.settings.features)]
         runaway = [name for name, x in zip(self.settings.features, coefficients, strict=True) if np.isinf(x)]
         messages = super().warnings
         if runaway:
@@ -165,7 +165,7 @@ def outcome_probabilities(
     coefficients: Float | None = None, tie: ArrayLike | None = None,
 ) -> dict[str, Float]:  # fmt: skip
     """``win, tie, loss, expected`` by the fit, or by draws (B,) of strengths, ``coefficients`` (B, D) and ``tie``."""
-    covariates, n_features = fit._likelihood.covariates, len(fit.settings.features)
+    covariates, n_features = fit._board.covariates, len(fit.settings.features)
     if not isinstance(features, Mapping):
         raise TypeError(f"features must be values by name, as {{'length': 2.0}}, got {features!r}")
     unknown = [name for name in features if name not in covariates.names]
@@ -176,20 +176,20 @@ def outcome_probabilities(
         if not np.isfinite(value):
             raise ValueError(f"feature {name!r} must be finite, got {value}")
     x = values / covariates.unit
-    estimates = fit._likelihood.estimates()
+    estimates = fit._board.estimates()
     with np.errstate(invalid="ignore"):
         # A covariate that is equal on both sides does not matter, even if its coefficient is infinite.
         of_features = np.where(x == 0, 0.0, estimates[:n_features] if coefficients is None else coefficients) @ x
         z = np.asarray(theta_a) - np.asarray(theta_b) + of_features
-    win, tie_, loss = fit._likelihood.outcomes(z, estimates[-1] if tie is None else tie)
+    win, tie_, loss = fit._board.outcomes(z, estimates[-1] if tie is None else tie)
     return {"win": win, "tie": tie_, "loss": loss, "expected": win + tie_ / 2}
 
 
-def board_fit(likelihood: Likelihood, drawn: VoteGroups, report: DataReport, options: FitOptions) -> BradleyTerryFit:
+def board_fit(board: Board, drawn: VoteGroups, report: DataReport, options: FitOptions) -> BradleyTerryFit:
     """Return the result for a fitted board: a `ContextualFit` if it has covariates or a tie model."""
-    if isinstance(likelihood, Board):
-        return fit_result(BradleyTerryFit, likelihood, drawn, report, options)
-    return fit_result(ContextualFit, likelihood, drawn, report, options, features=likelihood.covariates.names)
+    if isinstance(board, ContextualBoard):
+        return fit_result(ContextualFit, board, drawn, report, options, features=board.covariates.names)
+    return fit_result(BradleyTerryFit, board, drawn, report, options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,8 +233,8 @@ class ContextualBootstrap(Bootstrap):
                     f"{name!r} has no finite coefficient in {lost:.1%} of the resamples, where the side that has more "
                     "of it won all its battles, or lost them all: its interval is unreliable"
                 )
-        without = float((self.tie_draws == self.fit._likelihood.tie_limit).mean())
-        if without > 0 and self.fit._likelihood.free[-1]:
+        without = float((self.tie_draws == self.fit._board.tie_limit).mean())
+        if without > 0 and self.fit._board.free[-1]:
             messages.append(f"{without:.1%} of the resamples have no ties: the tie parameter is at its limit in them")
         return messages
 
@@ -254,7 +254,7 @@ class ContextualBootstrap(Bootstrap):
     @property
     def joint_coefficients(self) -> Draws:
         """The coefficients as joint draws; with a tie model its parameter is the last, "tie parameter"."""
-        fitted, names = self.fit._likelihood, self.fit.coefficient_names
+        fitted, names = self.fit._board, self.fit.coefficient_names
         draws = np.column_stack([self.coefficient_draws, self.tie_draws])[:, : len(names)]
         return Draws(
             names, fitted.estimates()[: len(names)], np.where(self.converged[:, None], draws, np.nan),
@@ -285,7 +285,7 @@ class ContextualBootstrap(Bootstrap):
 
 def contextual_bootstrap(fit: ContextualFit, refitted: Refitted, options: BootstrapOptions) -> ContextualBootstrap:
     """Return the draws of one slice."""
-    fitted = fit._likelihood
+    fitted = fit._board
     kept = np.where(refitted.converged[:, None], refitted.parameters, np.nan)
     coefficients = unit_coefficients(kept[:, kept.shape[1] - 1 - fitted.n_features : -1], fitted)
     ties = tie_parameters(kept[:, -1], fitted)

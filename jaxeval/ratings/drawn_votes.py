@@ -295,14 +295,14 @@ def _largest_draw(count: float) -> float:
     return count + 12 * float(np.sqrt(count)) + 40
 
 
-def is_secure_board(board: Board, clusters: ClusterRows | None) -> bool:
-    """See `connectivity.is_secure`; a unit is a battle, or a cluster that holds such a battle.
+def is_secure_board(board: Board, clusters: ClusterRows | None, cells: Cells | None = None) -> bool:
+    """See `connectivity.is_secure`; a unit is a battle, by default of the board, or a cluster of some.
 
     Strata make no difference: with strata, a resample misses given units no more often.
     """
     if not board.active.all() or (board.connectivity.standing != 0).any():
         return False
-    cells, m = board.cells, len(board.theta)
+    cells, m = cells or board.cells, len(board.theta)
     count = cells.count.astype(float)
     if clusters is not None:
         # A cluster counts once, however many of its battles qualify: each has its share of the cluster.

@@ -166,7 +166,7 @@ def leaderboard(
     if interval != "wald":
         warnings += too_few_draws(len(first.draws), level)
     table = pd.concat(tables, ignore_index=True)
-    of_covariates = first.fit._likelihood.covariates.told if isinstance(first, ContextualBootstrap) else ()
+    of_covariates = first.fit._board.covariates.told if isinstance(first, ContextualBootstrap) else ()
     beside: dict[str, list[dict[str, Any]]] = {}
     for name, board in zip(names, boards.values(), strict=True):
         for kind, records in board.beside(level).items():

@@ -14,12 +14,13 @@ from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
 from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_few, padded_size
+from jaxeval.kernels import links
 from jaxeval.kernels.batch.choice_models import ChoiceData, fit_choices, refit_choices
 from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Solution, Status
-from jaxeval.ratings.boards import MOST_INVERTED, Board, FittedBoard, fit_terms, inverse_within
+from jaxeval.ratings.boards import MOST_INVERTED, Board, Linear, fit_terms, inverse_within
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -67,30 +68,28 @@ def typical(g: Float, shares: Float) -> Float:
     return np.asarray(np.sqrt(np.where(known, shares * g**2, 0.0).sum(-1) / np.maximum(total, 1e-300)))
 
 
-@dataclass(frozen=True, eq=False)
-class PanelBoard(FittedBoard):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PanelBoard(Board):
     """One fitted slice; M' and K' are the numbers of models and judges with padding, P' = M' + 2 K'."""
 
-    board: Board
-    cells: PanelCells
+    verdicts: PanelCells  # by judge, pair and side; those of `cells` are by pair
     judges: pd.Index
     fitted: Panel
     moves: Bool  # (P,) what is fitted: log-strengths, discriminations, side biases
     used: Bool  # (contests,) whose verdicts are used
-    status: list[str]  # of each judge: why there are no figures of it, or empty
+    judge_status: list[str]  # why there are no figures of a judge, or empty
     confounded: bool
-    flags: tuple[str, ...]  # what the verdicts cannot say
 
     @property
     def sums(self) -> tuple[Float, Float]:
         """(contests,) weight of the verdicts that are used, and points of side A."""
-        n, points = self.cells.pair_sums()
+        n, points = self.verdicts.pair_sums()
         return np.where(self.used, n, 0.0), np.where(self.used, points, 0.0)
 
     @property
     def judged(self) -> Bool:
         """(K,) judges whose discriminations are fitted."""
-        m, k = len(self.board.theta), len(self.judges)
+        m, k = len(self.theta), len(self.judges)
         return self.moves[m : m + k]
 
     @property
@@ -99,7 +98,7 @@ class PanelBoard(FittedBoard):
 
         Those of the data hold the scale of all resamples.
         """
-        verdicts = np.bincount(self.cells.judge, self.sums[0], len(self.judges)) * self.judged
+        verdicts = np.bincount(self.verdicts.judge, self.sums[0], len(self.judges)) * self.judged
         return np.asarray(verdicts / max(verdicts.sum(), 1e-300))
 
     @property
@@ -109,7 +108,7 @@ class PanelBoard(FittedBoard):
         Any mean will do that changes with the scale. The mean weighted by the discriminations themselves does, whatever
         their signs. A ridge depends on the scale: with a ridge, the plain mean is 1.
         """
-        if self.board.ridge == 0:
+        if self.ridge == 0:
             return self.fitted, self.fitted.g
         mean = float(self.fitted.g[self.judged].mean())
         return self.fitted.scaled(mean if mean > 0 else 1.0), self.judged.astype(float)
@@ -126,40 +125,31 @@ class PanelBoard(FittedBoard):
 
         ``weights`` (K,) are those of the discriminations.
         """
-        m, k = len(at.theta), len(at.g)
-        slopes, (n, points) = _slopes(self.cells, at), self.sums
-        p = scipy.special.expit(_predictor(self.cells, at))
+        m, k, cells = len(at.theta), len(at.g), self.verdicts
+        slopes, (n, points) = _slopes(cells, at), self.sums
+        p = scipy.special.expit(_predictor(cells, at))
         information = (slopes.T @ slopes.multiply((n * p * (1 - p))[:, None])).toarray()
         residual = points - n * p
         cross = np.zeros((m, k))
-        np.add.at(cross, (self.cells.first, self.cells.judge), residual)
-        np.add.at(cross, (self.cells.second, self.cells.judge), -residual)
+        np.add.at(cross, (cells.first, cells.judge), residual)
+        np.add.at(cross, (cells.second, cells.judge), -residual)
         information[:m, m : m + k] -= cross
         information[m : m + k, :m] -= cross.T
-        information[:m, :m] += 2 * self.board.ridge * np.eye(m)
+        information[:m, :m] += 2 * self.ridge * np.eye(m)
         # If strengths are equal, the verdicts say nothing about a discrimination.
         return inverse_within(information, self.moves, _gauge(m, weights))
 
-    def scores(self) -> scipy.sparse.csr_array:
-        """Return (C, P) derivatives of the log-likelihood of one verdict of each cell."""
-        pair = self.cells.pair
-        p = scipy.special.expit(_predictor(self.cells, self.fitted))[pair]
-        residual = np.where(self.used[pair], self.cells.weight * (self.cells.target - p), 0.0)
-        return scipy.sparse.csr_array(_slopes(self.cells, self.fitted)[pair].multiply(residual[:, None] * self.moves))
-
-    def score_variance(self) -> Float:
-        """Return (P, P) variance of the sum of all scores if the model is right and verdicts are independent."""
-        pair, cells = self.cells.pair, self.cells
-        p = scipy.special.expit(_predictor(self.cells, self.fitted))[pair]
-        weight = np.where(self.used[pair], cells.count * cells.weight**2 * p * (1 - p), 0.0)
-        slopes = _slopes(self.cells, self.fitted)[pair].multiply(self.moves)
-        return np.asarray((slopes.T @ slopes.multiply(weight[:, None])).toarray())
+    def linear(self) -> Linear:
+        """Return the likelihood of each cell; that of verdicts that are `moderated` is of the moved ones."""
+        cells, pair = self.verdicts, self.verdicts.pair
+        slopes = scipy.sparse.csr_array(_slopes(cells, self.fitted)[pair].multiply(self.moves))
+        weight = np.where(self.used[pair], cells.weight, 0.0)
+        return Linear(slopes, weight, cells.target, _predictor(cells, self.fitted)[pair])
 
     def log_likelihood(self) -> float:
-        """Log-likelihood of the verdicts that are used: where they are `moderated`, of the moved ones."""
-        n, points = self.sums
-        z = _predictor(self.cells, self.fitted)
-        return float(points @ z - n @ np.logaddexp(0, z))
+        """Return the log-likelihood of the verdicts that are used."""
+        _, weight, target, z = self.linear()
+        return float((self.verdicts.count * weight) @ self._by_link(links.log_likelihood, target, z))
 
 
 def padded_model(n_models: int, n_judges: int) -> PanelModel:
@@ -239,10 +229,10 @@ def fit_panel_board(
             break
         status[separated] = SEPARATED
     end = end._replace(theta=as_leaf(panel.theta, np.float64))
-    board = Board.at(end, models, as_read.pooled, connectivity=connectivity, active=active, ridge=options.ridge)
-    fit = PanelBoard(
-        board=board, cells=cells, judges=judges, fitted=panel, moves=moves, used=used, status=list(status),
-        confounded=bool(flags), flags=tuple(flags) + ((FEW_VERDICTS,) if moves.any() and cells is not as_read else ()),
+    fit = PanelBoard.at(
+        end, models, as_read.pooled, connectivity=connectivity, active=active, ridge=options.ridge, verdicts=cells,
+        judges=judges, fitted=panel, moves=moves, used=used, judge_status=list(status), confounded=bool(flags),
+        flags=tuple(flags) + ((FEW_VERDICTS,) if moves.any() and cells is not as_read else ()),
     )  # fmt: skip
     return _in_gauge(fit) if moves.any() else fit
 
@@ -267,7 +257,7 @@ def moderated(cells: PanelCells, used: Bool, n_parameters: int) -> PanelCells:
 def _in_gauge(fit: PanelBoard) -> PanelBoard:
     """Scale the fit to a `typical` discrimination of 1."""
     panel = fit.fitted.scaled(float(typical(fit.fitted.g, fit.shares)) or 1.0)
-    return replace(fit, fitted=panel, board=fit.board._replace(theta=panel.theta))
+    return replace(fit, fitted=panel, theta=panel.theta)
 
 
 def _connectivity(cells: PanelCells, n: Float, points: Float, m: int) -> Connectivity:
@@ -398,7 +388,7 @@ def _separated(cells: PanelCells, used: Bool, n: Float, points: Float, panel: Pa
 def messages_of(fit: PanelBoard) -> list[str]:
     """Return sentences on judges without figures."""
     by_why: dict[str, list[Any]] = {}
-    for name, why in zip(fit.judges, fit.status, strict=True):
+    for name, why in zip(fit.judges, fit.judge_status, strict=True):
         if why and not (why == NOT_TOLD and fit.confounded):
             by_why.setdefault(why, []).append(name)
     return [f"{counted(len(names), 'judge')} ({named(names)}): {why}" for why, names in by_why.items()]
@@ -412,8 +402,7 @@ _PER_ENTRY, _PER_CONTEST = 2, 10
 
 def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> BoardRefits:
     """Return the refits of a slice called ``label``: verdicts are drawn, or clusters of them."""
-    cells, board = fitted.cells, fitted.board
-    m, k = len(board.theta), len(fitted.judges)
+    cells, m, k = fitted.verdicts, len(fitted.theta), len(fitted.judges)
     model, contests = padded_model(m, k), padded_contests(cells)
     draw, entries, _ = vote_draws(cells, drawn, options.drawn, label, len(contests.first))
     weight, (at, weights) = cells.weight * fitted.used[cells.pair], fitted.working
@@ -428,7 +417,7 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         gauge=as_leaf(padded_panel(_gauge(m, weights), model, m), np.float64),
     )
     start, moves = (padded_panel(x, model, m) for x in (np.concatenate(at), fitted.moves))
-    main = pad(np.where(board.active, main, 0.0), (model.models,))
+    main = pad(np.where(fitted.active, main, 0.0), (model.models,))
     problem = on_device(refit_problem(draw, data, start, main, inverse, moves=moves))
     form, p = lane_form(options, model), len(inverse)
     held = _PER_ENTRY * (draw.units.size.size + data.entries.shares[0].size) + _PER_CONTEST * len(contests.first)

@@ -73,7 +73,7 @@ class JudgePanelFit(BradleyTerryFit):
         {'judge-1': 0.6, 'judge-2': 0.9, 'judge-3': 1.4}
     """
 
-    _likelihood: PanelBoard = field(repr=False)
+    _board: PanelBoard = field(repr=False)
 
     @property
     def discriminations(self) -> pd.Series:
@@ -81,42 +81,42 @@ class JudgePanelFit(BradleyTerryFit):
 
         Their root mean square over all judges, weighted by the verdicts of each, is 1: the scale of the ratings.
         """
-        return self._of_judges(self._likelihood.fitted.g, 0, "discrimination")
+        return self._of_judges(self._board.fitted.g, 0, "discrimination")
 
     @property
     def side_biases(self) -> pd.Series:
         """(K,) b, logits: above 0 for a judge who favours side A, which was shown first. NaN without a figure."""
-        return self._of_judges(self._likelihood.fitted.b, 1, "side_bias")
+        return self._of_judges(self._board.fitted.b, 1, "side_bias")
 
     @property
     def judge_status(self) -> pd.Series:
         """(K,) why a judge has no figures; empty for one who has."""
-        fitted = self._likelihood
-        return pd.Series(fitted.status, fitted.judges, name="status", dtype=object)
+        fitted = self._board
+        return pd.Series(fitted.judge_status, fitted.judges, name="status", dtype=object)
 
     @property
     def n_verdicts(self) -> pd.Series:
         """(K,) verdicts of each judge."""
-        cells = self._likelihood.cells
-        count = np.bincount(cells.judge[cells.pair], cells.count, len(self._likelihood.judges)).astype(np.int64)
-        return pd.Series(count, self._likelihood.judges, name="n_verdicts")
+        cells = self._board.verdicts
+        count = np.bincount(cells.judge[cells.pair], cells.count, len(self._board.judges)).astype(np.int64)
+        return pd.Series(count, self._board.judges, name="n_verdicts")
 
     def _of_judges(self, values: Float, block: int, name: str) -> pd.Series:
-        fitted = self._likelihood
-        m, k = len(fitted.board.theta), len(fitted.judges)
+        fitted = self._board
+        m, k = len(fitted.theta), len(fitted.judges)
         there = fitted.moves[m + block * k : m + (block + 1) * k]
         return pd.Series(np.where(there, values, np.nan), fitted.judges, name=name)
 
     def _how_many(self) -> str:
-        n, k = counted(int(self.n_battles.sum()) // 2, "verdict"), counted(len(self._likelihood.judges), "judge")
+        n, k = counted(int(self.n_battles.sum()) // 2, "verdict"), counted(len(self._board.judges), "judge")
         return f"{n} of {k} on {self.competitor.counted(len(self.ratings))}"
 
     @property
     def warnings(self) -> list[str]:
         """As in `BradleyTerryFit`, and what the verdicts do not say of judges."""
-        if self._likelihood.confounded:  # nothing else is worth saying
-            return [*self.report.warnings, *self._likelihood.flags]
-        return [*super().warnings, *messages_of(self._likelihood)]
+        if self._board.confounded:  # nothing else is worth saying
+            return [*self.report.warnings, *self._board.flags]
+        return [*super().warnings, *messages_of(self._board)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,9 +166,9 @@ class JudgePanel(Bootstrap):
         measures = {"discrimination": (fit.discriminations, discriminations)}
         if self.settings.side_bias:
             measures["side_bias"] = fit.side_biases, side_biases
-        alone = fit._likelihood.judged & (fit._likelihood.judged.sum() == 1)  # whose discrimination is 1
+        alone = fit._board.judged & (fit._board.judged.sum() == 1)  # whose discrimination is 1
         return Draws(
-            pd.MultiIndex.from_product([measures, fit._likelihood.judges], names=["measure", "judge"]),
+            pd.MultiIndex.from_product([measures, fit._board.judges], names=["measure", "judge"]),
             np.concatenate([measure_of_judges.to_numpy() for measure_of_judges, _ in measures.values()]),
             np.concatenate([draws for _, draws in measures.values()], axis=1),
             converged=self.converged,
@@ -198,7 +198,7 @@ class JudgePanel(Bootstrap):
             columns[f"{measure}_standard_error"] = errors.loc[measure]
             for end in ("lower", "upper"):
                 columns[f"{measure}_{end}"] = ends[end].loc[measure]
-        table = pd.DataFrame(columns, pd.Index(fit._likelihood.judges, name="judge"))
+        table = pd.DataFrame(columns, pd.Index(fit._board.judges, name="judge"))
         flags = fit.judge_status.to_numpy(object)
         lower, upper = table["discrimination_lower"], table["discrimination_upper"]
         flags = np.where((lower <= 0) & (upper >= 0), NEAR_ZERO, flags)
@@ -351,14 +351,14 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
         return replace(fit, standing=pd.Series(CONFOUNDED, fit.ratings.index, name="standing", dtype=object))
 
     def refits(self, s: int, fit: JudgePanelFit) -> BoardRefits | Refitted:
-        moves = fit._likelihood.moves
+        moves = fit._board.moves
         if not moves.any():
             return Refitted.without_steps(np.full((self.options.n_resamples, len(moves)), np.nan), len(fit.ratings))
-        return panel_refits(fit._likelihood, self.slices.labels[s], self.slices.drawn[s], self.options)
+        return panel_refits(fit._board, self.slices.labels[s], self.slices.drawn[s], self.options)
 
     def result(self, fit: JudgePanelFit, refitted: Refitted) -> JudgePanel:
         m = len(fit.ratings)
-        there = refitted.converged[:, None] & fit._likelihood.moves[m:]
+        there = refitted.converged[:, None] & fit._board.moves[m:]
         of_judges = np.where(there, refitted.parameters[:, m:], np.nan)
         return bootstrap_result(
             JudgePanel, fit, refitted, self.options, PanelSettings, self.deciding, _judges=of_judges

@@ -34,7 +34,7 @@ from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, RankingModel
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.options.boards import Gauge
-from jaxeval.ratings.boards import MOST_INVERTED, Board, FittedBoard, fit_terms
+from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
@@ -48,50 +48,51 @@ from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import MODEL, counted
 
 
-@dataclass(frozen=True, eq=False)
-class RankingBoard(FittedBoard):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RankingBoard(Board):
     """One fitted slice of rankings; M' is the number of items with padding."""
 
-    board: Board
     cells: RankingCells
+    inverse: Float  # (M', M')
     choices: Choices  # NumPy arrays
-    theta: Float  # (M',) the fit
-    inverse: Float  # (M', M') pseudo-inverse of its information
-    diagonal: Float  # (M',) of that information
+    diagonal: Float  # (M',) of the information
     main_weight: Float  # (M,) meetings of the items of the main group, 0 for the others
+
+    @property
+    def start(self) -> Float:
+        """(M',) `theta` with padding."""
+        return pad(self.theta, (len(self.diagonal),))
 
     def scores(self) -> scipy.sparse.csr_array:
         """Return (C, M) derivatives of one ranking's log-likelihood in each cell, its weight included."""
-        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.theta))
+        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.diagonal))
         times, shares, _ = self._sets()
-        rated = pad(self.board.active, (len(self.theta),)).astype(float)
-        return scipy.sparse.csr_array(chosen.multiply(rated) - times @ shares)[:, : len(self.board.theta)]
+        rated = pad(self.active, (len(self.diagonal),)).astype(float)
+        return scipy.sparse.csr_array(chosen.multiply(rated) - times @ shares)[:, : len(self.theta)]
 
     def score_variance(self) -> Float:
         """Return (M, M) variance of the sum of all scores if the model is right and rankings are independent."""
         times, shares, _ = self._sets()
         expected = times.T @ (self.cells.count * self.cells.weight)
         matrix = np.diag(shares.T @ expected) - (shares.T @ shares.multiply(expected[:, None])).toarray()
-        m = len(self.board.theta)
+        m = len(self.theta)
         return np.asarray(matrix[:m, :m])
 
     def log_likelihood(self) -> float:
         """Log-likelihood of the choices between items with a finite rating."""
-        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.theta))
+        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.diagonal))
         times, _, total = self._sets()
         won = chosen.T @ self.cells.count
-        return float(won @ self.theta - (times.T @ self.cells.count) @ np.log(total))
+        return float(won @ self.start - (times.T @ self.cells.count) @ np.log(total))
 
     def _sets(self) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Float]:
         """(C, A) times that rankings choose from sets, (A, M') probabilities of their items, (A,) sums of exp(theta).
 
         A set that says nothing about items with a finite rating counts as chosen from 0 times, and its sum is 1.
         """
-        size = len(self.theta)
-        active, above = np.zeros((2, size), bool)
-        active[: len(self.board.theta)] = self.board.active
-        above[: len(self.board.theta)] = ~self.board.active & (self.board.connectivity.standing == Standing.ABOVE)
-        mass = np.where(active, np.exp(self.theta), 0.0)
+        size = len(self.diagonal)
+        above = pad(~self.active & (self.connectivity.standing == Standing.ABOVE), (size,))
+        mass = np.where(pad(self.active, (size,)), np.exp(self.start), 0.0)
         items, ends, total, says = [], [], [], []
         for table in map(np.asarray, self.choices.sets):
             total.append(mass[table].sum(0))
@@ -131,10 +132,11 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
         terms = fit_terms(options.ridge)
         fit = fit_rankings(choices, count, standing, np.arange(size) < m, terms)
         solution, inverse, diagonal = jax.device_get(fit)
-    board = Board.at(solution, models, cells, connectivity=connectivity, active=active, ridge=options.ridge)
-    theta: Any = pad(board.theta, (size,))
     main_weight = np.where(connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
-    return RankingBoard(board, cells, choices, theta, np.asarray(inverse), np.asarray(diagonal), main_weight)
+    return RankingBoard.at(
+        solution, models, cells, connectivity=connectivity, active=active, ridge=options.ridge, choices=choices,
+        inverse=np.asarray(inverse), diagonal=np.asarray(diagonal), main_weight=main_weight,
+    )  # fmt: skip
 
 
 def _connectivity(cells: RankingCells, n_items: int) -> tuple[Connectivity, Float]:
@@ -258,12 +260,12 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     """
     members = unit_members(fitted.cells, drawn)
     draw, place = members.drawn(padded_units(members.units.shape[1]), options.drawn, label)
-    m, size = len(fitted.board.theta), len(fitted.theta)
+    m, size = len(fitted.theta), len(fitted.diagonal)
     drawn_members = padded_use(members.cell, place, members.times.astype(float))
     is_item = as_leaf(np.arange(size)[None] < m, np.float64)
     data = ChoiceData(drawn_members, fitted.choices, is_item)
     main, moves = pad(fitted.main_weight, (size,)), fitted.diagonal > 0
-    problem = on_device(refit_problem(draw, data, fitted.theta, main, fitted.inverse, fitted.diagonal, moves))
+    problem = on_device(refit_problem(draw, data, fitted.start, main, fitted.inverse, fitted.diagonal, moves))
     n_cells = padded_cells(len(fitted.cells.count))
     form = lane_form(options, RankingModel(n_cells))
     entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
@@ -300,7 +302,7 @@ class PlackettLuceFit(BradleyTerryFit):
         [1087.0, 1017.0, 896.0]
     """
 
-    _likelihood: RankingBoard = field(repr=False)
+    _board: RankingBoard = field(repr=False)
 
     def _how_many(self) -> str:
         items = ITEM if self.competitor == MODEL else self.competitor
@@ -309,7 +311,7 @@ class PlackettLuceFit(BradleyTerryFit):
     @property
     def _in_one_cluster(self) -> pd.Index:
         """Rated items with several rankings that all lie in one cluster, where there are several clusters."""
-        rows, places = self._drawn.clusters, self._likelihood.cells.places
+        rows, places = self._drawn.clusters, self._board.cells.places
         if rows is None or len(rows.size) == 1:
             return self.ratings.index[:0]
         placed = places.of(rows.cell)
@@ -381,7 +383,7 @@ def fit_plackett_luce(
 
 def ranking_fit(fitted: RankingBoard, drawn: VoteGroups, report: DataReport, options: FitOptions) -> PlackettLuceFit:
     """Return the result for a fitted board of rankings."""
-    count = fitted.cells.per_item(len(fitted.board.theta))
+    count = fitted.cells.per_item(len(fitted.theta))
     return fit_result(PlackettLuceFit, fitted, drawn, report, options, count)
 
 
@@ -400,7 +402,7 @@ class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
 
     def refits(self, s: int, fit: PlackettLuceFit) -> BoardRefits:
         """Rankings are drawn, or clusters of them."""
-        return ranking_refits(fit._likelihood, self.slices.labels[s], self.slices.drawn[s], self.options)
+        return ranking_refits(fit._board, self.slices.labels[s], self.slices.drawn[s], self.options)
 
     def result(self, fit: PlackettLuceFit, refitted: Refitted) -> Bootstrap:
         """Return the draws of one slice."""

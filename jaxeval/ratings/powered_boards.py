@@ -28,7 +28,7 @@ from jaxeval.kernels.batch.prediction_powered import (
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import MOST_INVERTED, Board, FittedBoard, fit_terms, strength_slopes
+from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms, strength_slopes
 from jaxeval.ratings.connectivity import analyse, per_model
 from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -45,26 +45,24 @@ _FIRST_LAM = 0.5
 _JUDGE_RIDGE = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class PoweredBoard(FittedBoard):
-    """One fitted slice; M' is the number of models with padding, P' that of pairs."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PoweredBoard(Board):
+    """One fitted slice, of effective battles and points; M' is the number of models with padding, P' that of pairs."""
 
-    board: Board  # of the effective battles and points
     cells: VerdictCells
+    inverse: Float  # (M', M')
     form: Form
     tuning: Tuning  # (P',), (D, M'); NumPy arrays
     lam: float
     gain: float  # variance without the judge, divided by that with it
     start: Float  # (M',)
-    inverse: Float  # (M', M')
     information_diagonal: Float  # (M',)
-    flags: tuple[str, ...] = ()  # what the verdicts cannot say
 
     def scores(self) -> scipy.sparse.csr_array:
         """(C, M) what one battle of each cell adds to the gradient: its residual, and lam times that of the judge."""
         cells, n_pairs = self.cells, len(self.cells.first)
-        slopes = strength_slopes(cells, len(self.board.theta))
-        p = self.board.expected(slopes @ self.board.theta)
+        slopes = strength_slopes(cells, len(self.theta))
+        p = self.expected(slopes @ self.theta)
         count = cells.count * cells.used
         n, n_others = (np.bincount(cells.pair, count * sample, n_pairs) for sample in (cells.labelled, ~cells.labelled))
         centre, ratio = np.asarray(self.tuning.judge_mean)[:n_pairs], n / np.maximum(n_others, 1)
@@ -75,7 +73,7 @@ class PoweredBoard(FittedBoard):
         judge = np.where(known[cells.pair], cells.verdict - centre, 0.0)
         of_people = cells.target - p - self.lam * judge
         residual = np.where(cells.labelled, of_people, self.lam * ratio[cells.pair] * judge)
-        both = self.board.active[cells.first] & self.board.active[cells.second]
+        both = self.active[cells.first] & self.active[cells.second]
         return scipy.sparse.csr_array(slopes * np.where(both[cells.pair] & cells.used, residual, 0.0)[:, None])
 
     def score_variance(self) -> Float:
@@ -142,8 +140,8 @@ def fit_powered_board(
         if abs(now - before) < _SETTLED or board.status != Status.CONVERGED:
             break
     known = bool(np.asarray(sums.n).any())
-    return PoweredBoard(
-        board=board, cells=cells, form=form, tuning=tuning(), lam=float(powered.lam[0]) if known else np.nan,
+    return PoweredBoard.of(
+        board, form=form, tuning=tuning(), lam=float(powered.lam[0]) if known else np.nan,
         gain=float(best.gain[0]) if known else np.nan, start=theta, inverse=inverse, information_diagonal=diagonal,
         flags=_flags(board),
     )  # fmt: skip
@@ -190,8 +188,9 @@ def _fitted(
     )
     standing = np.asarray(standing_at_end)[:m]
     active = judged & ((standing == Standing.IDENTIFIED) | (options.ridge > 0))
+    connectivity = met._replace(standing=standing)
     board = Board.at(
-        end, models, cells, n, points, connectivity=met._replace(standing=standing), active=active, ridge=options.ridge
+        end, models, cells, connectivity=connectivity, active=active, ridge=options.ridge, n=n, wins=points
     )
     return board, inverse, diagonal
 
@@ -222,23 +221,23 @@ def powered_refits(
 
     Chord steps take only boards on which no resample leaves a model without a strength.
     """
-    cells, m, size = fitted.cells, len(fitted.board.theta), len(fitted.start)
+    cells, m, size = fitted.cells, len(fitted.theta), len(fitted.start)
     n_pairs = len(np.asarray(fitted.tuning.first))
     draw, entries, _ = vote_draws(cells.by_sample(n_pairs), drawn, options.drawn, label, 2 * n_pairs)
-    main = per_model(cells.first, cells.second, fitted.board.n, m)
+    main = per_model(cells.first, cells.second, fitted.n, m)
     data = PoweredData(
         entries=entries.sums(_moments(cells)),
         position=as_leaf(cells.positions(size, n_pairs - 1), np.int32),
         tuning=fitted.tuning,
         lam=as_leaf(np.nan if lam is None else lam, np.float64),
     )
-    main = pad(np.where(fitted.board.active, main, 0.0), (size,))
+    main = pad(np.where(fitted.active, main, 0.0), (size,))
     moves = np.arange(size) < m
     fit = fitted.start, main, fitted.inverse, fitted.information_diagonal, moves
     problem = on_device(refit_problem(draw, data, *fit))
     form = lane_form(options, fitted.form)
     # By the human outcomes alone; a board with clusters is not secure, as clusters also hold the judge's verdicts.
-    secure = drawn.repeating is None and is_secure_board(fitted.board._replace(cells=cells.of_people), None)
+    secure = drawn.repeating is None and is_secure_board(fitted, None, cells.of_people)
     held = _PER_ENTRY * (draw.units.size.size + data.entries.shares[0].size) + _PER_PAIR * n_pairs
 
     def words(solver: Solver) -> int:

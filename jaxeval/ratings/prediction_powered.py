@@ -70,18 +70,18 @@ class PredictionPoweredFit(BradleyTerryFit):
         [14.0, 11.0, 13.0, 13.0]
     """
 
-    _likelihood: PoweredBoard = field(repr=False)
+    _board: PoweredBoard = field(repr=False)
 
     @property
     def n_human(self) -> int:
         """n, battles that people judged."""
-        cells = self._likelihood.cells
+        cells = self._board.cells
         return int(cells.count[cells.labelled].sum())
 
     @property
     def n_judge_only(self) -> int:
         """N, battles that the judge alone judged."""
-        return int(self._likelihood.cells.count.sum()) - self.n_human
+        return int(self._board.cells.count.sum()) - self.n_human
 
     def _how_many(self) -> str:
         people = f"{counted(self.n_human, 'battle')} judged by people and {self.n_judge_only:,} by the judge alone"
@@ -147,7 +147,7 @@ class PredictionPoweredBoard(Bootstrap):
     @property
     def lam(self) -> float:
         """The weight of the judge's verdicts, from 0 (they are not used) to 1."""
-        return self.fit._likelihood.lam
+        return self.fit._board.lam
 
     @property
     def worth(self) -> float:
@@ -158,7 +158,7 @@ class PredictionPoweredBoard(Bootstrap):
         verdicts it grows up to a bound that the judge's agreement with people sets, and no judge is worth more than N
         votes.
         """
-        return float(self._worth(self.fit._likelihood.gain))
+        return float(self._worth(self.fit._board.gain))
 
     def _worth(self, gain: Any) -> Any:
         return np.minimum(self.fit.n_human * (gain - 1), self.fit.n_judge_only)
@@ -302,7 +302,7 @@ class _Powered(SliceBoards[PredictionPoweredFit, PredictionPoweredBoard]):
 
     def refits(self, s: int, fit: PredictionPoweredFit) -> BoardRefits:
         groups = self.slices.labels[s], self.slices.drawn[s]
-        return powered_refits(fit._likelihood, *groups, self.options, self.how["given_lam"])
+        return powered_refits(fit._board, *groups, self.options, self.how["given_lam"])
 
     def result(self, fit: PredictionPoweredFit, refitted: Refitted) -> PredictionPoweredBoard:
         lam, gain = np.where(refitted.converged, refitted.parameters[:, -2:].T, np.nan)

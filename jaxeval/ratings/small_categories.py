@@ -23,7 +23,7 @@ from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.borrowing import Belief, Split, category_beliefs
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import Board, FittedBoard, fit_boards, fit_terms
+from jaxeval.ratings.boards import Board, fit_boards, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bootstraps import Bootstraps
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
@@ -73,23 +73,21 @@ def _of_spreads(evidence: Float) -> tuple[Float, Float]:
     return first, second
 
 
-@dataclass(frozen=True, eq=False)
-class BorrowedBoard(FittedBoard):
-    """One category; K spreads, B draws."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BorrowedBoard(Board):
+    """One category, whose log-strengths are means over K spreads; B draws."""
 
-    board: Board  # its battles; log-strengths are means over the spreads
     inverse: Float  # (M, M) covariance of the log-strengths, given what is borrowed, too
     borrowed: Float  # (M,) share that each model has from the other battles
     factor: float  # variance of its outcomes, divided by that of wins and losses
     spread: float  # logits, its posterior mean; NaN where there are no other battles
     draws: Float  # (B, M) log-strengths, 0 for models without a rating
     spread_draws: Float  # (B,) the spread of each draw
-    flags: tuple[str, ...] = ()  # what the battles cannot say, here what is borrowed
 
     @property
     def borrowed_share(self) -> float:
         """Mean of ``borrowed`` over the rated models; NaN if there are none."""
-        return float(self.borrowed[self.board.active].mean()) if self.board.active.any() else np.nan
+        return float(self.borrowed[self.active].mean()) if self.active.any() else np.nan
 
 
 def borrowed_boards(
@@ -141,7 +139,7 @@ def _squares(whole: Board, cells: Cells, drawn: VoteGroups) -> tuple[float, floa
 
     All at the strengths of the ``whole`` board, over its rated models.
     """
-    board = whole._replace(cells=cells)
+    board = replace(whole, cells=cells)
     n, _ = cells.pair_sums()
     p = whole.expected(whole.theta[cells.first] - whole.theta[cells.second])
     both = whole.active[cells.first] & whole.active[cells.second]
@@ -190,7 +188,11 @@ def _mixed(whole: Board, cells: Cells, factor: float, spreads: Float, belief: Be
     n, wins = cells.pair_sums()
     alone = cells.count.sum() == whole.cells.count.sum()  # there are no other battles that it could differ from
     spreads = np.full_like(spreads, np.nan) if alone else spreads
-    board = whole._replace(
+    last = int(np.flatnonzero(for_draws)[-1])
+    drawn = np.minimum(np.searchsorted(np.cumsum(for_draws), scipy.special.ndtr(normal[:, 0])), last)
+    about = mean + theta - for_draws @ mean
+    mixed = BorrowedBoard.of(
+        whole,
         cells=cells,
         n=n,
         wins=wins,
@@ -198,12 +200,6 @@ def _mixed(whole: Board, cells: Cells, factor: float, spreads: Float, belief: Be
         status=int(belief.status.max()),
         n_steps=int(belief.n_steps.sum()),
         grad_norm=float(belief.grad_norm.max()),
-    )
-    last = int(np.flatnonzero(for_draws)[-1])
-    drawn = np.minimum(np.searchsorted(np.cumsum(for_draws), scipy.special.ndtr(normal[:, 0])), last)
-    about = mean + theta - for_draws @ mean
-    mixed = BorrowedBoard(
-        board=board,
         inverse=np.tensordot(for_draws, covariance, 1) + off.T @ off,
         borrowed=weight @ np.asarray(belief.borrowed)[:, :m],
         factor=factor,
@@ -260,11 +256,11 @@ class CategoryFit(BradleyTerryFit):
         [24.0, 22.0, 23.0, 20.0]
     """
 
-    _likelihood: BorrowedBoard = field(repr=False)
+    _board: BorrowedBoard = field(repr=False)
 
     @property
     def _model_based(self) -> Float:
-        return self._likelihood.inverse
+        return self._board.inverse
 
     _sandwich = _model_based
 
@@ -275,13 +271,13 @@ class CategoryFit(BradleyTerryFit):
     @property
     def borrowed(self) -> pd.Series:
         """(M,) share of what is known of each model that comes from the other battles; 1 if it has no battle here."""
-        share = np.where(self._board.active, self._likelihood.borrowed, np.nan)
+        share = np.where(self._board.active, self._board.borrowed, np.nan)
         return pd.Series(share, self.ratings.index, name="borrowed")
 
     @property
     def borrowed_share(self) -> float:
         """Mean of ``borrowed``: 0 for a board of its own battles alone, 1 for one of the others alone."""
-        return self._likelihood.borrowed_share
+        return self._board.borrowed_share
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -312,12 +308,12 @@ class CategoryBoard(Bootstrap):
     @property
     def spread(self) -> float:
         """Standard deviation of the ratings here about those of the other battles, Elo: the posterior mean."""
-        return ELO_PER_LOGIT * self.fit._likelihood.spread
+        return ELO_PER_LOGIT * self.fit._board.spread
 
     @property
     def spread_draws(self) -> Float:
         """(B,) the spread of each draw, Elo: by the prior of draws, under which large ones are more probable."""
-        return ELO_PER_LOGIT * self.fit._likelihood.spread_draws
+        return ELO_PER_LOGIT * self.fit._board.spread_draws
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
         """Return what the category borrows, see `category`."""
@@ -336,7 +332,7 @@ class CategoryBoard(Bootstrap):
             "spread": self.spread,
             "spread_lower": float(lower),
             "spread_upper": float(upper),
-            "variance_factor": self.fit._likelihood.factor,
+            "variance_factor": self.fit._board.factor,
         }
 
 
@@ -472,6 +468,6 @@ def _board(
 ) -> CategoryBoard:
     """Return the result for one category."""
     fit = fit_result(CategoryFit, borrowed, drawn, report, options)
-    refitted = Refitted.without_steps(borrowed.draws, borrowed.draws.shape[1], Status(borrowed.board.status))
+    refitted = Refitted.without_steps(borrowed.draws, borrowed.draws.shape[1], Status(borrowed.status))
     how = {"prior_spread": prior_spread}
     return bootstrap_result(CategoryBoard, fit, refitted, options, CategorySettings, how)

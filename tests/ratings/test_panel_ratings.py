@@ -285,10 +285,10 @@ class TestFewVerdicts:
         alone, rows = fitted(few), panel_rows(few, PanelColumns())
         judges = rows.judges.append(pd.Index([f"elsewhere-{k}" for k in range(40)]))
         beside = fit_panel_board(rows.models, rows.cells, judges, BootstrapOptions(), True)
-        assert not alone.board.active.all()
-        rated = ~(few == rows.models[~alone.board.active][0]).any(axis=1)
+        assert not alone.active.all()
+        rated = ~(few == rows.models[~alone.active][0]).any(axis=1)
         np.testing.assert_allclose(beside.fitted.theta, alone.fitted.theta, atol=1e-8)
-        np.testing.assert_allclose(fitted(few[rated]).fitted.theta, alone.fitted.theta[alone.board.active], atol=1e-8)
+        np.testing.assert_allclose(fitted(few[rated]).fitted.theta, alone.fitted.theta[alone.active], atol=1e-8)
 
     def test_a_factor_in_all_weights_changes_nothing(self):
         few = simulate_panel(40, M, discriminations=[1.2, 0.8], seed=3).rename(columns={"verdict": "winner"})
@@ -374,14 +374,14 @@ class TestWhatCannotBeTold:
         assert "took points" not in text
         assert leaderboard(found)["rating"].isna().all()
         without = fitted(frame, side_bias=False)
-        assert without.board.active.all()
+        assert without.active.all()
         assert set(without.flags) <= {FEW_VERDICTS}
 
     def test_discriminations_of_judges_with_one_model_in_common(self):
         pairs = [list(itertools.permutations(own, 2)) for own in ("abc", "cde")]
         frame = pd.concat([self.one_sided(own, judges=[judge]) for own, judge in zip(pairs, ["j1", "j2"], strict=True)])
         found = fitted(frame)
-        assert not found.board.active.any()
+        assert not found.active.any()
         assert "cannot be compared" in found.flags[0]
 
     def test_judges_at_0_and_against_the_panel(self):
@@ -414,7 +414,7 @@ class TestWhatCannotBeTold:
         without = fitted(verdicts).fitted
         for more, name, why in ((once, "once", "too few"), (side, "always A", "one side")):
             found = fitted(pd.concat([verdicts, more]))
-            assert why in found.status[list(found.judges).index(name)]
+            assert why in found.judge_status[list(found.judges).index(name)]
             np.testing.assert_allclose(found.fitted.theta, without.theta, atol=1e-8)
             np.testing.assert_allclose(found.fitted.g[found.judges != name], without.g, atol=1e-8)
             assert any(name in text for text in messages_of(found))
@@ -424,7 +424,7 @@ class TestWhatCannotBeTold:
         a, b = (verdicts[side].map(order) for side in ("model_a", "model_b"))
         sure = verdicts.assign(judge="sure", verdict=np.where(a > b, "model_a", "model_b")).iloc[:300]
         found = fitted(pd.concat([verdicts, sure]))
-        assert "without exception" in found.status[list(found.judges).index("sure")]
+        assert "without exception" in found.judge_status[list(found.judges).index("sure")]
         np.testing.assert_allclose(found.fitted.theta, order, atol=1e-8)
 
     @pytest.mark.slow

@@ -56,9 +56,9 @@ def test_defaults_are_auto():
 
 def test_the_penalised_fit_is_that_of_the_kernel(few):
     fit, firth = jaxeval.fit_bradley_terry(few), jaxeval.fit_bradley_terry(few, penalty="firth")
-    found = penalised(*fit._likelihood.rated_tables(), fit.theta)
+    found = penalised(*fit._board.rated_tables(), fit.theta)
     np.testing.assert_allclose(found.theta, firth.theta, atol=1e-6)
-    n, p = fit._likelihood.rated_tables()[0], firth.win_probability.to_numpy()
+    n, p = fit._board.rated_tables()[0], firth.win_probability.to_numpy()
     plain = firth._model_based  # without the battles of the penalty: five, one less than models
     added = n * p * (1 - p) * (np.diag(plain)[:, None] + np.diag(plain) - 2 * plain)
     assert np.triu(added, 1).sum() == pytest.approx(5)
