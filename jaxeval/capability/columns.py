@@ -10,6 +10,7 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, numbers, reject_missing, require_column
+from jaxeval.data.labels import SCORES_IN_WORDS
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
@@ -59,14 +60,12 @@ def columns_by_role(
 
 _MINUTES = {"s": 1 / 60, "sec": 1 / 60, "m": 1.0, "min": 1.0, "h": 60.0, "hr": 60.0, "hour": 60.0, "d": 1440.0,
             "day": 1440.0}  # fmt: skip
-_WORDS = {"true": 1.0, "pass": 1.0, "passed": 1.0, "success": 1.0, "yes": 1.0, "c": 1.0,
-          "false": 0.0, "fail": 0.0, "failed": 0.0, "failure": 0.0, "no": 0.0, "i": 0.0}  # fmt: skip
 _QUANTITY = re.compile(r"([\d.]+(?:e[+-]?\d+)?) *(%|[a-z]+?)s?")
 
 
 def shares(frame: pd.DataFrame, name: str) -> Float:
     """Return shares, where they may be written as 40% or as pass and fail."""
-    return numbers(_in_units(frame[name], {"%": 0.01}, _WORDS), name)
+    return numbers(_in_units(frame[name], {"%": 0.01}, SCORES_IN_WORDS), name)
 
 
 def minutes_of(frame: pd.DataFrame, name: str) -> Float:

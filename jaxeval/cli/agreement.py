@@ -108,11 +108,11 @@ def _without_models(file: FileName, *sides: str) -> PlainTable | None:
 
 def _holds_replies(frame: pd.DataFrame | PlainTable, judges: Names | None, arguments: dict[str, Any]) -> bool:
     from jaxeval.data.columns import folded
-    from jaxeval.data.roles import usual_column
+    from jaxeval.data.judge_calls import usual_replies
 
     without_models = not {"modela", "modelb"} <= {folded(name) for name in frame.columns}
-    is_table = judges is not None or "verdict" in frame or (without_models and "model_a" not in arguments)
-    return "output" in arguments or (not is_table and usual_column(frame, None, "output") is not None)
+    is_table = judges is not None or (without_models and "model_a" not in arguments)
+    return "output" in arguments or not (is_table or usual_replies(frame, ["verdict"]) is None)
 
 
 def _outputs(frame: pd.DataFrame, labels: Any, arguments: dict[str, Any]) -> Any:

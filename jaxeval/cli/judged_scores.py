@@ -91,7 +91,7 @@ class Labels(Options, section=COLUMNS):
             counted(counts.n_models, "model"), counted(counts.n_items, "item"), counted(counts.n_judges, "judge"),
             counted(counts.n_judgments, "judged answer"), counted(counts.n_labels, "human label"),
         ]  # fmt: skip
-        return estimates, ", ".join(parts)
+        return estimates, "; ".join([", ".join(parts), *counts.read_as])
 
     def check_without(self, options: Options) -> None:
         """Refuse options of `scores` that boards of judged scores do not have."""

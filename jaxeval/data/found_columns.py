@@ -13,7 +13,7 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames, words_of
-from jaxeval.data.labels import spoken_label
+from jaxeval.data.labels import RIGHT_OR_WRONG, spoken_label
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
 from jaxeval.data.published_formats import blind_questions
 from jaxeval.data.roles import ROLES, is_plain, n_values
@@ -245,12 +245,12 @@ def fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:
 
 
 def is_binary(column: pd.Series) -> bool:
-    """Whether a column holds only 0 and 1, or true and false."""
+    """Whether a column holds only 0 and 1, or words for right and wrong."""
     try:
         texts = {str(value).casefold() for value in column.dropna().unique()}
     except TypeError:
         return False
-    return bool(texts) and texts <= {"0", "1", "0.0", "1.0", "true", "false"}
+    return bool(texts) and texts <= {"0", "1", "0.0", "1.0", *RIGHT_OR_WRONG}
 
 
 def found_votes(frame: pd.DataFrame) -> FoundVotes | None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxeval.data.file_formats import entries_of
+from jaxeval.data.labels import SCORES_IN_WORDS, bare_word
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pd
 from jaxeval.plain_tables import PlainTable, in_pandas
@@ -162,8 +163,6 @@ _TRAFFIC = {
     "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
     "cache_prompt", "cache", "batch",
 }  # fmt: skip
-#: What Inspect writes for scores that are not numbers.
-_VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0}
 
 
 def read_archive(path: Path) -> dict[str, Any]:
@@ -359,8 +358,8 @@ def as_score(value: Any) -> float:
         raise DataError("a score of the log is a list: name another scorer (score=, --score), of numbers or letters")
     if value is None:
         return np.nan
-    if isinstance(value, str | bool) and value in _VALUES:
-        return _VALUES[value]
+    if isinstance(value, str) and bare_word(value) in SCORES_IN_WORDS:
+        return SCORES_IN_WORDS[bare_word(value)]
     try:
         return float(value)
     except ValueError as error:

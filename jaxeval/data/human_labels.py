@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import as_frame, distinct_values, encode_models, plain, require_column
 from jaxeval.data.judge_replies import read_reply
-from jaxeval.data.labels import Labels, Sides, read_labels, spoken_results
+from jaxeval.data.labels import RIGHT_OR_WRONG, Labels, Sides, bare_word, read_labels, spoken_results
 from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
 from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
@@ -20,10 +20,8 @@ from jaxeval.wording import counted, named
 
 #: What labels are: of pairs of named models; of two sides without names; right and wrong; grades; other words.
 Kind = Literal["pairs", "sides", "answers", "grades", "categories"]
-_RIGHT = ("yes", "true", "correct", "right", "pass", "passed", "y")
-_WRONG = ("no", "false", "incorrect", "wrong", "fail", "failed", "n")
 _NEITHER = ("not attempted", "not_attempted", "notattempted", "abstain", "abstained", "unsure", "partial")
-_GRADED = {**dict.fromkeys(_RIGHT, 1.0), **dict.fromkeys(_WRONG, 0.0), **dict.fromkeys(_NEITHER, 0.5)}
+_GRADED = {**RIGHT_OR_WRONG, **dict.fromkeys(_NEITHER, 0.5)}
 #: More different labels than this are measurements.
 MOST_LABELS = 21
 
@@ -133,7 +131,7 @@ def _of_numbers(numbers: list[float], columns: str, labels: Any) -> tuple[LabelS
 
 
 def _of_words(words: list[str], columns: str) -> tuple[LabelScale, list[float], str]:
-    keys = [word.strip().strip("[]*.\"'").strip().casefold() for word in words]
+    keys = list(map(bare_word, words))
     graded = [_GRADED.get(key) for key in keys]
     if all(grade is not None for grade in graded):
         return ANSWERS, [float(grade or 0) for grade in graded], ""

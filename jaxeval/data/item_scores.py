@@ -20,6 +20,7 @@ from jaxeval.data.columns import (
     reject_infinite,
     require_column,
 )
+from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.data.nested_columns import LaterColumns
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
@@ -137,7 +138,8 @@ class ItemScores(Shown):
                 )
         further = [name for name in (evaluator, trial, cluster, benchmark, weight, *random) if name is not None]
         require_column(frame, model, item, score, *further, *keep)
-        values = numbers_or_nan(frame[score], score)
+        in_points, words = in_numbers(frame[score], SCORES_IN_WORDS)
+        values = numbers_or_nan(in_points, score)
         reject_infinite(np.isinf(values), f"column {score!r}", "score")
         _reject_huge(values, score)
         there = ~np.isnan(values)
@@ -178,7 +180,7 @@ class ItemScores(Shown):
             cluster=None if cluster is None else _groups(frame[cluster], cluster, i, items), benchmark=of_benchmark,
             weight=None if weight is None else _weights(frame[weight], weight, i, items),
             n_repeated=0 if trial is not None or facets is not None else int((times[times > 0] - 1).sum()),
-            n_missing=int((~there).sum()),
+            n_missing=int((~there).sum()), notes=(f"column {score!r}: read {words}",) if words else (),
         )  # fmt: skip
 
     def column(self, name: str) -> ItemColumn:

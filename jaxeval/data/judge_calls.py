@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import finite_or_nan, folded, require_column
+from jaxeval.data.columns import finite_or_nan, require_column
 from jaxeval.data.judge_replies import EMPTY, SEVERAL, Reply, read_reply, spelled
-from jaxeval.data.labels import SPOKEN, spoken_results
-from jaxeval.data.roles import usual_names
+from jaxeval.data.labels import RIGHT_OR_WRONG, SPOKEN, bare_word, spoken_results
+from jaxeval.data.roles import columns_of, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import Stated
@@ -23,11 +23,6 @@ from jaxeval.wording import counted
 #: What to do about grades in other words.
 OR_POSITIVE = "or name the value that means right with positive= (jaxeval judge --positive)"
 _OF = re.compile(r"^(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)$")
-#: What judges call right and wrong answers.
-_GRADES = {
-    **dict.fromkeys(["yes", "true", "correct", "pass", "y"], 1.0),
-    **dict.fromkeys(["no", "false", "incorrect", "fail", "n"], 0.0),
-}
 
 
 def holds_text(column: Any) -> bool:
@@ -57,7 +52,7 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool, str]:
         if missing[row]:
             continue
         reply = replies[row] = read_reply(value)
-        in_words[row] = _key(reply.word) in _GRADES
+        in_words[row] = bare_word(reply.word) in RIGHT_OR_WRONG
         number = _grade(reply.word)
         if number is None:
             wrong[row] = f"{reply.word[:40]!r} is no grade"
@@ -85,21 +80,17 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool, str]:
     return grade, unread, f"column {column.name!r}: {unused}" if unused else ""
 
 
-def _key(word: str) -> str:
-    return word.strip("[] ").casefold()
-
-
 def _grade(word: str) -> float | None:
     """Return the grade that a word stands for, NaN for an empty word; None for a word that is no grade."""
-    key = _key(word)
+    key = word.strip("[] ")
     share = _OF.match(key)
     if share is not None:  # 7/10
         points, most = float(share[1]), float(share[2])
         return points / most if most > 0 and points <= most else None
     try:
-        return _GRADES[key] if key in _GRADES else float(key or "nan")
+        return float(key or "nan")
     except ValueError:
-        return None
+        return RIGHT_OR_WRONG.get(bare_word(word))
 
 
 def replied_verdicts(
@@ -140,10 +131,16 @@ def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) ->
     return np.array([side is not None and side.target == 1 for side in sides])
 
 
-def usual_replies(frame: pd.DataFrame) -> str | None:
-    """Return the first column that has a usual name of replies and holds text."""
-    names = {folded(name) for name in usual_names("output")}
-    return next((name for name in frame.columns if folded(name) in names and holds_text(frame[name])), None)
+def usual_replies(columns: Any, results: Sequence[str] = ()) -> str | None:
+    """Return the first column with a usual name of replies, in a table the first of text; None beside ``results``.
+
+    ``columns`` is a table, or a list of its names; ``results`` are usual names of columns that say what judges printed.
+    """
+    if columns_of(columns, results):
+        return None
+    is_list = isinstance(columns, list)
+    names = columns_of(columns, usual_names("output"))
+    return next((name for name in names if is_list or holds_text(columns[name])), None)
 
 
 _PERCENT = 100.0

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxeval.checks import check_choice, checked_finite
-from jaxeval.data.columns import factorize_sorted, folded, renames, rows_of, told_renames
+from jaxeval.data.columns import factorize_sorted, renames, rows_of, told_renames
 from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import People, human_labels_of, joined_labels, targets_of, words_of
-from jaxeval.data.judge_calls import Calls, ReplyRules, mean_score
+from jaxeval.data.judge_calls import Calls, ReplyRules, mean_score, usual_replies
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
 from jaxeval.data.presentation_orders import (
@@ -352,7 +352,9 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
     arguments = {name: value for name, value in columns.items() if value is not None}
     if arguments.get("one_order") == "error":
         del arguments["one_order"]
-    of_replies = "output" in arguments or _holds_replies(head_names(path), arguments)
+    names = head_names(path)
+    is_table = any(arguments.get(option) for option in _SAYINGS) or {*SCORES} <= {*names}
+    of_replies = "output" in arguments or not (is_table or usual_replies(names, usual_names("verdict")) is None)
     known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name", "hard_label"}
     idle = next((name for name, value in arguments.items() if name not in known and value is not False), None)
     if idle is not None:
@@ -402,17 +404,6 @@ def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
         )
     (battles,) = judges.values()
     return battles
-
-
-def _holds_replies(names: Sequence[str], arguments: Mapping[str, Any]) -> bool:
-    """Return whether a file with columns of these names holds replies of judges, and no table of scores or verdicts."""
-    folded_names = {folded(name) for name in names}
-    table = any(arguments.get(option) for option in _SAYINGS) or set(SCORES) <= set(names)
-    return (
-        not table
-        and folded_names.isdisjoint(usual_names("verdict"))
-        and any(folded(name) in folded_names for name in usual_names("output"))
-    )
 
 
 def _of_replies(path: Path, arguments: dict[str, Any]) -> dict[str, JudgedBattles]:

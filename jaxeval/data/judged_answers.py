@@ -29,6 +29,7 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, usual_replies
+from jaxeval.data.labels import in_numbers
 from jaxeval.data.nested_columns import LaterColumns, with_fields
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.roles import usual_column, usual_names
@@ -207,7 +208,8 @@ class JudgedAnswers(Shown):
         zero_one = there & (value != 0) & (value != 1)
         binary = np.bincount(judge_number[zero_one], minlength=len(judges)) == 0
 
-        labels = np.full(len(frame), np.nan) if label is None else _labels(frame[label], label, positive)
+        labels, words = (np.full(len(frame), np.nan), "") if label is None else _labels(frame[label], label, positive)
+        said = [*(message for *_, message in read), words]
         answers = cls(
             items=items.rename("item"), models=models.rename("model"), judges=judges.rename("judge"), judgment=table,
             label=_one_each(labels, place, shape, f"labels {label!r}"), binary=binary,
@@ -218,7 +220,7 @@ class JudgedAnswers(Shown):
                 partial(_covariate, place=place, shape=shape),
                 keep,
             ),
-            report=AnswersReport(read_as=(*told_renames(renamed), *(message for *_, message in read if message))),
+            report=AnswersReport(read_as=(*told_renames(renamed), *filter(None, said))),
         )  # fmt: skip
         if answer is not None:
             answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))
@@ -393,10 +395,11 @@ def _judgments(
     return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread, message
 
 
-def _labels(column: pd.Series, name: str, positive: Any) -> Float:
-    """Return (rows,) labels 0 and 1, NaN where missing."""
+def _labels(column: pd.Series, name: str, positive: Any) -> tuple[Float, str]:
+    """Return (rows,) labels 0 and 1, NaN where missing, and which words were read as which."""
     if positive is not None:
-        return _two_valued(column, positive)
+        return _two_valued(column, positive), ""
+    column, words = in_numbers(column)
     advice = f"write labels as 1 and 0, {OR_POSITIVE}"
     try:
         values = numbers_or_nan(column, name)
@@ -408,7 +411,7 @@ def _labels(column: pd.Series, name: str, positive: Any) -> Float:
         shown = ", ".join(f"{value:g} ({count:,})" for value, count in counts.items())
         n = counted(wrong.sum(), "label is", "labels are")
         raise DataError(f"column {name!r}: labels must be 0 or 1, and {n} not: {shown}{first_place(wrong)}; {advice}")
-    return values
+    return values, f"column {name!r}: read {words}" if words else ""
 
 
 def _two_valued(column: pd.Series, positive: Any) -> Float:

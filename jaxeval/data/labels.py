@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
-from jaxeval.data.columns import Rows, count_rows, factorized, first_place, plain, reject_missing
+from jaxeval.data.columns import Rows, count_rows, distinct_values, factorized, first_place, plain, reject_missing
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, did_you_mean
@@ -66,6 +66,13 @@ FAMILIES: dict[str, dict[str, Graded]] = {
     "results of chess games": {"1-0": _A, "0-1": _B, "1/2-1/2": _TIE, "½-½": _TIE, "0.5-0.5": _TIE},
     "grades from A>>B to B>>A": _GRADES,
 }
+#: What people, judges and harnesses call right and wrong answers.
+RIGHT_OR_WRONG = {
+    **dict.fromkeys(["yes", "true", "correct", "right", "pass", "passed", "success", "y", "t"], 1.0),
+    **dict.fromkeys(["no", "false", "incorrect", "wrong", "fail", "failed", "failure", "n", "f"], 0.0),
+}
+#: Scores in words, also in Inspect's letters: correct, incorrect, partly correct, no answer.
+SCORES_IN_WORDS = {**RIGHT_OR_WRONG, "c": 1.0, "i": 0.0, "p": 0.5}
 #: Words for the verdict that a judge prints. Each means the same in all families used here. "C" is the tie that prompts
 #: ask for (arXiv:2306.05685); it is no family's word, as in a table it may be a model's name.
 SPOKEN: dict[str, Graded] = {
@@ -84,6 +91,27 @@ _NAMES = "names of the winners"
 #: Numbers that two codings read in opposite ways.
 _CODED = {-1.0, 0.0, 0.5, 1.0, 2.0}
 _MOST_SHOWN = 10
+
+
+def bare_word(value: Any) -> str:
+    """Return a word without case, blanks, and the signs around it."""
+    return str(value).strip().strip("[]*.\"'").strip().casefold()
+
+
+def in_numbers(column: Any, words: Mapping[str, float] = RIGHT_OR_WRONG) -> tuple[Any, str]:
+    """Return a column of text all of which is among ``words`` as numbers, and what was read as what; else as it is."""
+    if getattr(column.dtype, "kind", "O") not in "OTU":
+        return column, ""
+    try:
+        distinct = distinct_values(column)
+    except (NotImplementedError, TypeError):  # of lists or objects
+        return column, ""
+    read = {value: words.get(bare_word(value)) for value in distinct if isinstance(value, str)}
+    if not read or len(read) < len(distinct) or None in read.values():
+        return column, ""
+    numbers = np.array([read.get(value, np.nan) if isinstance(value, str) else np.nan for value in column], float)
+    meanings = ", ".join(f"{value!r} as {number:g}" for value, number in list(read.items())[:_MOST_SHOWN])
+    return (numbers if isinstance(column, np.ndarray) else pd.Series(numbers, column.index, name=column.name)), meanings
 
 
 def spoken_label(word: str) -> str | None:

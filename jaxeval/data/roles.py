@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from jaxeval.data.columns import folded, require_column
+from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.lazy_names import pd
 
 
@@ -118,7 +119,9 @@ def guessed_columns(frame: pd.DataFrame, role: str) -> list[str]:
     """Return the columns that may have a role, by all of its names; no lists and records, and of numbers no text."""
     names = [str(name) for name in columns_of(frame, (*ROLES[role].names, *ROLES[role].also))]
     if ROLES[role].kind == "number":
-        return [name for name in names if pd.api.types.is_numeric_dtype(frame[name])]
+        return [
+            name for name in names if pd.api.types.is_numeric_dtype(in_numbers(frame[name], SCORES_IN_WORDS)[0].dtype)
+        ]
     return [name for name in names if is_plain(frame[name])]
 
 

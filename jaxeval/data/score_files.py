@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from jaxeval.arrays import Float
 from jaxeval.data.columns import (
     ALL_COLUMNS,
     Columns,
     factorize_sorted,
-    first_place,
-    numbers_or_nan,
     numeric_but_for_gaps,
-    plain,
     reject_repeats,
     require_column,
 )
@@ -28,6 +24,7 @@ from jaxeval.data.formats import Source, json_document, whole_table
 from jaxeval.data.harness_formats import named_by_results, newest, stated_by_results, with_model
 from jaxeval.data.harness_runs import NoScoresError, merge_runs, read_archive, unlike_documents, unlike_runs
 from jaxeval.data.item_scores import ItemScores
+from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.small_files import small_table
@@ -66,7 +63,7 @@ def read_judged_scores(
         raise DataError(
             "a wide table has no place for labels of single answers: give one row per model and item, without --wide"
         )
-    frame, label, _ = score_table(path, score_columns)
+    frame, label, notes = score_table(path, score_columns)
     frame = in_pandas(frame)
     with naming(label):
         require_column(frame, *further)
@@ -85,11 +82,11 @@ def read_judged_scores(
                 "all items count alike. Drop the column, or rate its groups separately (--by)"
             )
         _reject_repeats(frame, judge)
-        if pd.api.types.is_bool_dtype(frame["score"]):
-            frame["score"] = frame["score"].astype(float)
+        scores, words = in_numbers(frame["score"], SCORES_IN_WORDS)
+        notes += [f"column 'score': read {words}"] if words else []
+        frame = frame.assign(score=scores.astype(float) if pd.api.types.is_bool_dtype(scores) else scores)
         answers = JudgedAnswers.from_pandas(
-            frame.assign(**{human: _labels(frame[human], human)}),
-            judgment="score", label=human, model="model", item="item", judge=judge,
+            frame, judgment="score", label=human, model="model", item="item", judge=judge,
             keep=tuple(dict.fromkeys([*keep, *(["cluster"] if "cluster" in frame else [])])),
             run="trial" if "trial" in frame else None, missing=_MISSING[missing],
         )  # fmt: skip
@@ -100,22 +97,7 @@ def read_judged_scores(
                 "(--missing complete) takes the items that all models have, missing='available' (--missing available) "
                 "scores each model on its own items"
             )
-        return answers
-
-
-def _labels(column: pd.Series, name: str) -> Float:
-    """Return (rows,) labels as numbers, NaN where no one labelled; words such as yes and no are refused, and shown."""
-    try:
-        return numbers_or_nan(column, name)
-    except DataError as error:
-        is_word = (pd.to_numeric(column, errors="coerce").isna() & column.notna()).to_numpy(bool)
-        counts = column[is_word].value_counts()
-        shown = named([f"{plain(value)!r} ({n:,})" for value, n in counts.items()], 5)
-        raise DataError(
-            f"column {name!r}: labels must be 1 or 0, and {counted(is_word.sum(), 'is', 'are')} not: {shown}"
-            f"{first_place(is_word)}: write 1 where people call the answer right and 0 where they call it wrong, and "
-            "leave empty what nobody labelled"
-        ) from error
+        return replace(answers, report=replace(answers.report, read_as=(*notes, *answers.report.read_as)))
 
 
 def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:
@@ -211,7 +193,8 @@ def _of_table(
         notes += unlike_documents(frame)
         frame = frame.drop(columns="_document")
     with naming(label):
-        return replace(ItemScores.from_pandas(frame, keep=keep, random=random, **further), notes=tuple(notes))
+        scores = ItemScores.from_pandas(frame, keep=keep, random=random, **further)
+        return replace(scores, notes=(*notes, *scores.notes))
 
 
 def read_two_models(
@@ -324,8 +307,8 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns
     every = dict.fromkeys((*named_columns, *further, *score_columns.keep, *score_columns.of_condition))
     needed = Columns(tuple(every), tuple(usual))
     small = small_table(path, needed) if score_columns.where is None else None
-    names = {*every} - {wanted["score"], *score_columns.of_condition}
-    frame = score_columns.chosen(_with_names(path, needed, names)) if small is None else small
+    own = {*every} - {wanted["score"], *score_columns.of_condition}
+    frame = score_columns.chosen(_with_names(path, needed, own)) if small is None else small
     renamed = {column: role for role, column in wanted.items()}
     renamed |= {column: role for role in _USUAL if (column := getattr(score_columns, role)) is not None}
     frame = frame.rename(columns={column: role for column, role in renamed.items() if column not in score_columns.keep})

@@ -213,14 +213,15 @@ def test_rows_that_repeat_a_trial_are_copies(long_file, tmp_path):
         read_judged_scores(path, human="human", judge="judge")
 
 
-def test_labels_in_words_are_shown_and_refused(table, tmp_path):
-    path = tmp_path / "words.csv"
+def test_labels_in_words(table, tmp_path):
+    path, other = tmp_path / "words.csv", tmp_path / "others.csv"
     table.assign(human=table["human"].map({1: "yes", 0: "no"})).to_csv(path, index=False)
-    printed = call("scores", path, "--score", "judge-1", "--human", "human", code=1)
-    labels = table["human"].map({1: "yes", 0: "no"}).value_counts()
-    assert f"labels must be 1 or 0, and 300 are not: 'yes' ({labels['yes']}), 'no' ({labels['no']})" in printed
-    assert "write 1 where people call the answer right and 0 where they call it wrong" in printed
-    assert "could not convert" not in printed
+    options = ["--score", "judge-1", "--human", "human"]
+    printed = call("scores", path, path, *options, "--resamples", 20)
+    assert "900 judged answers, 300 human labels; words.csv is named twice, and counts once; column 'human'" in printed
+    assert "'yes' as 1" in printed
+    table.assign(human=table["human"].map({1: "sure", 0: "no"})).to_csv(other, index=False)
+    assert "column 'human' is not numeric (str): " in call("scores", other, *options, code=1)
 
 
 def test_labels_that_are_true_or_false_are_read(table, tmp_path):

@@ -1,6 +1,7 @@
 import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from command_line import run, said
@@ -75,6 +76,17 @@ def test_a_file_that_is_named_twice_counts_once_and_is_told(single, command):
     printed = said(command, single, single)
     assert "single.csv is named twice, and counts once" in printed
     assert printed.partition("\nwarning: ")[0] == said(command, single).partition("\nwarning: ")[0]
+
+
+@pytest.mark.parametrize("words", [("Yes", "no"), ("correct", "incorrect"), ("C", "I"), ("t", "f")])
+def test_scores_in_words(single, tmp_path, words):
+    path = tmp_path / "words.csv"
+    frame = pd.read_csv(single)
+    frame.assign(score=np.where(frame["score"] > 0.5, *words)).to_csv(path, index=False)
+    printed, read = said("scores", path), f"{words[0]!r} as 1"
+    assert read in printed
+    assert printed.splitlines()[0] == said("scores", single).splitlines()[0]
+    assert f"jaxeval scores {path}" in said(path)
 
 
 def test_models_that_are_not_told_apart(single, tmp_path):

@@ -188,16 +188,18 @@ def test_duplicates():
 
 def test_labels_are_0_or_1_and_one_an_answer():
     found = message(TABLE.assign(human=[1, 2, 0, 2, 0.5, 1, 1, 1]))
-    words = message(TABLE.assign(human=["yes"] * 8))
+    words = message(TABLE.assign(human=["sure"] * 8))
     assert "column 'human' is not numeric" in words
-    assert ": 'yes' (first in row 0; rows count from 0): write labels as 1 and 0, or name" in words
+    assert ": 'sure' (first in row 0; rows count from 0): write labels as 1 and 0, or name" in words
     assert "column 'human': labels must be 0 or 1, and 3 labels are not: 2 (2), 0.5 (1) (first in row 1" in found
     runs = long(2).reset_index(drop=True)
     runs.loc[0, "human"] = 1 - runs.loc[0, "human"]
     found = message(runs, judgment="verdict", judge="judge", run="run")
     assert "labels 'human': 1 answer has several (first in row 0" in found
     assert np.isnan(read(TABLE.drop(columns="human")).label).all()
-    assert "column 'human' is not numeric" in message(TABLE.assign(human="yes"))
+    said = read(TABLE.assign(human=["Yes", "no", None, "[[Correct]]", "wrong", "PASS", "f", "y"]))
+    assert [(said.label == value).sum() for value in (0, 1)] == [3, 4]
+    assert "column 'human': read 'Yes' as 1, 'no' as 0, '[[Correct]]' as 1, 'wrong' as 0" in str(said.report)
 
 
 def test_columns():
@@ -207,7 +209,7 @@ def test_columns():
         assert "no column 'z' in the table" in message(**{option: "z"})
     assert "no column 'z'" in message(keep=["z"])
     assert "column 'item' has 1 missing value (first in row 2" in message(TABLE.assign(item=[*"ab", None, *"cdefg"]))
-    told = message(TABLE.assign(gpt="right"))
+    told = message(TABLE.assign(gpt="sure"))
     assert "column 'gpt' is not numeric" in told
     assert "write judgments as 1 and 0 or as scores, or name the value that means right with positive=" in told
     assert "column 'gpt' has 1 infinite value" in message(TABLE.assign(gpt=[np.inf, *[1] * 7]))
