@@ -148,11 +148,11 @@ from jaxeval.scores.item_response import fit_item_response as fit_item_response
 from jaxeval.scores.items import ItemSubset as ItemSubset
 from jaxeval.scores.items import item_report as item_report
 from jaxeval.scores.items import item_subset as item_subset
+from jaxeval.scores.items import pass_at_k as pass_at_k
+from jaxeval.scores.items import pass_hat_k as pass_hat_k
 from jaxeval.scores.plan_scores import plan_scores as plan_scores
 from jaxeval.scores.score_leaderboard import score_draws as score_draws
 from jaxeval.scores.score_leaderboard import score_leaderboard as score_leaderboard
-from jaxeval.scores.trials import pass_at_k as pass_at_k
-from jaxeval.scores.trials import pass_hat_k as pass_hat_k
 from jaxeval.show.files import write_table as write_table
 from jaxeval.show.hub import arena_table as arena_table
 from jaxeval.show.hub import write_eval_results as write_eval_results

@@ -217,7 +217,7 @@ LINES = [
            "scores/test_paired_tests.py"),
     Broken("random flips without the flip that was seen", "scores/paired_tests.py",
            "(1 + n) / (1 + N_FLIPS)", "n / N_FLIPS", "scores/test_paired_tests.py"),
-    Broken("trials are drawn with replacement", "scores/trials.py",
+    Broken("trials are drawn with replacement", "scores/items.py",
            "np.maximum(n - drawn, 1)", "n", "scores/test_trials.py"),
     Broken("an item's rest holds the item", "scores/items.py",
            "(total - value) / (count - there)", "total / count", "scores/test_item_report.py"),

@@ -145,9 +145,9 @@ def scores(
     tables: dict[str, Any] = {"scores": table}
     for what, ks in (("pass_at", options.pass_at), ("pass_hat", options.pass_hat)):
         for k in dict.fromkeys(ks):
-            from jaxeval.scores import trials
+            from jaxeval.scores import items
 
-            measure = getattr(trials, f"{what}_k")
+            measure = getattr(items, f"{what}_k")
             tables[f"{what}_{k}"] = measure(item_scores, k, missing=missing, level=level)
     warnings = list(table.attrs["warnings"])
     if options.items:
