@@ -48,9 +48,9 @@ class ScoreReading(declared.ItemScoreColumns):
         self, files: Sequence[FileName], keep: Sequence[str] = (), random: Sequence[str] = ()
     ) -> ItemScores:  # fmt: skip
         """Return the scores in ``files``."""
-        from jaxeval.data.score_files import read_scores
+        from jaxeval.data.score_files import item_scores
 
-        return read_scores(files if len(files) > 1 else files[0], keep=keep, random=random, **self.columns)
+        return item_scores(files if len(files) > 1 else files[0], keep=keep, random=random, **self.columns)
 
     def undeclared(self, files: Sequence[FileName], random: Sequence[str]) -> list[str]:
         """Propose to declare columns of judges, prompts or seeds that are in tables, and have no role."""

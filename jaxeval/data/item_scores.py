@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.data.nested_columns import LaterColumns
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
-from jaxeval.plain_tables import Names, PlainTable
+from jaxeval.plain_tables import Names, PlainTable, in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted
 
@@ -85,7 +85,7 @@ class ItemScores(Shown):
     items: pd.Index
     evaluators: pd.Index
     models: pd.Index
-    columns: Mapping[str, ItemColumn] = field(default_factory=_no_columns, repr=False)  # those asked for
+    columns: LaterColumns[ItemColumn] = field(default_factory=_no_columns, repr=False)  # those asked for
     trials: Trials | None = field(default=None, repr=False)  # None if no column of trials was named
     cluster: ItemGroups | None = field(default=None, repr=False)
     benchmark: ItemGroups | None = field(default=None, repr=False)  # if there, ``items`` has levels benchmark and item
@@ -183,6 +183,13 @@ class ItemScores(Shown):
             n_missing=int((~there).sum()), notes=(f"column {score!r}: read {words}",) if words else (),
         )  # fmt: skip
 
+    def with_pandas(self) -> ItemScores:
+        """Return the same with names as pandas has them."""
+        names = {name: in_pandas(getattr(self, name)) for name in ("items", "evaluators", "models")}
+        groups = {name: group for name in ("cluster", "benchmark") if (group := getattr(self, name)) is not None}
+        in_groups = {name: group._replace(names=in_pandas(group.names)) for name, group in groups.items()}
+        return replace(self, columns=self.columns.then(_levels_in_pandas), **names, **in_groups)
+
     def column(self, name: str) -> ItemColumn:
         """Return a further column.
 
@@ -217,6 +224,10 @@ class ItemScores(Shown):
         from jaxeval.show.table import PropertyTable
 
         return PropertyTable(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+
+
+def _levels_in_pandas(column: ItemColumn) -> ItemColumn:
+    return column._replace(levels=in_pandas(column.levels))
 
 
 def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemColumn:

@@ -181,6 +181,13 @@ def read_scores(
         >>> jaxeval.read_scores("scores.csv").means["score"].to_dict()
         {'x': 0.5, 'y': 1.0}
     """
+    return item_scores(path, keep, random, **columns).with_pandas()
+
+
+def item_scores(
+    path: FileName | Sequence[FileName], keep: Sequence[str] = (), random: Sequence[str] = (), **columns: Any
+) -> ItemScores:
+    """`read_scores` whose names are those of pandas only where files are not small."""
     return _of_table(*score_table(path, ScoreColumns(**columns, keep=[*keep, *random])), keep, random)
 
 

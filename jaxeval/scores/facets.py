@@ -239,7 +239,7 @@ def over_items(scores: ItemScores, cells: FacetCells, models: Sequence[int]) -> 
     for k, m in enumerate(models):
         with np.errstate(invalid="ignore"):
             means[:, 0, k] = np.bincount(item, cells.score[there, m], len(means)) / times
-    return replace(scores, scores=means, models=scores.models[list(models)], facets=None, trials=None, columns={})
+    return replace(scores, scores=means, models=scores.models[list(models)], facets=None, trials=None)
 
 
 def widened(

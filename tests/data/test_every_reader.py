@@ -11,6 +11,7 @@ import pytest
 
 import jaxeval
 from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
+from jaxeval.plain_tables import Names
 
 RNG = np.random.default_rng(0)
 N = 48
@@ -148,6 +149,16 @@ def test_every_reader_is_here():
 def test_formats(name, plain, tmp_path):
     for ending in ENDINGS[1:]:
         assert_equal(summary(name, write(READERS[name].table, tmp_path / f"table.{ending}")), plain[name])
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_names_are_those_of_pandas(name, tmp_path):
+    """Of a small file, too, which is read without pandas."""
+    reader = READERS[name]
+    found = attrgetter(name)(jaxeval)(write(reader.table, tmp_path / "table.csv"), **reader.options)
+    for role in ("items", "models", "judges", "evaluators"):
+        names = getattr(found, role, None)
+        assert not isinstance(names, Names), role
 
 
 @pytest.mark.parametrize("name", READERS)
