@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -185,3 +186,65 @@ def shortened(text: str, most: int) -> str:
 
 def _escaped(sign: str) -> str:
     return sign if sign == "\n" else repr(sign)[1:-1]
+
+
+#: Words of side A and of side B. They say where the competitors stand, and not what these are.
+_SIDES = (
+    ("a", "b"), ("1", "2"), ("one", "two"), ("first", "second"), ("left", "right"), ("home", "away"),
+    ("white", "black"), ("red", "blue"), ("winner", "loser"), ("winning", "losing"),
+)  # fmt: skip
+#: Words beside the one that says what is rated: ``player_name_a`` holds players.
+_FORMS = {"name", "id"}
+#: Words that say nothing of what is rated, and other words for a model.
+_UNCLEAR = {"side", "label", "key", "code", "number", "column", "lm", "llm", "models", "entry", "object", "value"}
+
+#: What competes where the columns' names are those of sides and nothing else, as usual in data of chess and of sports.
+_OF_SIDES: dict[tuple[str, ...], str] = {("white", "black"): "player", ("home", "away"): "team"}
+#: The words of the columns that are read unless others are named.
+_DEFAULTS = [["model", "a"], ["model", "b"]]
+
+
+def competitor_word(noun: str | Sequence[str] | None, *columns: str) -> Noun | None:
+    """Give what competes: as somebody says, or as the ``columns`` are called that hold it; None where neither is clear.
+
+    Columns model_a and model_b say nothing: jaxeval expects these names of every table.
+
+    Args:
+        noun: a word, a word and its plural, or None.
+        columns: those of side A and side B, as player_1 and player_2; or a single one.
+
+    Raises:
+        TypeError: ``noun`` is no text.
+        ValueError: ``noun`` is no word, or too long a one.
+    """
+    if noun is not None:
+        return Noun.of(noun)
+    if columns == ("model_a", "model_b") or (words := [_words(name) for name in columns]) == _DEFAULTS:
+        return None
+    if len(columns) == 2:
+        sides = tuple(" ".join(word for word in parts if word not in _FORMS) for parts in words)
+        if (usual := _OF_SIDES.get(sides)) is not None:
+            return Noun.of(usual)
+        words = next((rest for side in _SIDES if (rest := _without(words, side)) is not None), [])
+    left = {tuple(word for word in parts if word not in _FORMS) for parts in words}
+    if len(left) != 1:
+        return None
+    word = " ".join(left.pop())
+    clear = re.fullmatch(r"[a-z]{2,}( [a-z]+)?", word) is not None and word not in _UNCLEAR
+    clear &= len(word) <= LONGEST_WORD
+    # "players_1" is a plural already, "class_1" is none.
+    return Noun.of(word) if clear and (not word.endswith("s") or word.endswith("ss")) else None
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a column's name: player1_id, Player 1 and playerOne have two or three."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z0-9])", " ", str(name))
+    return re.findall(r"[^\W_]+", apart.casefold())
+
+
+def _without(words: Sequence[list[str]], sides: tuple[str, str]) -> list[list[str]] | None:
+    """Return the words of two columns without those of their sides; None where they have not one each, at one place."""
+    first, second = words
+    if first.count(sides[0]) != 1 or second.count(sides[1]) != 1 or first.index(sides[0]) != second.index(sides[1]):
+        return None
+    return [[word for word in parts if word != side] for parts, side in zip(words, sides, strict=True)]

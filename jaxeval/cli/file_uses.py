@@ -19,10 +19,6 @@ from jaxeval.data.conditions import columns_of as columns_in
 from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.formats import Shape
 from jaxeval.data.found_columns import (
-    COUNTED,
-    ONE_TWO_LABELS,
-    POINTS,
-    RESULTS,
     FoundVotes,
     alike,
     differ,
@@ -35,12 +31,18 @@ from jaxeval.data.found_columns import (
     side_options,
     sides_of,
 )
-from jaxeval.data.judged_answers import DEFAULT_LABEL, JudgedAnswers
-from jaxeval.data.outcomes import COUNT_COLUMNS
-from jaxeval.data.plain_labels import JUDGES, names_of_raters, plain_labels
+from jaxeval.data.judged_answers import JudgedAnswers
+from jaxeval.data.labels import ONE_TWO_LABELS
+from jaxeval.data.plain_labels import names_of_raters, plain_labels
 from jaxeval.data.published_formats import about_questions, blind_questions, format_of_names
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
+    ANSWER_LABELS,
+    COUNT_COLUMNS,
+    COUNTED,
+    JUDGES,
+    POINTS,
+    RESULTS,
     ROLES,
     SCORES,
     columns_of,
@@ -376,7 +378,7 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     """Judged answers, right or wrong, with labels of people."""
     if sides_of(frame):
         return
-    labels = columns_of(frame, (*DEFAULT_LABEL, "gold", "truth", "correct"))
+    labels = columns_of(frame, (*ANSWER_LABELS, "gold", "truth", "correct"))
     label = next((x for x in labels if frame[x].notna().any()), None)
     output = usual_column(frame, None, "output")
     judgments = columns_of(frame, ROLES["judgment"].names)[:1] or ([output] if output else [])
@@ -395,7 +397,7 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
         return
     usual = judgments[0] in (*ROLES["judgment"].names, *ROLES["output"].names)
     options = [] if usual else _with_option("--judgment", judgments)
-    options += [] if label in DEFAULT_LABEL else ["--human", label]
+    options += [] if label in ANSWER_LABELS else ["--human", label]
     if len(frame[label].dropna()) < len(frame) and guessed_column(frame, "model") and guessed_column(frame, "item"):
         yield Use("Which model is best, the judge's errors corrected by the labels that there are?",
                   ("scores", "{}", "--score", judgments[0], "--human", label),
@@ -475,7 +477,7 @@ def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
         yield Use("Ratings above the reference", ("anchored", "{}"), "counts in 'wins' and 'losses'")
         return
     output = usual_column(frame, None, "output")
-    if "verdict" not in frame and (output is None or columns_of(frame, DEFAULT_LABEL)):
+    if "verdict" not in frame and (output is None or columns_of(frame, ANSWER_LABELS)):
         return
     for options in ((), ("--missing", "drop")):
         if fits(AnchoredVerdicts.from_pandas, frame, missing="drop" if options else "error"):

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.battle_rows import effective_battles, n_battles_of, read_battle_rows
+from jaxeval.data.battle_rows import BattleReading, effective_battles, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_column
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
 from jaxeval.data.groups import Members, crossed, members_by
 from jaxeval.data.nested_columns import within
-from jaxeval.data.outcomes import BattleReading
 from jaxeval.data.report import DataReport
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.errors import DataError

@@ -13,19 +13,22 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames, words_of
-from jaxeval.data.labels import RIGHT_OR_WRONG, spoken_label
-from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
+from jaxeval.data.labels import ONE_TWO_LABELS, RIGHT_OR_WRONG, spoken_label
 from jaxeval.data.published_formats import blind_questions
-from jaxeval.data.roles import ROLES, is_plain, n_values
+from jaxeval.data.roles import (
+    COUNT_COLUMNS,
+    COUNTED,
+    MARKS,
+    ONE_HOT_COLUMNS,
+    POINTS,
+    RESULTS,
+    ROLES,
+    is_plain,
+    n_values,
+)
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
-#: Names of two sides differ by these, at one place.
-MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
-          ("white", "black"), ("red", "blue"))  # fmt: skip
-RESULTS = tuple(folded(name) for name in ROLES["winner"].also)
-#: Words in the names of columns of the scores of both sides.
-POINTS = ("score", "goals", "points", "sets", "runs")
 _SEEN = "model_a", "model_b"
 _LONGEST = 60  # letters of a name
 _SENTENCE = r"[.!?]\s*$|(?:\S+\s+){4}\S"  # what somebody wrote: it ends like one, or has five words
@@ -37,15 +40,9 @@ _SAYS_RESULT = re.compile(
 _SAYS_PLACE = re.compile(r"side|arm|group|hand|order|position|shown|seat|split|server|turn|half")
 _SAYS_OTHER = re.compile(r"toss|predict|expect|forecast|previous|shown|serve")
 _SAYS_PEOPLE = re.compile(r"rater|annotator|judge|voter|worker|reviewer|labell?er|expert|person|people|user")
-#: Columns that may say how many battles a row stands for.
-_SAYS_COUNT = ("count", "n", "votes", "nvotes", "times", "frequency", "freq")
-#: Columns of how often the first side won, drew and lost.
-COUNTED = (("won", "wins", "win"), ("tied", "ties", "tie", "drawn", "draws", "draw"), ("lost", "losses", "loss"))
 _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two judges are the same in more
 #: Columns of judges, items and the like hold no results, even where their values are letters such as L and R.
 _NAMES = {folded(name) for role in ROLES.values() if role.kind == "name" for name in role.names}
-#: What the numbers 0, 1 and 2 may mean together.
-ONE_TWO_LABELS = {"1": "model_a", "2": "model_b", "0": "tie"}
 _MOST_LABELS = 4  # of a column of results
 
 
@@ -182,7 +179,7 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
             decide = f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}" if coding else ""
             left_out = "rows without a model or a result are left out and counted" if gaps else ""
             unsure = [decide, left_out, *_unsure(battles, (a, b), result)]
-            numbers = [str(name) for name in frame if folded(name) in _SAYS_COUNT and battles.count is None
+            numbers = [str(name) for name in frame if folded(name) in ROLES["count"].also and battles.count is None
                        and is_integer_dtype(frame[name]) and (frame[name] > 1).any()
                        and frame[name].between(0, 2**53 - 1).all()]  # fmt: skip
             for name in numbers[:1]:

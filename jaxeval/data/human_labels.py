@@ -13,7 +13,7 @@ from jaxeval.data.columns import as_frame, distinct_values, encode_models, plain
 from jaxeval.data.judge_replies import read_reply
 from jaxeval.data.labels import RIGHT_OR_WRONG, Labels, Sides, bare_word, read_labels, spoken_results
 from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
-from jaxeval.data.roles import usual_names
+from jaxeval.data.roles import PAIR_LABELS, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, named
@@ -179,8 +179,6 @@ def _number(value: Any) -> float | None:
 
 #: What to do about items on which people contradict each other.
 People = Literal["error", "majority", "drop"]
-#: Names of columns of labels that are taken if the user names none.
-LABEL = (*usual_names("human"), "winner", "verdict", "label")
 _WORDS = np.array(["model_b", "tie", "model_a"], object)
 
 
@@ -231,7 +229,7 @@ def human_labels_of(
     in the table of calls: the table of labels may use the same; otherwise the usual names are looked for.
     """
     frame = as_frame(table).reset_index(drop=True)
-    usual = {"item": usual_names("item"), "model_a": ("model_a",), "model_b": ("model_b",), "label": LABEL}
+    usual = {"item": usual_names("item"), "model_a": ("model_a",), "model_b": ("model_b",), "label": PAIR_LABELS}
     named = {}
     for role, names in usual.items():
         column = columns.get(role)

@@ -32,7 +32,7 @@ from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, us
 from jaxeval.data.labels import in_numbers
 from jaxeval.data.nested_columns import LaterColumns, with_fields
 from jaxeval.data.report import AnswersReport, MissingJudgment
-from jaxeval.data.roles import usual_column, usual_names
+from jaxeval.data.roles import ANSWER_LABELS, usual_column, usual_names
 from jaxeval.data.table_files import naming, read_as, read_plain_table, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -42,8 +42,6 @@ from jaxeval.plain_tables import Names, PlainTable, RowNumbers, in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
-#: Names of columns that are taken if the user names none.
-DEFAULT_LABEL = (*usual_names("human"), "label")
 ONLY_MODEL = "all answers"
 #: How labelled answers were chosen: a random part of the answers; by their label; or of another model or day.
 CalibrationSampling = Literal["random", "by label", "borrowed"]
@@ -149,7 +147,7 @@ class JudgedAnswers(Shown):
         is_plain = isinstance(df, PlainTable) and len(df) > 0 and positive is None and answer is None
         frame: Any = df if is_plain else rows_of(in_pandas(df))
         index: Any = Names if is_plain else pd.Index
-        defaults = [*(usual_names("judgment") if judgment is None else ()), *(DEFAULT_LABEL if label is None else ())]
+        defaults = [*(usual_names("judgment") if judgment is None else ()), *(ANSWER_LABELS if label is None else ())]
         judgment_columns = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
         named = [*judgment_columns, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]
         renamed = renames(named, frame.columns)
@@ -167,7 +165,7 @@ class JudgedAnswers(Shown):
                 f"judge={judge!r} names the judges of one column of judgments, got {len(judgments):,} columns: "
                 f"{', '.join(map(repr, judgments))}"
             )
-        label = label or next((c for c in DEFAULT_LABEL if c in frame.columns), None)
+        label = label or next((c for c in ANSWER_LABELS if c in frame.columns), None)
         require_column(frame, *judgments, *filter(None, (label, model, judge, item, run, answer)), *keep)
 
         if positive is not None:

@@ -39,9 +39,6 @@ from jaxeval.wording import counted, did_you_mean
 Scores = str | Sequence[str]
 HardLabel = Literal["scores", "verdict"]
 
-#: Names of columns that are taken if the user names none.
-DEFAULT_HUMAN, DEFAULT_VERDICT = usual_names("human"), usual_names("verdict")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgedBattles(Shown):
@@ -150,11 +147,13 @@ class JudgedBattles(Shown):
         scores = [scores_a, scores_b, scores_a_swapped, scores_b_swapped]
         named = [x for names in scores for x in ([names] if isinstance(names, str) else names or ())]
         named += [x for x in (model_a, model_b, score_difference, human, verdict, verdict_swapped, item) if x]
-        unnamed = [DEFAULT_HUMAN if human is None else (), DEFAULT_VERDICT if verdict is None else (), SCORES]
-        renamed = renames([*named, *(x for defaults in unnamed for x in defaults)], frame.columns)
+        unnamed = [usual_names(role) for role, x in (("human", human), ("verdict", verdict)) if x is None]
+        renamed = renames([*named, *(x for names in (*unnamed, SCORES) for x in names)], frame.columns)
         frame = with_fields(frame.rename(columns=renamed), named)
-        human = _column(human, DEFAULT_HUMAN, frame)
-        verdict = _column(verdict, DEFAULT_VERDICT, frame)
+        human, verdict = (
+            usual_column(frame, column or None, role) if column is not False else None
+            for column, role in ((human, "human"), (verdict, "verdict"))
+        )
         if scores_a is None and scores_b is None and score_difference is None:
             score_columns = [c for c in SCORES if c in frame.columns]
             if len(score_columns) == 2:
@@ -314,11 +313,6 @@ def _hard_label_text(battles: JudgedBattles) -> str:
         text += ", a tie where it changes sides with the order"
     n_missing = int(np.isnan(battles.verdict).sum())
     return text + (f", and the sign of the scores in {counted(n_missing, 'battle')} without one" if n_missing else "")
-
-
-def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame: pd.DataFrame) -> str | None:
-    """The column that is named, or else the first default that the table has; None if ``name`` is False."""
-    return next((c for c in defaults if c in frame.columns), None) if name is None else name or None
 
 
 _LONGEST_TEXT = 10_000  # characters of one cell of scores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,6 +38,8 @@ STANDARD = {
 }  # fmt: skip
 #: What numbers mean, by the name of their coding.
 CODINGS = {"a_wins_1": {1.0: _A, 0.0: _B, 0.5: _TIE}, "a_wins_0": {0.0: _A, 1.0: _B, 0.5: _TIE}}
+#: What the numbers 0, 1 and 2 may mean together.
+ONE_TWO_LABELS = {"1": "model_a", "2": "model_b", "0": "tie"}
 #: Words for ties.
 TIES = {
     **{label: result for label, result in STANDARD.items() if result.target == 0.5},
@@ -149,42 +151,35 @@ class _Column(NamedTuple):
     name: Any
     codes: NDArray[np.intp]  # (N,) number of each row's label, -1 where it is missing
     distinct: list[Any]
+    keys: list[str]  # in lower case, without blanks and brackets around them
     rows: Rows | None
+    sides: Sides | None
 
-    @property
-    def numbers(self) -> list[float]:
-        """The labels that are numbers, as numbers."""
-        return [number for number in map(_number, self.distinct) if number is not None]
-
-    @property
-    def numeric(self) -> bool:
-        """Whether all labels are numbers."""
-        return bool(self.distinct) and len(self.numbers) == len(self.distinct)
-
-    def counted(self, which: list[int]) -> str:
-        """Some of the labels, and how often each occurs: "'A' (1,200), 'B' (800)"."""
-        there = self.codes >= 0
+    def counted(self, which: Sequence[int] | None = None) -> str:
+        """Some of the labels, or all, and how often each occurs: "'A' (1,200), 'B' (800)"."""
+        which, there = range(len(self.distinct)) if which is None else which, self.codes >= 0
         times = None if self.rows is None else self.rows.times[there]
         counts = np.bincount(self.codes[there], times, minlength=len(self.distinct)).astype(int)
         text = ", ".join(f"{_shown(self.distinct[k])!r} ({counts[k]:,})" for k in which[:_MOST_SHOWN])
         return text if len(which) <= _MOST_SHOWN else f"{text} and {len(which) - _MOST_SHOWN} more"
 
-    @property
-    def all(self) -> str:
-        return self.counted(list(range(len(self.distinct))))
-
-    def results(self, of_label: list[Graded], message: str) -> LabelledResults:
-        """Return the results of the rows, from the result ``of_label`` that each label stands for."""
-        each = np.array([*of_label, Graded(np.nan)], float).reshape(-1, len(Graded._fields))[self.codes]
-        weight = each[:, 1] if any(result.weight != 1 for result in of_label) else None
-        return LabelledResults(each[:, 0], each[:, 2] > 0, weight, message)
-
-    def known(self, of_label: list[Graded | None], knows: str, advice: str = "") -> list[Graded]:
-        """Return the results of all labels, or an error about the unknown ones."""
+    def results(self, of_label: Sequence[Graded | None], message: str, knows: str = "") -> LabelledResults:
+        """Return the results of the rows, from those that each label stands for; an error about labels without one."""
         unknown = [k for k, result in enumerate(of_label) if result is None]
         if unknown:
-            raise DataError(f"column {self.name!r} has unknown labels: {self.counted(unknown)}; {knows}{advice}")
-        return [result for result in of_label if result is not None]
+            raise DataError(f"column {self.name!r} has unknown labels: {self.counted(unknown)}; {knows}")
+        known = [result for result in of_label if result is not None]
+        each = np.array([*known, Graded(np.nan)], float).reshape(-1, len(Graded._fields))[self.codes]
+        weight = each[:, 1] if any(result.weight != 1 for result in known) else None
+        return LabelledResults(each[:, 0], each[:, 2] > 0, weight, message)
+
+    def models_named(self) -> NDArray[np.intp]:
+        """Return the number of the model that each label names, in upper or lower case; -1 if it names none."""
+        assert self.sides is not None
+        models = self.sides.models
+        of_label = models.get_indexer(pd.Index(self.distinct, dtype=object))
+        folded = pd.Index([_key(model) for model in models])
+        return np.where(of_label >= 0, of_label, folded.get_indexer(self.keys)) if folded.is_unique else of_label
 
 
 def read_labels(
@@ -208,19 +203,116 @@ def read_labels(
         raise DataError(f"column {column.name!r} holds values that are no labels: {error}") from error
     if not may_miss:
         reject_missing(codes < 0, str(column.name), rows)
-    values = _Column(column.name, codes, [plain(value) for value in distinct], rows)
+    distinct = [plain(value) for value in distinct]
+    values = _Column(column.name, codes, distinct, list(map(_key, distinct)), rows, sides)
     if isinstance(labels, Mapping):
         word_of = {word: word for word in STANDARD} | {_form(label): word for label, word in labels.items()}
-        words = [word_of.get(_form(value)) for value in values.distinct]
+        words = [word_of.get(_form(value)) for value in distinct]
+        meanings = [f"{str(value)!r} as {word}" for value, word in zip(distinct, words, strict=True)]
         mapped = ", ".join(repr(str(label)) for label in labels)
-        results = values.known([None if word is None else STANDARD[word] for word in words], f"{option}= maps {mapped}")
-        meanings = [f"{str(value)!r} as {word}" for value, word in zip(values.distinct, words, strict=True)]
-        return values.results(results, f"column {values.name!r}: read {', '.join(meanings[:_MOST_SHOWN])}")
-    if labels in CODINGS and values.numeric:
-        coding = CODINGS[labels]
-        numbers = [coding.get(number) for number in values.numbers]
-        return values.results(values.known(numbers, f"{option}={labels!r} knows 0, 0.5 and 1"), "")
-    return _recognised(values, sides, option, advice)
+        return values.results(
+            [None if word is None else STANDARD[word] for word in words],
+            f"column {values.name!r}: read {', '.join(meanings[:_MOST_SHOWN])}", f"{option}= maps {mapped}",
+        )  # fmt: skip
+    numbers = [number for number in map(_number, distinct) if number is not None]
+    numeric = len(numbers) == len(distinct) > 0
+    if labels in CODINGS and numeric:
+        of_label = [CODINGS[labels].get(number) for number in numbers]
+        return values.results(of_label, "", f"{option}={labels!r} knows 0, 0.5 and 1")
+    readings = [] if numeric else list(_by_words(values))
+    if sides is not None and not (numeric and {*numbers} <= _CODED):
+        readings += _by_names(values)
+    if numeric and not readings:
+        raise _numeric_error(values, numbers, option, advice)
+    if not readings:
+        return _unknown(values, option, advice)
+    reading, *others = readings
+    for other in others:
+        if not np.array_equal(reading.target, other.target, equal_nan=True):
+            label = str(distinct[0])
+            what = (
+                f"say what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
+                f"'{label}=model_a,...'"
+            )
+            if reading.told == _NAMES:
+                what = "a model's name is also a word for ties, so give the model another name in the file"
+            raise DataError(
+                f"column {column.name!r} ({values.counted()}) may hold {reading.told}, or {other.told}, with different "
+                f"results: {what}"
+            )
+    is_standard = all(value in STANDARD for value in distinct)
+    message = "" if is_standard else f"column {column.name!r}: read {values.counted()} as {reading.told}"
+    return reading._replace(told=message, families=tuple(one.told for one in readings))
+
+
+def _by_words(column: _Column) -> Iterator[LabelledResults]:
+    """Yield a reading by each family that has all the labels, and by the names of the sides' columns."""
+    families = dict(FAMILIES)
+    one, other = ("", "") if column.sides is None else column.sides.columns
+    if one and not {_key(one), _key(other)} & set(STANDARD):
+        families[f"the columns {one} and {other}"] = {_key(one): _A, _key(other): _B, **TIES}
+    for words, family in families.items():
+        if all(key in family for key in column.keys):
+            yield column.results([family[key] for key in column.keys], words)
+
+
+def _by_names(column: _Column) -> Iterator[LabelledResults]:
+    """Yield readings as names of winners and words for ties; two if a word for ties is also a model's name."""
+    assert column.sides is not None
+    first, second, of_label = column.sides.first, column.sides.second, column.models_named()
+    missing, ties = column.codes < 0, np.array([key in TIES for key in column.keys], bool)
+    for words, named in ((_NAMES, of_label), ("the same with words for ties", np.where(ties, -1, of_label))):
+        winner = np.append(named, -1)[column.codes]
+        is_first, is_second = winner == first, winner == second
+        # A word for ties says a tie also where a third model has that name.
+        is_tie = np.append(ties, False)[column.codes] & ~(is_first | is_second)
+        if (named >= 0).any() and (is_first | is_second | is_tie | missing).all():
+            even = is_tie | (is_first & is_second)
+            target = np.select([even, is_first, is_second], [0.5, 1.0, 0.0], np.nan)
+            bad = np.array([*(key in TIES and TIES[key].both_bad for key in column.keys), False])
+            yield LabelledResults(target, bad[column.codes] & is_tie, None, words)
+
+
+def _numeric_error(column: _Column, numbers: list[float], option: str, advice: str) -> DataError:
+    """Return the error about numbers without a meaning: of 0, 1 and 2 the tie is often 0, else between the sides."""
+    order = np.argsort(numbers, kind="stable")
+    labels = [str(_shown(column.distinct[k])) for k in (order[[1, 0, 2]] if sorted(numbers) == [0, 1, 2] else order)]
+    words = {2: ("model_a", "model_b"), 3: ("model_a", "tie", "model_b")}.get(len(labels))
+    sides_of = {"1": "model_a", "2": "model_b"} if words is None else dict(zip(labels, words, strict=True))
+    meant = ",".join(f"{label}={side}" for label, side in sides_of.items())
+    return DataError(
+        f"column {column.name!r} has numeric labels ({column.counted()}), and numbers are never guessed: say what they "
+        f"mean with {option}='a_wins_1' (1 is a win of side A), {option}='a_wins_0' (0 is one), or a mapping such "
+        f"as {option}={sides_of}; on the command line --labels a_wins_1, --labels "
+        f"a_wins_0 or --labels {meant} (or the sides the other way round){advice}"
+    )
+
+
+def _unknown(column: _Column, option: str, advice: str) -> LabelledResults:
+    """Raise the error about labels that no family has, nor the models; without labels there are no results."""
+    results = [STANDARD.get(value) if isinstance(value, str) else None for value in column.distinct]
+    neither = ""
+    if (sides := column.sides) is not None:
+        named = column.models_named()
+        ties = np.array([key in TIES for key in column.keys], bool)
+        odd = [not (is_tie or name >= 0) for is_tie, name in zip(ties, named, strict=True)]
+        standard = [result is not None for result in results]
+        # Where some labels are names of winners, only the others are unknown.
+        if (named >= 0).any() and any(odd) and not any(np.array(standard)[odd]):
+            results = [None if is_odd else _TIE for is_odd in odd]
+        winner = np.append(named, -1)[column.codes]
+        lost = ~np.append(ties, True)[column.codes] & (winner != sides.first) & (winner != sides.second)
+        neither = "; or of the winners' names"
+        if (winner >= 0).any():
+            n, place = counted(count_rows(lost, column.rows), "row"), first_place(lost, column.rows)
+            rows = f", but the label names neither side in {n}{place}" if lost.any() else ""
+            neither += f". Some of the labels are names of models{rows}"
+    first = next((str(x) for x, result in zip(column.distinct, results, strict=True) if result is None), "")
+    example = f"{option}={{{first!r}: 'model_a', ...}}, on the command line --labels '{first}=model_a,...'"
+    known = f"known are {', '.join(map(repr, STANDARD))}, and whole columns of {'; '.join(FAMILIES)}{neither}"
+    return column.results(
+        results, "", f"{known}. Say what they mean ({example}){advice}{did_you_mean(first, STANDARD)}"
+    )
 
 
 def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Graded | None]:
@@ -245,125 +337,6 @@ def check_labels(labels: Any, option: str = "labels") -> None:
         raise ValueError(f"{option} must map each label to one of {', '.join(map(repr, STANDARD))}, got {shown}")
     if labels is not None:
         check_choice(option, labels, LabelCoding, ", or a mapping such as {'A': 'model_a'}")
-
-
-def _as_codes(column: _Column) -> dict[str, str]:
-    """Return what two or three numbers may mean: of 0, 1 and 2 the tie is often 0, else it lies between the sides."""
-    labels = [str(_shown(column.distinct[k])) for k in np.argsort(column.numbers, kind="stable")]
-    if sorted(column.numbers) == [0, 1, 2]:
-        labels = [labels[1], labels[0], labels[2]]
-    if len(labels) not in (2, 3):
-        return {"1": "model_a", "2": "model_b"}
-    return dict(zip(labels, ("model_a", "model_b") if len(labels) == 2 else ("model_a", "tie", "model_b"), strict=True))
-
-
-def _recognised(column: _Column, sides: Sides | None, option: str, advice: str) -> LabelledResults:
-    """Return the results of labels by their own words: all are words of one family, or all are names of the winners."""
-    readings = [] if column.numeric else _by_words(column, sides)
-    if sides is not None and not (column.numeric and set(column.numbers) <= _CODED):
-        readings += _by_names(column, sides)
-    if column.numeric and not readings:
-        sides_of = _as_codes(column)
-        meant = ",".join(f"{label}={side}" for label, side in sides_of.items())
-        raise DataError(
-            f"column {column.name!r} has numeric labels ({column.all}), and numbers are never guessed: say what they "
-            f"mean with {option}='a_wins_1' (1 is a win of side A), {option}='a_wins_0' (0 is one), or a mapping such "
-            f"as {option}={sides_of}; on the command line --labels a_wins_1, --labels "
-            f"a_wins_0 or --labels {meant} (or the sides the other way round){advice}"
-        )
-    if not readings:
-        results = [STANDARD.get(value) if isinstance(value, str) else None for value in column.distinct]
-        if sides is not None:  # where some labels are names of winners, only the others are unknown
-            named = _models_named(column, sides) >= 0
-            odd = [not name and _key(value) not in TIES for name, value in zip(named, column.distinct, strict=True)]
-            if (
-                named.any()
-                and any(odd)
-                and not any(value in STANDARD for value in np.array(column.distinct, object)[odd])
-            ):
-                results = [None if is_odd else _TIE for is_odd in odd]
-        first = next(value for value, result in zip(column.distinct, results, strict=True) if result is None)
-        example = f"{option}={{{str(first)!r}: 'model_a', ...}}, on the command line --labels '{first}=model_a,...'"
-        whole = f"whole columns of {'; '.join(FAMILIES)}{_neither(column, sides)}"
-        column.known(
-            results,
-            f"known are {', '.join(map(repr, STANDARD))}, and {whole}",
-            f". Say what they mean ({example}){advice}{did_you_mean(first, STANDARD)}",
-        )
-    reading, *others = readings
-    for other in others:
-        if not np.array_equal(reading.target, other.target, equal_nan=True):
-            label = str(column.distinct[0])
-            advice = (
-                f"say what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
-                f"'{label}=model_a,...'"
-            )
-            if reading.told == _NAMES:
-                advice = "a model's name is also a word for ties, so give the model another name in the file"
-            raise DataError(
-                f"column {column.name!r} ({column.all}) may hold {reading.told}, or {other.told}, with different "
-                f"results: {advice}"
-            )
-    is_standard = all(value in STANDARD for value in column.distinct)
-    message = "" if is_standard else f"column {column.name!r}: read {column.all} as {reading.told}"
-    return reading._replace(told=message, families=tuple(one.told for one in readings))
-
-
-def _by_words(column: _Column, sides: Sides | None) -> list[LabelledResults]:
-    """One reading by each family that has all the labels, and by the names of the sides' columns."""
-    keys = [_key(value) for value in column.distinct]
-    families = dict(FAMILIES)
-    a, b = ("", "") if sides is None else sides.columns
-    if a and not {_key(a), _key(b)} & set(STANDARD):
-        families[f"the columns {a} and {b}"] = {_key(a): _A, _key(b): _B, **TIES}
-    return [
-        column.results([family[key] for key in keys], words)
-        for words, family in families.items()
-        if all(key in family for key in keys)
-    ]
-
-
-def _by_names(column: _Column, sides: Sides) -> list[LabelledResults]:
-    """Readings of labels as names of the winners and words for ties; two if a word for ties is also a model's name."""
-    keys = [_key(value) for value in column.distinct]
-    of_label = _models_named(column, sides)
-    ties = np.array([key in TIES for key in keys], bool)
-    readings = []
-    for words, named in ((_NAMES, of_label), ("the same with words for ties", np.where(ties, -1, of_label))):
-        winner = np.append(named, -1)[column.codes]
-        is_first, is_second, missing = winner == sides.first, winner == sides.second, column.codes < 0
-        is_tie = np.append(ties, False)[column.codes] & ~(
-            is_first | is_second
-        )  # also where a third model has that name
-        if (named >= 0).any() and (is_first | is_second | is_tie | missing).all():
-            even = is_tie | (is_first & is_second)
-            target = np.select([even, is_first, is_second], [0.5, 1.0, 0.0], np.nan)
-            bad = np.array([*(key in TIES and TIES[key].both_bad for key in keys), False])
-            readings.append(LabelledResults(target, bad[column.codes] & is_tie, None, words))
-    return readings
-
-
-def _models_named(column: _Column, sides: Sides) -> NDArray[np.intp]:
-    """Return the number of the model that each label names, in upper or lower case; -1 if it names none."""
-    of_label = sides.models.get_indexer(pd.Index(column.distinct, dtype=object))
-    folded = pd.Index([_key(model) for model in sides.models])
-    if folded.is_unique:
-        of_label = np.where(of_label >= 0, of_label, folded.get_indexer([_key(value) for value in column.distinct]))
-    return of_label
-
-
-def _neither(column: _Column, sides: Sides | None) -> str:
-    """What to say of names of winners among the labels: whether there are any, and where they name neither side."""
-    if sides is None:
-        return ""
-    named = np.append(_models_named(column, sides), -1)[column.codes]
-    ties = np.array([*(_key(value) in TIES for value in column.distinct), True])[column.codes]
-    neither = ~ties & (named != sides.first) & (named != sides.second)
-    if not (named >= 0).any():
-        return "; or of the winners' names"
-    n = counted(count_rows(neither, column.rows), "row")
-    rows = f", but the label names neither side in {n}{first_place(neither, column.rows)}" if neither.any() else ""
-    return f"; or of the winners' names. Some of the labels are names of models{rows}"
 
 
 def _shown(label: Any) -> str:

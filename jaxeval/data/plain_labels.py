@@ -30,17 +30,12 @@ from jaxeval.data.presentation_orders import (
     rows_by_order,
     second_side_first,
 )
-from jaxeval.data.roles import usual_column, usual_names
+from jaxeval.data.roles import JUDGES, ONE_PERSON, TOGETHER, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable, in_pandas
 from jaxeval.wording import counted, named
 
-_ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}
-#: What several people say together, or a key.
-_TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "key", "people"}
-#: Words in the names of judges.
-JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
 #: Words by which two columns are the two orders of one judge.
 _ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", "b_first"))
 _MODEL = (*usual_names("model"), "system")
@@ -173,7 +168,7 @@ def _people(frame: pd.DataFrame, human: str | Sequence[str] | None) -> tuple[lis
     if human is not None:
         return [human] if isinstance(human, str) else list(human), []
     about = [name for name in map(str, frame.columns) if _about_people(name) and _few(frame[name])]
-    single = [name for name in about if {*words_of(name)} & _ONE_PERSON]
+    single = [name for name in about if {*words_of(name)} & ONE_PERSON]
     together = [name for name in about if name not in single]
     numbered = [name for name in single if folded(name) not in ("human", "humans")]
     chosen = numbered if len(numbered) > 1 else single or together[:1]
@@ -228,7 +223,7 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
 
 def _about_people(name: Any) -> bool:
     """Whether a column is called after a person, or after several."""
-    return not {*words_of(name)}.isdisjoint(_ONE_PERSON | _TOGETHER)
+    return not {*words_of(name)}.isdisjoint(ONE_PERSON | TOGETHER)
 
 
 def _few(column: Any) -> bool:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from jaxeval.data.battle_rows import by_difference
 from jaxeval.data.columns import ALL_COLUMNS, first_place, folded, numbers_or_nan, reject_missing, reject_values
 from jaxeval.data.equal_rows import reject_same_tables
 from jaxeval.data.formats import Format, Shape, Source, whole_table
 from jaxeval.data.harness_formats import ANSWERS
 from jaxeval.data.labels import SPOKEN, spoken_label
-from jaxeval.data.outcomes import by_difference
 from jaxeval.data.roles import voter_columns
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd

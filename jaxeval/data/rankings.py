@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.data.battle_rows import competitor_word
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import as_frame, numbers, reject_values, renumbered, require_column, whole_numbers
@@ -35,7 +34,7 @@ from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
-from jaxeval.wording import MODEL, Noun, counted
+from jaxeval.wording import MODEL, Noun, competitor_word, counted
 
 #: What is ranked, where nobody says otherwise.
 ITEM = Noun.of("item")

@@ -80,7 +80,10 @@ ROLES = {
     "loser_model": Role("the model that lost", "name", ()),
     "weight": Role("the weight of a judgment", "number", ()),
     "propensity": Role("the chance that a battle was of its pair", "number", ()),
-    "count": Role("the number of equal judgments that a row stands for", "number", ()),
+    "count": Role(
+        "the number of equal judgments that a row stands for", "number", (),
+        ("count", "n", "votes", "nvotes", "times", "frequency", "freq"),
+    ),
     "cluster": Role("the group of judgments that are resampled together", "name", ()),
     "time": Role("the time of a judgment", "name", ("time", "timestamp", "tstamp", "date", "datetime", "created_at")),
     "group": Role(
@@ -90,6 +93,27 @@ ROLES = {
 }  # fmt: skip
 
 
+#: Names of columns of results, in folded spelling; of labels of answers; and of labels in a table of their own.
+RESULTS = tuple(folded(name) for name in ROLES["winner"].also)
+ANSWER_LABELS = (*ROLES["human"].names, "label")
+PAIR_LABELS = (*ROLES["human"].names, "winner", "verdict", "label")
+#: Words in the names of columns of the scores of both sides, and in those of judges; words for one person, and for
+#: what several people say together, or a key.
+POINTS = ("score", "goals", "points", "sets", "runs")
+JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
+ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}
+TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "key", "people"}
+#: Names of two sides differ by these words, at one place.
+MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
+          ("white", "black"), ("red", "blue"))  # fmt: skip
+#: Columns of how often the first side won, drew and lost.
+COUNTED = (("won", "wins", "win"), ("tied", "ties", "tie", "drawn", "draws", "draw"), ("lost", "losses", "loss"))
+#: Columns of results where one column is not enough: one of each row is 1; battles that side A won, ties, and battles
+#: that side B won.
+ONE_HOT_COLUMNS = ("winner_model_a", "winner_model_b", "winner_tie")
+COUNT_COLUMNS = ("wins_a", "ties", "wins_b")
+#: Names by which a result is found if the user names none; and "count", which must not stand beside single battles.
+STANDARD_RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS, "count")
 #: Columns of a judge's scores of both sides, and of verdicts that were given with side A shown first, and side B.
 SCORES = ("scores_a", "scores_b")
 ORDERS = ("verdict_a_first", "verdict_b_first")

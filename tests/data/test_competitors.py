@@ -10,8 +10,7 @@ import pytest
 
 import jaxeval
 from jaxeval import Battles, DataError, Rankings
-from jaxeval.data.battle_rows import competitor_word
-from jaxeval.wording import COMPETITOR, MODEL, Noun
+from jaxeval.wording import COMPETITOR, MODEL, Noun, competitor_word
 
 PLAYER = Noun("player", "players")
 VOTES = jaxeval.simulate_votes(200, 4, seed=0)
