@@ -421,9 +421,9 @@ def _singly(
     xp = namespace(key)
 
     def where_needed(values: Any) -> Any:
-        if needed is None or values.size == 1:
+        if needed is None:
             return values
-        return np.broadcast_to(values, needed.shape)[needed]
+        return values.reshape(-1) if values.size == 1 else np.broadcast_to(values, needed.shape)[needed]
 
     counter = where_needed(_SINGLE_DRAWS + xp.arange(len(strata.place), dtype=np.uint64))
     word = squares.words64(counter, where_needed(_of_places(strata, key, 1)))
