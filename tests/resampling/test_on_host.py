@@ -55,9 +55,13 @@ def test_a_resample_that_exceeds_its_total_is_drawn_again(monkeypatch):
     np.testing.assert_allclose(host, program, rtol=0, atol=1e-13 * np.abs(GRADED).sum())
 
 
-def test_the_first_resamples_do_not_depend_on_how_many_follow():
-    many, few = (resampled_sums(GRADED, n, 3, "many and few") for n in (B, 7))
-    np.testing.assert_array_equal(many[:7], few)
+@pytest.mark.parametrize("columns", [GRADED, RIGHT[:20]], ids=["one by one", "equal rows together"])
+@pytest.mark.parametrize("few", [7, 1])
+def test_the_first_resamples_do_not_depend_on_how_many_follow(columns, few):
+    """Nor does one alone, in which a single unit may be what its draws lack."""
+    for seed in range(30):
+        many, first = (resampled_sums(columns, n, seed, "many and few") for n in (B, few))
+        np.testing.assert_array_equal(many[:few], first)
 
 
 @pytest.mark.parametrize("run", [{"chunk_size": 8}, {"memory_limit": 10**9}])
