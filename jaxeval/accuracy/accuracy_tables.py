@@ -29,6 +29,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import PlainTable, in_pandas
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile, student_quantile
@@ -243,13 +244,11 @@ def accuracy_table(part: Slice, binary: Bool, level: float, sampling: Calibratio
     statuses = dict(zip(ESTIMATORS, np.moveaxis(columns["status"], -1, 0), strict=True))
     believe = believed(statuses, shifted(part.judged.total, part.judged.data), sampling)
     columns["believe"] = columns["estimator"] == believe[..., None]
-    return PlainTable(
-        {
-            "model": np.repeat(part.test.models.to_numpy(), j * len(blocks)),
-            "judge": np.tile(np.repeat(part.test.judges.to_numpy(), len(blocks)), m),
-            **{key: x.reshape(-1) for key, x in columns.items()},
-        }
-    )
+    names = {
+        "model": np.repeat(part.test.models.to_numpy(), j * len(blocks)),
+        "judge": np.tile(np.repeat(part.test.judges.to_numpy(), len(blocks)), m),
+    }
+    return with_kinds(PlainTable(names | {key: x.reshape(-1) for key, x in columns.items()}), ends_of="estimate")
 
 
 def rates_table(part: Slice, binary: Bool, level: float) -> PlainTable:

@@ -34,6 +34,7 @@ from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.lazy_names import pd
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.quantiles import bounds_with_failures, student_quantile
 from jaxeval.wording import counted
@@ -122,7 +123,8 @@ def difference_tables(
     stability = {key: np.where(accuracy.binary, x, np.nan) for key, x in checks.items()}
     names = np.array([[shared[which][2]] for which in only], object)
     stability["shared_labels"] = np.broadcast_to(names, stability["delta_j"].shape)
-    return _labelled(pairs, part, differences), _labelled(pairs, part, stability)
+    table = with_kinds(_labelled(pairs, part, differences), ends_of="difference")
+    return table, _labelled(pairs, part, stability)
 
 
 def _blocks(which: Int) -> list[Int]:

@@ -493,4 +493,4 @@ def _panel(ends: Ends) -> PlainTable:
     """Measures that are of all judges, or of all people."""
     names = [("error_correlation", PANEL), ("n_independent", PANEL), ("alpha", PANEL), ("alpha", PEOPLE)]
     rows = [(name, "judges" if of == PANEL else of, *ends[name, of]) for name, of in names if (name, of) in ends]
-    return PlainTable.of_rows(rows, ["measure", "of", "value", "lower", "upper"])
+    return with_kinds(PlainTable.of_rows(rows, ["measure", "of", "value", "lower", "upper"]), ends_of="value")

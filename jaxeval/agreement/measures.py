@@ -320,7 +320,7 @@ def by_gap(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
         for k, (low, high) in enumerate(pairwise(GAP_EDGES)):
             share = _share(decided & (place == k), agree, battles.item, level)
             rows.append({"judge": name, "gap_from": low, "gap_to": high, **share})
-    return pd.DataFrame(rows)
+    return with_kinds(pd.DataFrame(rows), ends_of="agreement")
 
 
 def by_model(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
@@ -335,7 +335,7 @@ def by_model(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
                                    for x in (verdict, people))  # fmt: skip
             chosen = {"chosen_by_judge": by_judge, "chosen_by_people": by_people}
             rows.append({"judge": name, "model": model, **share, **chosen})
-    return pd.DataFrame(rows)
+    return with_kinds(pd.DataFrame(rows), ends_of="agreement")
 
 
 def by_confidence(

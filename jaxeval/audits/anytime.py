@@ -15,6 +15,7 @@ from jaxeval.audits.parts import Answered, Audited, NotAnsweredError, Severity
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import counted
@@ -120,6 +121,7 @@ def anytime_intervals(
         "lower": value - half, "upper": value + half, "width_ratio": half / fixed, "apart": value > half,
         "apart_fixed": value > fixed, "places": below - above,
     })  # fmt: skip
+    with_kinds(table, ends_of="difference")
     settings = {"level": level, "tuned_for": tuned_for, "comparisons": n}
     return AnytimeIntervals(table=table, settings=settings, warnings=list(fit.warnings))
 

@@ -38,7 +38,7 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.show.cells import heading
+from jaxeval.show.cells import heading, with_kinds
 from jaxeval.show.files import html_page, json_digest, markdown_page, plain_values, write_answer
 from jaxeval.show.shown import Answer, Part, Result, settings_line
 from jaxeval.show.table import Table
@@ -305,7 +305,7 @@ def audited_board(audited: Audited) -> AuditedBoard:
         "vote_count": fit.n_battles.to_numpy(),
     })  # fmt: skip
     table = table.sort_values(["rank", "rating"], ascending=[True, False], kind="stable", ignore_index=True)
-    return AuditedBoard(table=Table(table), fit=fit, level=level)
+    return AuditedBoard(table=with_kinds(Table(table), ends_of="rating"), fit=fit, level=level)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

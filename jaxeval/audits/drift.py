@@ -31,6 +31,7 @@ from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, battles_per_model, fit_boards, inverse_information
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer
 from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import cluster_factors, effective_clusters, few_clusters_text
@@ -286,7 +287,7 @@ def _changes_table(
             ELO_PER_LOGIT * (gap + half), change.p_adjusted, int(n_votes[:, before].sum()),
             int(n_votes[:, after].sum()),
         ))  # fmt: skip
-    return pd.DataFrame(rows, columns=_OF_CHANGES)
+    return with_kinds(pd.DataFrame(rows, columns=_OF_CHANGES), ends_of="difference")
 
 
 def _neighbours(change: _Change, changes: list[_Change]) -> tuple[int, int]:
@@ -340,4 +341,4 @@ def _ratings(battles: Battles, cut: Periods, whole: Board, z_level: float) -> pd
             pd.DataFrame({"period": period, "model": board.models, "n_battles": n.astype(np.int64), "rating": rating,
                           "lower": rating - half, "upper": rating + half})
         )  # fmt: skip
-    return Table(pd.concat(parts, ignore_index=True))
+    return with_kinds(Table(pd.concat(parts, ignore_index=True)), ends_of="rating")

@@ -21,6 +21,7 @@ from jaxeval.options.resampling import RunningOptions
 from jaxeval.planning.information import information_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer
 from jaxeval.show.table import Table
 from jaxeval.statistics.differences import MOST_NOT_FINITE
@@ -280,7 +281,8 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
     finite = np.asarray(np.isfinite(joint.draws[:, ranked]).all(1))
     errors = joint.standard_errors.to_numpy()
     return RankEvidence(
-        table=Table(table.reset_index(drop=True)), neighbours=_neighbours(board, level), winner=winner(joint, level),
+        table=with_kinds(Table(table.reset_index(drop=True)), ends_of="rating"),
+        neighbours=_neighbours(board, level), winner=winner(joint, level),
         families=_families(joint, options.families, ranked, finite, noun),
         variants=_variants(errors[rests_on["newest"].to_numpy() & ranked]), joint=joint, level=level,
         settings=board.settings, warnings=tuple(board.warnings), competitor=noun,

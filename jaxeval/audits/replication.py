@@ -292,7 +292,8 @@ def _agreement(boards: str, one: Float, other: Float, top: int) -> pd.DataFrame:
         known = measures[name][~np.isnan(measures[name])]
         ends = np.quantile(known, [0.025, 0.975]) if len(known) and name != "same_first" else (np.nan, np.nan)
         rows.append((boards, name, known.mean() if len(known) else np.nan, *ends, len(known)))
-    return pd.DataFrame(rows, columns=["boards", "measure", "mean", "lower", "upper", "n_pairs"])
+    table = pd.DataFrame(rows, columns=["boards", "measure", "mean", "lower", "upper", "n_pairs"])
+    return with_kinds(table, ends_of="mean")
 
 
 @dataclass(frozen=True, eq=False)

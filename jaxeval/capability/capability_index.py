@@ -27,6 +27,7 @@ from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch import capability as kernel
 from jaxeval.kernels.batch.capability import fit_capability
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
@@ -98,7 +99,8 @@ class CapabilityIndex(Result):
         table["flag"] = draws.status if draws.status is not None else "ok"
         table = table.iloc[np.lexsort((-table["index"], ~self._ranked))].reset_index(drop=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
-        return Table.of(table, f"Capability index of {counted(len(table), 'model')}", tuple(table)[:4], rating="index")
+        title = f"Capability index of {counted(len(table), 'model')}"
+        return Table.of(table, title, tuple(table)[:4], "index", rating="index")
 
     @property
     def _may_be_equal(self) -> bool:
@@ -202,7 +204,7 @@ class CapabilityIndex(Result):
             ["estimate", "lower", "upper"],
         )
         table.attrs = {"models": line.points.to_dict("records"), "warnings": list(line.warnings)}
-        return table
+        return with_kinds(table, ends_of="estimate")
 
     def _on_scale(self, capability: Float) -> Float:
         first, second = _scale_line(capability, self._cells.models, self.settings["anchors"])

@@ -65,7 +65,7 @@ class ParetoFront(Result):
         table = table.sort_values(["cost", "quality"], ascending=[True, False], kind="stable", ignore_index=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         title = f"Cost and quality of {counted(len(table), 'model')}"
-        return Table.of(table, title, tuple(table), money="cost", share="p_front")
+        return Table.of(table, title, tuple(table), "quality", money="cost", share="p_front")
 
     def _shown(self) -> Answer:
         title = f"ParetoFront: {counted(len(self.quality.names), 'model')}"

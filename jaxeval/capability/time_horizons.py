@@ -100,7 +100,7 @@ class TimeHorizons(Result):
         table = order.drop(columns="place").reset_index(drop=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         title = f"Time horizons of {counted(len(tasks.agents), 'agent')} (minutes)"
-        return Table.of(table, title, tuple(table)[:5], time="horizon typical")
+        return Table.of(table, title, tuple(table)[:5], "horizon", time="horizon typical")
 
     def _shown(self) -> Answer:
         table = self.table
@@ -462,6 +462,6 @@ def _trend(
     agents[["horizon", "fitted"]] = 2 ** agents[["horizon", "fitted"]]
     settings = {"level": level, "frontier": frontier, "since": since, "until": until}
     return HorizonTrend(
-        doubling, agents, with_kinds(forecast, time="horizon"), horizons.level, settings, line.warnings,
+        doubling, agents, with_kinds(forecast, "horizon", time="horizon"), horizons.level, settings, line.warnings,
         (horizons, dict(released), frontier),
     )  # fmt: skip

@@ -215,10 +215,11 @@ def _row(comparison: ScoreComparison) -> PlainTable:
     from dataclasses import fields
 
     from jaxeval.plain_tables import PlainTable
+    from jaxeval.show.cells import with_kinds
 
     names = [field.name for field in fields(comparison) if field.name not in ("settings", "status")]
     row = {name: [getattr(comparison, name)] for name in names}
-    return PlainTable({**row, "status": ["; ".join(comparison.status)]})
+    return with_kinds(PlainTable({**row, "status": ["; ".join(comparison.status)]}), ends_of="difference")
 
 
 def _is_path(name: str) -> bool:

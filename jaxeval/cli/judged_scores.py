@@ -102,6 +102,7 @@ class Labels(Options, section=COLUMNS):
         import pandas as pd
 
         from jaxeval.scores.score_leaderboard import score_leaderboard
+        from jaxeval.show.cells import with_kinds
 
         tables, by = [], self.corrected_by(accuracy)
         for judge in accuracy.judges:
@@ -112,7 +113,7 @@ class Labels(Options, section=COLUMNS):
         board = pd.concat(tables, ignore_index=True)
         settings = {name: value for name, value in tables[0].attrs["settings"].items() if name != "judge"}
         board.attrs = {"warnings": warnings_of(accuracy, by), "settings": settings}
-        return {"scores": board, "accuracy": accuracy.table, "rates": accuracy.rates}
+        return {"scores": with_kinds(board, ends_of="score"), "accuracy": accuracy.table, "rates": accuracy.rates}
 
 
 def warnings_of(accuracy: JudgeAccuracy, estimator: str) -> list[str]:

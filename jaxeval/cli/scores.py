@@ -193,6 +193,7 @@ def _of_means(means: pd.DataFrame, level: float, top: int | None) -> Answer:
     """Means of tasks whose items are not there."""
     from scipy.stats import norm
 
+    from jaxeval.show.cells import with_kinds
     from jaxeval.show.shown import Answer, Part
 
     reach = norm.ppf(0.5 + level / 2) * means["standard_error"]
@@ -200,6 +201,7 @@ def _of_means(means: pd.DataFrame, level: float, top: int | None) -> Answer:
     means = means.sort_values(["benchmark", "metric", "filter", "score"], ascending=[True, True, True, False])
     means = means[["benchmark", "metric", "filter", "model", "score", "lower", "upper",
                    "standard_error"]].reset_index(drop=True)  # fmt: skip
+    with_kinds(means, ends_of="score")
     answer = Answer(
         "Means of tasks", means, {"level": level},
         sentences=["there are no samples: models are not compared, and have no ranks"],

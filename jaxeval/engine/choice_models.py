@@ -262,7 +262,7 @@ class ModelFit(Result):
         half = normal_quantile(level) * error
         columns = {"estimate": self.parameters, "standard_error": error}
         columns |= {"lower": self.parameters - half, "upper": self.parameters + half}
-        return Table.of(pd.DataFrame(columns), "Parameters")
+        return Table.of(pd.DataFrame(columns), "Parameters", ends_of="estimate")
 
     def _shown(self) -> Answer:
         title = f"ModelFit: {counted(len(self.parameters), 'parameter')} of {counted(self.n_battles, 'battle')}"

@@ -373,9 +373,10 @@ def evaluator_table(
             **{name: np.broadcast_to(x.reshape(e, -1), (e, n_inner)).reshape(-1) for name, x in columns.items()},
         }
     )
-    table.attrs = table_attributes(scores, table, next(iter(columns)), settings)
-    table.attrs["answer"] = "\n".join(_said(table, next(iter(columns)), [name for name, _ in inner]))
-    return Table.of(table, f"Evaluators: {next(iter(columns)).replace('_', ' ')}")
+    first = next(iter(columns))
+    table.attrs = table_attributes(scores, table, first, settings)
+    table.attrs["answer"] = "\n".join(_said(table, first, [name for name, _ in inner]))
+    return Table.of(table, f"Evaluators: {first.replace('_', ' ')}", ends_of=first)
 
 
 def _said(table: pd.DataFrame, name: str, inner: Sequence[str]) -> Iterator[str]:

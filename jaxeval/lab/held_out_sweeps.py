@@ -105,7 +105,7 @@ def leave_one_out_intervals(soft_elo: HeldOutRatings, level: Level | None = None
             warnings.append(_too_small(len(scores) - 1, level, block))
         blocks.append(_with_intervals(block, quantile))
     result = pd.concat(blocks, ignore_index=True)
-    result.attrs = {"warnings": warnings, "settings": {"level": float(exact_level(level)), "design": "leave-one-out"}}
+    result.attrs |= {"warnings": warnings, "settings": {"level": float(exact_level(level)), "design": "leave-one-out"}}
     return result
 
 
@@ -236,7 +236,8 @@ def _with_intervals(block: pd.DataFrame, quantile: Float) -> pd.DataFrame:
     finite, error = np.isfinite(quantile), block["standard_error"].to_numpy(float)
     half = np.where(finite, 2 * np.where(finite, quantile, 0.0) * error, np.inf) / 2
     rating = block["judge_elo"].to_numpy(float)
-    return block[columns].assign(quantile=quantile, lower=rating - half, upper=rating + half, width=2 * half)
+    ends = {"quantile": quantile, "lower": rating - half, "upper": rating + half, "width": 2 * half}
+    return with_kinds(block[columns].assign(**ends), ends_of="judge_elo")
 
 
 def _too_small(n: int, level: Level, block: pd.DataFrame | None = None) -> str:

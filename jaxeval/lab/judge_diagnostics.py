@@ -140,7 +140,7 @@ def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluste
             row = tables[table].loc[kind]
             rows[label] = row["share"], row["lower"], row["upper"], int(row["n_battles"])
     headline = pd.DataFrame.from_dict(rows, orient="index", columns=["value", "lower", "upper", "n"])
-    return headline.rename_axis("measure")
+    return with_kinds(headline.rename_axis("measure"), ends_of="value")
 
 
 def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:

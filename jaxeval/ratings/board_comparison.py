@@ -231,7 +231,7 @@ class BoardComparison(Result):
             rows[name] = {"value": values[0], "lower": lower[0], "upper": upper[0]}
         table = pd.DataFrame(rows).T.rename_axis("measure")
         table.attrs = {"settings": {**self.settings, "top": self.top, "n_models": len(self.models)}}
-        return Table.of(table, "Agreement of the boards")
+        return Table.of(table, "Agreement of the boards", ends_of="value")
 
     def _sentences(self) -> list[str]:
         """Return who moved, and how far the boards agree."""

@@ -25,6 +25,7 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES, UNPLACED_ELO, Independent, nearby
 from jaxeval.show.boards import leader_line, level_names, rank_spread, with_interval
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.comparison import bias_corrected_bounds
@@ -98,6 +99,7 @@ class Bootstrap(Result):
             spreads = {model: rank_spread(row) for model, row in self.rank_sets().to_dict("index").items()}
             table.insert(1, "rank_range", table.index.map(spreads))
             table.insert(6, "tier", self.tiers())
+        with_kinds(table, ends_of="rating")
         settings = vars(self.settings) | {"level": 0.95, "n_resamples": None}
         return Answer(f"{type(self).__name__}: {what}", table, settings, self.warnings)
 

@@ -20,6 +20,7 @@ from jaxeval.ratings.contextual_boards import ContextualBoard, tie_parameters, u
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds, normal_quantile
@@ -120,7 +121,7 @@ class ContextualFit(BradleyTerryFit):
             columns |= {name: np.where(has_odds, np.exp(x), np.nan) for name, x in ratios.items()}
         table = pd.DataFrame(columns, names)
         table = table.assign(elo=np.where(of_features, self.scale.unit * estimate, np.nan), unit=unit)
-        return Table.of(table, "Coefficients")
+        return Table.of(table, "Coefficients", ends_of="coefficient")
 
     @property
     def warnings(self) -> list[str]:
@@ -280,7 +281,9 @@ class ContextualBootstrap(Bootstrap):
         )
         together = np.where(self.converged[:, None], np.stack(list(draws.values()), 1), np.nan)
         lower, upper = interval_bounds(together, level)
-        return pd.DataFrame({"probability": point, "lower": lower, "upper": upper}, pd.Index(draws, name="outcome"))
+        ends = {"lower": lower, "upper": upper}
+        table = pd.DataFrame({"probability": point, **ends}, pd.Index(draws, name="outcome"))
+        return with_kinds(table, ends_of="probability")
 
 
 def contextual_bootstrap(fit: ContextualFit, refitted: Refitted, options: BootstrapOptions) -> ContextualBootstrap:

@@ -188,7 +188,8 @@ def leaderboard(
             **competitor_settings(word),
         },
     }
-    return Table.of(table, f"Leaderboard of {word.counted(table['model'].nunique())}", _SHOWN_FIRST, percent="borrowed")
+    title = f"Leaderboard of {word.counted(table['model'].nunique())}"
+    return Table.of(table, title, _SHOWN_FIRST, "rating", percent="borrowed")
 
 
 def too_few_draws(n: int, level: float) -> list[str]:

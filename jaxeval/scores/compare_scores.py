@@ -46,6 +46,7 @@ from jaxeval.scores.paired_tests import (
     sign_flips,
     student_p,
 )
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.multiplicity import holm
@@ -96,7 +97,7 @@ class ScoreComparison(Result):
 
     def _shown(self) -> Answer:
         names = ("difference", "lower", "upper", "p_mcnemar", "p_sign_flip", "p_student", "only_a", "only_b", "n_items")
-        table = PlainTable({name: [getattr(self, name)] for name in names})
+        table = with_kinds(PlainTable({name: [getattr(self, name)] for name in names}), ends_of="difference")
         title = f"ScoreComparison: {visible_line(str(self.a))} less {visible_line(str(self.b))}"
         return Answer(title, table, self.settings, self.status)
 
@@ -350,7 +351,7 @@ def compare_with_baseline(
     title = f"{counted(len(table), 'model')} beside {beside_it}"
     from jaxeval.show.table import Table
 
-    return Table.of(table, title, ("model", "difference", "lower", "upper", "p", "p_holm"))
+    return Table.of(table, title, ("model", "difference", "lower", "upper", "p", "p_holm"), "difference")
 
 
 def place_of(scores: ItemScores | JudgeAccuracy, model: Any) -> int:

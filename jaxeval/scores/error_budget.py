@@ -236,7 +236,7 @@ def _component_table(cells: FacetCells, design: FacetDesign, components: Float, 
             rows.insert(len(rows) - 1, {"facet": name, "n_levels": len(cells.levels[name]), "flags": flag})
     table = pd.DataFrame(rows)
     table["n_levels"] = table["n_levels"].astype("Int64")
-    return Table.of(table, "Variance components", ("facet", "component", "lower", "upper", "share"))
+    return Table.of(table, "Variance components", ("facet", "component", "lower", "upper", "share"), "component")
 
 
 def _error_columns(errors: FacetErrors, level: float) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def _model_table(cells: FacetCells, errors: FacetErrors, level: float) -> pd.Dat
     rows = {"model": [plain(name) for name in cells.models], "score": errors.estimate}
     table = pd.DataFrame(rows | _error_columns(errors, level))
     table = table.sort_values("score", ascending=False, kind="stable", ignore_index=True)
-    return Table.of(table, "Errors of models", ("model", "score", "lower", "upper", "standard_error"))
+    return Table.of(table, "Errors of models", ("model", "score", "lower", "upper", "standard_error"), "score")
 
 
 def _difference_table(cells: FacetCells, errors: FacetErrors, level: float) -> pd.DataFrame:
@@ -262,7 +262,7 @@ def _difference_table(cells: FacetCells, errors: FacetErrors, level: float) -> p
     rows = {"model_a": names[first], "model_b": names[second], "difference": errors.estimate}
     table = pd.DataFrame(rows | _error_columns(errors, level))
     first_columns = ("model_a", "model_b", "difference", "lower", "upper", "standard_error")
-    return Table.of(table, "Errors of differences", first_columns)
+    return Table.of(table, "Errors of differences", first_columns, "difference")
 
 
 def _coefficients(design: FacetDesign, components: Float, n_models: int) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from jaxeval.plain_tables import PlainTable, Whole
 from jaxeval.scores.compare_scores import ScoreComparison, compare_scores, place_of
 from jaxeval.scores.estimates import accuracy_of, as_item_scores, of_items
 from jaxeval.scores.facets import cells_of, facet_sentence, with_facets
+from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics import special
 from jaxeval.statistics.multiplicity import holm
@@ -216,6 +217,7 @@ def score_gate(
     table = _judged(
         PlainTable.of_rows([[row.get(x, _WITHOUT[x]) for x in _COLUMNS] for row in rows], _COLUMNS), 1 - level
     )
+    with_kinds(table, ends_of="difference")
     failed, passed = (table["verdict"] == "FAIL").any(), (table["verdict"] == "PASS").all()
     verdict: Verdict = "FAIL" if failed else "PASS" if passed else "INCONCLUSIVE"
     lacking = [

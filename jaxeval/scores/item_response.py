@@ -96,7 +96,7 @@ class ItemResponse(Result):
         }).sort_values(["ability", "model"], ascending=[False, True], ignore_index=True)  # fmt: skip
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         first = ("rank", "model", "ability", "lower", "upper", "tier")
-        return Table.of(table, f"Abilities of {counted(len(table), 'model')}", first)
+        return Table.of(table, f"Abilities of {counted(len(table), 'model')}", first, "ability")
 
     def _shown(self) -> Answer:
         title = f"ItemResponse ({self.kind}): {counted(len(self.n_items), 'model')}, {counted(len(self.items), 'item')}"

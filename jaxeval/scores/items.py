@@ -373,4 +373,5 @@ def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: b
         table,
         f"{name} of {counted(len(table), 'model')}",
         ("model", "score", "lower", "upper", "standard_error", "n_items", "fewest_trials"),
+        ends_of="score",
     )

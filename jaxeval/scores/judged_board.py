@@ -62,7 +62,7 @@ def judged_leaderboard(
     }  # fmt: skip
     board.attrs = {"answer": "\n".join(score_answers(board)), "warnings": list(accuracy.warnings), "settings": settings}
     title = f"Scores of {counted(board['model'].nunique(), 'model')} by {judge}"
-    return Table.of(board, title, _SHOWN_FIRST)
+    return Table.of(board, title, _SHOWN_FIRST, "score")
 
 
 def _freedom(accuracy: JudgeAccuracy, judge: str, estimator: str, rated: Bool) -> float | None:

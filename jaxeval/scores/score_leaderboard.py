@@ -34,6 +34,7 @@ from jaxeval.scores.estimates import (
 from jaxeval.scores.facets import BoardFacets, widened, with_facets
 from jaxeval.scores.paired_tests import by_pairs, pairwise
 from jaxeval.show.boards import score_answers
+from jaxeval.show.cells import with_kinds
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_COMPARISONS
 from jaxeval.statistics.draws import Draws
@@ -276,7 +277,7 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
             "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }  # fmt: skip
-    return leaderboard
+    return with_kinds(leaderboard, ends_of="score")
 
 
 def _slices(scores: ItemScores, by: str) -> dict[Any, Bool]:

@@ -61,15 +61,19 @@ _ENDINGS = {"_share": "share", "_count": "count", "_elo": "elo"}
 Frame = TypeVar("Frame", bound="pd.DataFrame | PlainTable")
 
 
-def with_kinds(table: Frame, **columns: str) -> Frame:
+def with_kinds(table: Frame, ends_of: str | None = None, **columns: str) -> Frame:
     """Say of which kind the quantities of columns are, as ``time="horizon typical"``, and return the table.
 
-    Ends and errors of an estimate are of its kind, and those of a rating are distances in Elo.
+    Ends and errors of an estimate are of its kind, and those of a rating are distances in Elo. The columns ``lower``
+    and ``upper`` are the ``ends_of`` a column, which they need not hold.
     """
     kinds = {name: kind for kind, names in columns.items() for name in names.split()}
     if unknown := set(columns) - set(KINDS):
         raise ValueError(f"no kind of quantity is called {named(sorted(unknown))}; there are {named(list(KINDS))}")
-    table.attrs["kinds"] = {**table.attrs.get("kinds", {}), **kinds}
+    if kinds:
+        table.attrs["kinds"] = {**table.attrs.get("kinds", {}), **kinds}
+    if ends_of is not None:
+        table.attrs["ends_of"] = ends_of
     return table
 
 
@@ -93,11 +97,6 @@ def _kind_of(name: str, known: Mapping[str, str]) -> str:
     of_begin = (kind for begin, kind in _BEGINNINGS.items() if name.startswith(begin))
     of_end = (kind for end, kind in _ENDINGS.items() if stem.endswith(end))
     return next(of_end, next(of_begin, "number"))
-
-
-#: Quantities that columns ``lower`` and ``upper`` follow, as those of a declared kind: basic intervals need not hold
-#: their estimate.
-_WITH_ENDS = {"rating", "score", "estimate", "difference", "horizon", "index", "quality", "ability"}
 
 
 class Lines(str):
@@ -150,8 +149,9 @@ def with_index(frame: Any) -> tuple[Any, int]:
 def find_intervals(frame: Any) -> list[Interval]:
     """Estimates that have an interval: columns ``x``, ``x_lower``, ``x_upper``, or a number followed by its ends.
 
-    A column ``y_lower`` without a column ``y`` belongs to the nearest number on its left that lies between the ends;
-    ``lower`` to a nearer rating or the like, too, which need not.
+    Columns ``lower`` and ``upper`` belong to the column that the table declares, or to one of a declared kind before
+    them: basic intervals need not hold their estimate. Others, as ``y_lower`` without a column ``y``, belong to the
+    nearest number on their left that lies between them.
     """
     names = [str(name) for name in frame.columns]
     intervals = []
@@ -167,14 +167,12 @@ def find_intervals(frame: Any) -> list[Interval]:
 
 def _estimate_of(frame: Any, names: list[str], stem: str, low: int, high: int) -> int | None:
     ends = as_numbers(column_at(frame, low)), as_numbers(column_at(frame, high))
-    if stem and stem in names:
-        return names.index(stem)
-    if low and (names[low - 1] in _WITH_ENDS or names[low - 1] in _declared(frame)):
+    if (declared := stem or frame.attrs.get("ends_of")) in names:
+        return names.index(declared)
+    if low and names[low - 1] in _declared(frame):
         return low - 1
     for k in range(low - 1, -1, -1):
-        if column_at(frame, k).dtype.kind == "f" and not names[k].endswith(("error", "_lower", "_upper")):
-            if not stem and names[k] in _WITH_ENDS and f"{names[k]}_lower" not in names:
-                return k
+        if column_at(frame, k).dtype.kind == "f" and not names[k].endswith(("error", "lower", "upper")):
             value = as_numbers(column_at(frame, k))
             known = ~(np.isnan(value) | np.isnan(ends[0]) | np.isnan(ends[1]))
             if known.any() and ((ends[0] <= value) & (value <= ends[1]))[known].all():

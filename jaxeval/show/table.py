@@ -42,12 +42,14 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
     _first: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, title: str, first: tuple[str, ...] = (), **kinds: str) -> Table:
+    def of(
+        cls, frame: pd.DataFrame, title: str, first: tuple[str, ...] = (), ends_of: str | None = None, **kinds: str
+    ) -> Table:
         """Return the frame with its ``attrs``, a title for notebooks, the columns to show first, and `with_kinds`."""
         table = cls(frame)
         table.attrs = frame.attrs
         table._title, table._first = title, first
-        return with_kinds(table, **kinds) if kinds else table
+        return with_kinds(table, ends_of, **kinds)
 
     @property
     def _constructor(self) -> type[Table]:

@@ -290,7 +290,7 @@ class SoftEloCalibration(Result):
                 "floor": floor_spread(pool["residual"], pool["residual_error"]),
             },
         }
-        return Table.of(table, "New models")
+        return Table.of(table, "New models", ends_of="rating")
 
     def _method(self, name: str) -> CalibratedMethod:
         if name not in self.methods:

@@ -302,7 +302,7 @@ def agreement(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataF
     warnings = _few_clusters(cluster, unit)
     warnings += [f"no kappa on {name} battles: one label only" for name in table.index[table["kappa"].isna()]]
     table.attrs = {"warnings": warnings, "settings": {"level": LEVEL}}
-    return table
+    return with_kinds(table, ends_of="kappa")
 
 
 def _kappa(x: Float, y: Float, clusters: NDArray[np.intp] | None = None) -> tuple[float, ...]:

@@ -232,7 +232,7 @@ def merge_boards(
         },
     }
     return MergedBoard(
-        table=Table.of(table, f"Merged board of {counted(len(table), 'model')}", _FIRST),
+        table=Table.of(table, f"Merged board of {counted(len(table), 'model')}", _FIRST, "rating"),
         joint=replace(joint, warnings=tuple(table.attrs["warnings"])),
         people=people,
         calibration=calibration,

@@ -96,7 +96,7 @@ class Draws(Result):
 
     def _with_kinds(self, table: pd.DataFrame) -> pd.DataFrame:
         error = "elo" if self.kind == "rating" else self.kind
-        return with_kinds(with_kinds(table, **{error: "standard_error"}), **{self.kind: "estimate"})
+        return with_kinds(with_kinds(table, **{error: "standard_error"}), "estimate", **{self.kind: "estimate"})
 
     def _figures(self) -> dict[str, tuple[Any, ...]]:
         return {"estimates": ("plot_draws", self)}

@@ -77,19 +77,22 @@ def test_intervals_are_bars(name):
     assert html.count('class="bar" style=') >= 2
 
 
-@pytest.mark.parametrize(("columns", "estimate"), [
-    (["model", "cost", "quality", "lower", "upper"], "quality"),
-    (["cost", "rating", "variance", "lower", "upper"], "rating"),
-    (["rating", "rating_lower", "rating_upper", "share", "lower", "upper"], None),
+@pytest.mark.parametrize(("columns", "estimate", "between"), [
+    (["model", "cost", "quality", "lower", "upper"], "quality", "cost"),
+    (["cost", "rating", "variance", "lower", "upper"], "rating", "cost"),
+    (["rating", "rating_lower", "rating_upper", "share", "lower", "upper"], "share", None),
 ])  # fmt: skip
-def test_intervals_need_not_hold_their_estimate(columns, estimate):
-    """Nor does a number that chance puts between the ends take them."""
+def test_intervals_need_not_hold_their_estimate(columns, estimate, between):
+    """Nor does a number that chance puts between the ends take them, if the table says whose they are."""
     cells = {"model": "a", "cost": 5.0, "variance": 0.1, "lower": 4.0, "upper": 6.0, "share": 0.5}
     frame = pd.DataFrame({name: [cells.get(name, 9.0)] for name in columns})
-    found = [columns[one.estimate] for one in find_intervals(frame) if columns[one.lower] == "lower"]
-    assert found == [estimate] * (estimate is not None)
-    if columns[-3] != "variance":
-        assert find_intervals(with_kinds(frame, share=columns[-3]))[-1].estimate == len(columns) - 3
+
+    def found(table):
+        return [columns[one.estimate] for one in find_intervals(table) if columns[one.lower] == "lower"]
+
+    assert found(frame) == [between] * (between is not None)
+    assert found(with_kinds(frame.copy(), ends_of=estimate)) == [estimate]
+    assert found(with_kinds(frame, share=columns[-3])) == [columns[-3]]
 
 
 def test_slices_count_their_own_battles():
