@@ -17,7 +17,6 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames, words_of
 from jaxeval.data.conditions import columns_of as columns_in
 from jaxeval.data.file_heads import HEAD_ROWS, Head
-from jaxeval.data.formats import Shape
 from jaxeval.data.found_columns import (
     FoundVotes,
     alike,
@@ -83,7 +82,7 @@ def uses_of(head: Head) -> list[Use]:
     """Return the commands for a file, the one that fits best first."""
     if head.saved is not None:
         return _SAVED.get(head.saved, [])
-    if head.keys:
+    if head.document is not None:
         return list(_known_formats(head))
     if head.rows is None or len(head.rows) == 0:
         return []
@@ -99,7 +98,7 @@ def uses_of(head: Head) -> list[Use]:
 
 def nothing_in(head: Head) -> str | None:
     """Return what is missing in a file that has columns, but no rows, or no results; None if that is not the matter."""
-    if head.rows is None or not head.names or head.keys or head.saved is not None:
+    if head.rows is None or not head.names or head.saved is not None:
         return None
     if len(head.rows) == 0:
         return "The table has no rows: nothing to rate."
@@ -138,17 +137,16 @@ _SAVED = {
 
 def _known_formats(head: Head) -> Iterator[Use]:
     """Yield what a file of a published format is for."""
-    kinds: list[tuple[Shape, bool]] = [("pair", False), ("answer", False), ("answer", True)]
-    for shape, is_document in kinds:
-        form = format_of_names(head.keys if is_document else head.names, shape, is_document, lambda: head.rows)
+    is_document = head.document is not None
+    for shape in ("pair", "answer"):
+        form = format_of_names(head.names, shape, is_document=is_document, rows=lambda: head.rows)
         if form is None:
             continue
         first = head.document if is_document else head.rows
         asks = () if first is None else form.asks(first)
         hint = form.hint if asks else ""
-        seen = form.seen(head.names)
-        what = f"{form.name}, told by {quoted(seen)}" if seen and not is_document else form.name
-        if shape == "pair":
+        what = form.name if is_document or not form.marks else f"{form.name}, told by {quoted(form.seen(head.names))}"
+        if form.shape == "pair":
             yield Use("Ratings of the models", ("leaderboard", "{}", *asks), what, hint)
             yield Use(_BELIEVED, ("audit", "{}", *asks), what)
         elif is_document:

@@ -107,11 +107,11 @@ def _what(read: Sequence[FileName], head: Head) -> str:
     """Return what was looked at."""
     shown = visible_line(read[0])
     text = f"{shown}: {head.form}"
-    if head.names:
+    if head.names and head.document is None:
         names = named([repr(visible_line(name)) for name in head.names], _MOST)
         text += f", {counted(len(head.names), 'column')}: {names}"
-    elif head.keys and head.saved is None:
-        text += f" with {named([repr(visible_line(key)) for key in head.keys], _MOST)}"
+    elif head.names and head.saved is None:
+        text += f" with {named([repr(visible_line(key)) for key in head.names], _MOST)}"
     more = len(read) - 1
     return text + (f"\n(the first of {len(read):,} files; the others are taken to be like it)" if more else "")
 
@@ -217,7 +217,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
 
 def _needs(head: Head, files: Sequence[FileName]) -> list[str]:
     """Return what each command reads, for a file that no command is known to fit."""
-    reason = "Its columns do not say" if head.names else "It does not say"
+    reason = "Its columns do not say" if head.names and head.document is None else "It does not say"
     needs = {row.name: row.needs for row in ROWS.values() if row.needs}
     width = max(map(len, needs))
     return [

@@ -31,10 +31,9 @@ class Head(NamedTuple):
     """The beginning of a file."""
 
     form: str  # of the file, in words
-    names: Sequence[str] = ()  # columns of a table
+    names: Sequence[str] = ()  # columns of a table, or keys of a JSON object
     rows: pd.DataFrame | None = None  # the first ones of a table
-    keys: Sequence[str] = ()  # of a JSON object
-    document: Mapping[str, Any] | None = None  # that object
+    document: Mapping[str, Any] | None = None  # the JSON object
     saved: str | None = None  # the name of the format, if jaxeval saved the file
     doubled: Sequence[str] = ()  # names that several columns have
 
@@ -53,11 +52,11 @@ def read_head(name: FileName) -> Head:
         if path.is_file() and (members := archived(path)):
             if {"draws.npy", "about.npy"} <= {*members}:
                 return Head("a NumPy archive", saved="jaxeval draws")
-            return Head("a log of Inspect", keys=["eval", "samples"], document=read_archive(path))
+            return Head("a log of Inspect", ["eval", "samples"], document=read_archive(path))
         document = json_document(path, _MOST_BYTES)
         if document is not None:
             saved = document.get("format") if isinstance(document.get("format"), str) else None
-            return Head("a JSON object", keys=list(document), saved=saved, document=document)
+            return Head("a JSON object", list(document), saved=saved, document=document)
         form = format_of(path)
         names = head_names(path)
         if form.kind == Kind.PARQUET and is_remote(name):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from jaxeval.data.columns import Columns, frame_of
+from jaxeval.data.columns import ALL_COLUMNS, Columns, frame_of
 from jaxeval.data.equal_rows import reject_same_tables
 from jaxeval.data.json_lines import rows_of_document
 from jaxeval.data.remote_names import FileName
@@ -40,9 +40,9 @@ class Source:
     keep: Sequence[str] = ()
 
     def columns(
-        self, required: Sequence[str], beside: Sequence[str] = (), *, nested: bool = False, plain: bool = False
+        self, required: Sequence[str] = (), beside: Sequence[str] = (), *, nested: bool = False, plain: bool = False
     ) -> Any:
-        """Read the ``required`` columns, and those of ``beside`` and ``keep`` that are there, and no others.
+        """Read the ``required`` columns, and those of ``beside`` and ``keep`` that are there; by default all columns.
 
         With ``nested``, columns of objects and lists stay columns of Arrow. With ``plain``, a small file is a
         ``PlainTable``.
@@ -52,7 +52,8 @@ class Source:
         """
         if self.table is not None:
             return self.table
-        needed, parts = Columns(tuple(required), (*beside, *self.keep)), []
+        needed = Columns(tuple(required), (*beside, *self.keep)) if required else ALL_COLUMNS
+        parts = []
         for path in self.paths:
             with naming(self.name if len(self.paths) == 1 else path):
                 small = small_table(path, needed) if plain and len(self.paths) == 1 else None
@@ -90,6 +91,7 @@ class Format:
         asks: makes of the first rows of a table, or of a document, the options that the command needs, with blanks in
             capitals.
         is_document: whether ``marks`` are keys of one JSON object, and not columns of a table; with shape "answer".
+        fits: says of the first rows whether they are of the format, where the names of columns do not tell any.
         reference: makes of battles the model that all others met, for each; None if the rows say it themselves.
 
     Examples:
@@ -107,6 +109,7 @@ class Format:
     hint: str = ""
     asks: Callable[[Any], tuple[str, ...]] = lambda rows: ()
     is_document: bool = False
+    fits: Callable[[pd.DataFrame], Any] | None = None
     reference: Callable[[pd.DataFrame], pd.Series] | None = None
 
     def __post_init__(self) -> None:

@@ -422,7 +422,7 @@ def _of_table(path: Path, arguments: dict[str, Any]) -> dict[str, JudgedBattles]
     column = arguments.pop("judge", None)
     with naming(path):
         names = head_names(path)
-        form = format_of_names(names, "pair") or format_of_names(names, "answer")
+        form = format_of_names(names, "pair", "answer")
         if form is not None and not set(SCORES) <= {*names} and not any(arguments.get(option) for option in _SAYINGS):
             raise DataError(f"it holds {form.name}, and no scores of both answers beside labels of people")
         text = [arguments.get("model_a", "model_a"), arguments.get("model_b", "model_b")]

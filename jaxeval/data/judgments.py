@@ -153,8 +153,7 @@ class Judgments(Shown):
             file = whole_local_file(name)
             with naming(name):
                 names = head_names(file)
-                known = (format_of_names(names, kind) for kind in _NEEDS if shape in (None, kind))
-                form = None if roles else next((form for form in known if form is not None), None)
+                form = None if roles else format_of_names(names, *(kind for kind in _NEEDS if shape in (None, kind)))
                 if form is None:
                     frames.append(read_whole_table(file, [*roles.values(), "model_a", "model_b", "model"]))
                     messages |= dict.fromkeys(told_of(file))

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from jaxeval.data.battle_rows import by_difference
-from jaxeval.data.columns import ALL_COLUMNS, first_place, folded, numbers_or_nan, reject_missing, reject_values
-from jaxeval.data.equal_rows import reject_same_tables
-from jaxeval.data.formats import Format, Shape, Source, whole_table
+from jaxeval.data.columns import first_place, folded, numbers_or_nan, reject_missing, reject_values
+from jaxeval.data.formats import Format, Shape, Source
 from jaxeval.data.harness_formats import ANSWERS
 from jaxeval.data.labels import SPOKEN, spoken_label
 from jaxeval.data.roles import voter_columns
@@ -52,22 +51,22 @@ def formats() -> dict[str, Format]:
 
 def format_of_names(
     names: Sequence[str],
-    shape: Shape,
+    *shapes: Shape,
     is_document: bool = False,
     rows: Callable[[], pd.DataFrame | None] = lambda: None,
 ) -> Format | None:
-    """The first format of a shape that a file with these columns, or a JSON object with these keys, has.
+    """The first format of one of the shapes that a file with these columns, or a JSON object with these keys, has.
 
-    Where no name tells it, the first ``rows`` may be those of a form.
+    Where no name tells it, the first ``rows`` may.
     """
-    if shape == "pair" and {"modela", "modelb"} <= {folded(name) for name in names}:
-        return None  # a table of battles
-    known = (form for form in formats().values() if (form.shape, form.is_document) == (shape, is_document))
+    is_battles = {"modela", "modelb"} <= {folded(name) for name in names}
+    known = [form for shape in shapes for form in formats().values()
+             if (form.shape, form.is_document) == (shape, is_document) and not (shape == "pair" and is_battles)]  # fmt: skip
     chosen = next((form for form in known if form.seen(names)), None)
-    if chosen is None and shape == "pair":
-        first = rows()
-        return None if first is None or not pair_columns(first) else FORM
-    return chosen
+    told_by_rows = [(form, form.fits) for form in known if form.fits is not None]
+    if chosen is not None or not told_by_rows or (first := rows()) is None:
+        return chosen
+    return next((form for form, fits in told_by_rows if fits(first)), None)
 
 
 #: Scores that differ by no more are ties, as in FastChat, the home of MT-bench.
@@ -224,31 +223,6 @@ def _with_judge(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(judge=names)
 
 
-#: The published formats of battles.
-PAIRS = (
-    Format("MT-bench's judgments of pairs", ("question_id", "model_1", "model_2", "g1_winner", "g2_winner"),
-           _mt_bench_pairs, about="orders that disagree are a tie, and judgments that failed are missing"),
-    Format("MT-bench's scores of single answers", ("question_id", "model", "score", "judge", "turn"), _mt_bench_scores,
-           about=f"a battle for every pair of models on a question; scores within {_MT_BENCH_TIE} are a tie, and -1 is "
-           "missing"),
-    Format("AlpacaEval's annotations", ("generator_1", "generator_2", "preference"), _alpaca_eval,
-           about="the target is 2 minus the preference", reference=lambda battles: battles["model_a"]),
-    Format("Arena-Hard's judgments", ("model", "games"), _arena_hard, reference=_baseline,
-           about="two battles per row, one in each order",
-           hint="BASELINE is the model that all others were compared with, which the file does not name",
-           asks=lambda rows: () if "baseline" in rows else ("--baseline", "BASELINE")),
-    Format("WildBench's judgments of pairs", ("session_id", "model_outputs", "winner"), _wild_bench,
-           about="how much better an answer is does not count"),
-    Format("PandaLM's labels", ("cmp_key", "annotator1", "annotator2", "annotator3"), _panda_lm,
-           about="each of three people is a judge"),
-    Format("ComparIA's votes", ("model_a_name", "model_b_name", "chosen_model_name", "both_equal"), _comparia,
-           about="models that are equal are a tie, and votes for neither are missing",
-           hint="votes for neither are left out", asks=_comparia_choices),
-    Format("Arena-Hard's games", ("model", "baseline", "game", "score"), _arena_hard_games, reference=_baseline,
-           about="the baseline is A in the first game of a prompt, and B in the second"),
-)  # fmt: skip
-
-
 #: Votes as forms write them: a row for each person, and a column for each question between two models.
 _BETWEEN = re.compile(r"\s+(?:vs\.?|versus|or|od(?:\.|er)|gegen|contra)\s+", re.IGNORECASE)
 _BEFORE, _BEHIND = r"[:,?!]\s+|\s[-\u2013\u2014]\s", r"[?:,;(]|\s[-\u2013\u2014]\s"
@@ -320,11 +294,9 @@ def _side(answer: str, pair: tuple[str, str]) -> str | None:
     return spoken_label(answer)
 
 
-def _read(source: Source) -> pd.DataFrame:
-    """A row for each person and question."""
-    frames = [source.table] if source.table is not None else [whole_table(x, ALL_COLUMNS, False) for x in source.paths]
-    reject_same_tables(frames, [path.name for path in source.paths])
-    frame = pd.concat(frames, ignore_index=True)
+def _form(source: Source) -> pd.DataFrame:
+    """Read a row for each person and question."""
+    frame = source.columns()
     pairs = pair_columns(frame)
     if not pairs:
         raise DataError("the first rows are answers to questions between two models, and later ones are not")
@@ -339,7 +311,28 @@ def _read(source: Source) -> pd.DataFrame:
     return long.assign(winner=pd.Series(winners, long.index, dtype=object), model_a=sides[0], model_b=sides[1])
 
 
-FORM = Format(
-    "a form with a column for each question between two models", marks=(), read=_read,
-    about="'voter' is the person, 'item' the question", asks=lambda rows: ("--cluster", "voter"),
+#: The published formats of battles.
+PAIRS = (
+    Format("MT-bench's judgments of pairs", ("question_id", "model_1", "model_2", "g1_winner", "g2_winner"),
+           _mt_bench_pairs, about="orders that disagree are a tie, and judgments that failed are missing"),
+    Format("MT-bench's scores of single answers", ("question_id", "model", "score", "judge", "turn"), _mt_bench_scores,
+           about=f"a battle for every pair of models on a question; scores within {_MT_BENCH_TIE} are a tie, and -1 is "
+           "missing"),
+    Format("AlpacaEval's annotations", ("generator_1", "generator_2", "preference"), _alpaca_eval,
+           about="the target is 2 minus the preference", reference=lambda battles: battles["model_a"]),
+    Format("Arena-Hard's judgments", ("model", "games"), _arena_hard, reference=_baseline,
+           about="two battles per row, one in each order",
+           hint="BASELINE is the model that all others were compared with, which the file does not name",
+           asks=lambda rows: () if "baseline" in rows else ("--baseline", "BASELINE")),
+    Format("WildBench's judgments of pairs", ("session_id", "model_outputs", "winner"), _wild_bench,
+           about="how much better an answer is does not count"),
+    Format("PandaLM's labels", ("cmp_key", "annotator1", "annotator2", "annotator3"), _panda_lm,
+           about="each of three people is a judge"),
+    Format("ComparIA's votes", ("model_a_name", "model_b_name", "chosen_model_name", "both_equal"), _comparia,
+           about="models that are equal are a tie, and votes for neither are missing",
+           hint="votes for neither are left out", asks=_comparia_choices),
+    Format("Arena-Hard's games", ("model", "baseline", "game", "score"), _arena_hard_games, reference=_baseline,
+           about="the baseline is A in the first game of a prompt, and B in the second"),
+    Format("a form with a column for each question between two models", (), _form, fits=pair_columns,
+           about="'voter' is the person, 'item' the question", asks=lambda rows: ("--cluster", "voter")),
 )  # fmt: skip
