@@ -59,9 +59,10 @@ def format_of_names(
 
     Where no name tells it, the first ``rows`` may.
     """
-    is_battles = {"modela", "modelb"} <= {folded(name) for name in names}
-    known = [form for shape in shapes for form in formats().values()
-             if (form.shape, form.is_document) == (shape, is_document) and not (shape == "pair" and is_battles)]  # fmt: skip
+    if {"modela", "modelb"} <= {folded(name) for name in names}:
+        shapes = tuple(shape for shape in shapes if shape != "pair")  # it is a table of battles
+    every = [form for form in formats().values() if form.is_document == is_document]
+    known = [form for shape in shapes for form in every if form.shape == shape]
     chosen = next((form for form in known if form.seen(names)), None)
     told_by_rows = [(form, form.fits) for form in known if form.fits is not None]
     if chosen is not None or not told_by_rows or (first := rows()) is None:
