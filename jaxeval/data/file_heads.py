@@ -13,8 +13,7 @@ import pyarrow as pa
 from jaxeval.data.columns import ALL_COLUMNS, frame_of, numeric_but_for_gaps
 from jaxeval.data.file_formats import Kind, archived, format_of
 from jaxeval.data.file_lists import local_file
-from jaxeval.data.formats import json_document
-from jaxeval.data.harness_runs import read_archive
+from jaxeval.data.formats import document_of
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.data.saved_battles import is_saved
@@ -49,14 +48,14 @@ def read_head(name: FileName) -> Head:
     """
     path = local_file(name)
     with naming(name):
-        if path.is_file() and (members := archived(path)):
-            if {"draws.npy", "about.npy"} <= {*members}:
-                return Head("a NumPy archive", saved="jaxeval draws")
-            return Head("a log of Inspect", ["eval", "samples"], document=read_archive(path))
-        document = json_document(path, _MOST_BYTES)
+        members = archived(path) if path.is_file() else []
+        if {"draws.npy", "about.npy"} <= {*members}:
+            return Head("a NumPy archive", saved="jaxeval draws")
+        document = document_of(path, _MOST_BYTES)
         if document is not None:
+            what, keys = ("a log of Inspect", ["eval", "samples"]) if members else ("a JSON object", list(document))
             saved = document.get("format") if isinstance(document.get("format"), str) else None
-            return Head("a JSON object", list(document), saved=saved, document=document)
+            return Head(what, keys, saved=saved, document=document)
         form = format_of(path)
         names = head_names(path)
         if form.kind == Kind.PARQUET and is_remote(name):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from jaxeval.data.columns import ALL_COLUMNS, Columns, frame_of
 from jaxeval.data.equal_rows import reject_same_tables
+from jaxeval.data.file_formats import archived
+from jaxeval.data.harness_runs import read_archive
 from jaxeval.data.json_lines import rows_of_document
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.small_files import small_table
-from jaxeval.data.table_files import naming, pieces, with_types
+from jaxeval.data.table_files import head_names, naming, pieces, with_types
 from jaxeval.lazy_names import pd
 
 #: What one judgment is of: of two sides, of one answer to an item, or of several items in an order.
@@ -24,20 +26,32 @@ Shape = Literal["pair", "answer", "ranking"]
 class Source:
     """Files of one format, and what their reader said; a `Format` reads them.
 
-    ``name`` is the file's as its reader wrote it. ``document`` is the object of a JSON document. ``baseline``,
-    ``score`` and ``output_filter`` are the options of those names, None where they are not said. ``keep`` are further
-    columns that are wanted.
+    ``name`` is the file's as its reader wrote it. ``document`` is the object of a JSON document, None for tables;
+    ``names`` are its keys, or the columns of a table. ``baseline``, ``score`` and ``output_filter`` are the options of
+    those names, None where they are not said. ``keep`` are further columns that are wanted.
     """
 
     name: FileName
     paths: tuple[Path, ...] = ()
-    names: Sequence[str] = ()  # of columns
-    document: Mapping[str, Any] = field(default_factory=dict)
+    names: Sequence[str] = ()
+    document: Any = None
     table: pd.DataFrame | None = None  # in place of files
     baseline: str | None = None
     score: str | None = None
     output_filter: str | None = None
     keep: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, name: FileName, path: Path, **options: Any) -> Source:
+        """Open a file, which is at ``path``."""
+        document = document_of(path)
+        return cls(name, (path,), head_names(path) if document is None else list(document), document, **options)
+
+    def first_rows(self) -> pd.DataFrame | None:
+        """Read the first rows of a table; None of a document."""
+        from jaxeval.data.file_heads import read_head  # which imports pandas
+
+        return read_head(self.name).rows
 
     def columns(
         self, required: Sequence[str] = (), beside: Sequence[str] = (), *, nested: bool = False, plain: bool = False
@@ -123,12 +137,23 @@ class Format:
         return [] if None in present else [x for x in present if x is not None]
 
 
-def json_document(path: Path, most_bytes: int) -> dict[str, Any] | None:
-    """Read the object that a JSON file is; None for tables, lists, lines of JSON, and other or larger files."""
+def document_of(path: Path, most_bytes: int = 2**30) -> dict[str, Any] | None:
+    """Read the object that a JSON file is, or the log in an archive of Inspect's.
+
+    None for tables, lists, lines of JSON, and larger files of JSON.
+
+    Raises:
+        DataError: an archive is no log, or a damaged one.
+    """
+    if path.is_file() and archived(path):
+        return read_archive(path)
     if path.suffix.lower() != ".json" or path.stat().st_size > most_bytes:
         return None
+    text = path.read_bytes()
+    if text.lstrip()[:1] == b"[":
+        return None
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return None  # lines of JSON, or a damaged file, which is reported when it is read as a table
     return document if isinstance(document, dict) and rows_of_document(document) is None else None

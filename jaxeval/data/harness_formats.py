@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxeval.data.formats import Format, Source, json_document
+from jaxeval.data.formats import Format, Source, document_of
 from jaxeval.data.harness_runs import EvaluationRun, as_score, inspect_table, model_arguments, object_in, scorers_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
@@ -182,7 +182,7 @@ def _helm(source: Source) -> pd.DataFrame:
     frame = table.rename(columns={"instance_id": "item", "train_trial_index": "trial"})[
         [name for name in ("item", "trial") if name in {"item"} or "train_trial_index" in table]
     ].assign(score=[row.get(metric) for row in scores])
-    spec = json_document(source.paths[0].parent / "run_spec.json", 2**24) or {}
+    spec = document_of(source.paths[0].parent / "run_spec.json", 2**24) or {}
     folder = source.paths[0].parent.name
     frame["model"] = (spec.get("adapter_spec") or {}).get("model") or folder
     frame["benchmark"] = re.split(r",?model(_deployment)?=", str(spec.get("name", folder)))[0].rstrip(":,")

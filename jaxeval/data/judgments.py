@@ -21,12 +21,13 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.data.published_formats import format_of_names
+from jaxeval.data.published_formats import source_format
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.roles import ROLES, columns_of, usual_names
-from jaxeval.data.table_files import head_names, naming, read_whole_table, told_of
+from jaxeval.data.table_files import naming, read_whole_table, told_of
 from jaxeval.errors import DataError
+from jaxeval.plain_tables import in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -152,13 +153,13 @@ class Judgments(Shown):
         for name in files:
             file = whole_local_file(name)
             with naming(name):
-                names = head_names(file)
-                form = None if roles else format_of_names(names, *(kind for kind in _NEEDS if shape in (None, kind)))
+                source = Source.of(name, file, baseline=baseline)
+                form = None if roles else source_format(source, *([shape] if shape else _NEEDS))
                 if form is None:
                     frames.append(read_whole_table(file, [*roles.values(), "model_a", "model_b", "model"]))
                     messages |= dict.fromkeys(told_of(file))
                     continue
-                frames.append(form.read(Source(name, (file,), names, baseline=baseline)))
+                frames.append(in_pandas(form.read(source)))
                 messages[f"read as {form.name}{': ' * bool(form.about)}{form.about}"] = None
         judgments = cls.from_pandas(one_table(frames, [base_name(name) for name in files]), shape, **roles)
         return cls(judgments.table, judgments.roles, judgments.shape, (*messages, *judgments.read_as))

@@ -70,6 +70,11 @@ def format_of_names(
     return next((form for form, fits in told_by_rows if fits(first)), None)
 
 
+def source_format(source: Source, *shapes: Shape) -> Format | None:
+    """The first format of one of the shapes that a file is in."""
+    return format_of_names(source.names, *shapes, is_document=source.document is not None, rows=source.first_rows)
+
+
 #: Scores that differ by no more are ties, as in FastChat, the home of MT-bench.
 _MT_BENCH_TIE = 0.1
 _GAMES = 2

@@ -18,17 +18,16 @@ from jaxeval.data.columns import (
     require_column,
 )
 from jaxeval.data.conditions import columns_of, rows_that_meet
-from jaxeval.data.file_formats import archived
 from jaxeval.data.file_lists import named_twice, names_of, whole_local_file
-from jaxeval.data.formats import Source, json_document, whole_table
+from jaxeval.data.formats import Source, document_of, whole_table
 from jaxeval.data.harness_formats import named_by_results, newest, stated_by_results, with_model
-from jaxeval.data.harness_runs import NoScoresError, merge_runs, read_archive, unlike_documents, unlike_runs
+from jaxeval.data.harness_runs import NoScoresError, merge_runs, unlike_documents, unlike_runs
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
-from jaxeval.data.published_formats import format_of_names, formats
+from jaxeval.data.published_formats import formats, source_format
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.small_files import small_table
-from jaxeval.data.table_files import head_names, naming, told_of
+from jaxeval.data.table_files import naming, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import pd
@@ -114,7 +113,6 @@ def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:
 
 #: Names of columns of a long table that are taken if the user names no others.
 _USUAL = ("trial", "cluster", "benchmark", "weight")
-_MOST_BYTES = 2**30  # of a JSON document that is read at once
 
 
 class ScoreColumns(ItemScoreColumns):
@@ -273,7 +271,7 @@ def stated_means(path: FileName | Sequence[FileName]) -> pd.DataFrame | None:
     means = []
     for name in newest(names_of(path))[0]:
         if base_name(name).startswith("results") and base_name(name).endswith(".json"):
-            document = json_document(whole_local_file(name), _MOST_BYTES) or {}
+            document = document_of(whole_local_file(name)) or {}
             if isinstance(document.get("results"), Mapping) and "configs" in document:
                 means.append(stated_by_results(name, document))
     return pd.concat(means, ignore_index=True) if means else None
@@ -281,15 +279,13 @@ def stated_means(path: FileName | Sequence[FileName]) -> pd.DataFrame | None:
 
 def _table_of(path: Path, name: FileName, score_columns: ScoreColumns) -> pd.DataFrame:
     """Return the long table of a file: "model", "item", "score", and its other columns."""
-    document = read_archive(path) if path.is_file() and archived(path) else json_document(path, _MOST_BYTES)
-    names = head_names(path) if document is None else list(document)
-    form = format_of_names(names, "answer", is_document=document is not None)
+    options = {option: getattr(score_columns, option) for option in ("score", "output_filter")}
+    source = Source.of(name, path, keep=[*score_columns.keep, *score_columns.of_condition], **options)
+    document, form = source.document, source_format(source, "answer")
     if form is not None:
-        options = {option: getattr(score_columns, option) for option in ("score", "output_filter")}
-        keep = [*score_columns.keep, *score_columns.of_condition]
-        return score_columns.chosen(form.read(Source(name, (path,), names, document or {}, keep=keep, **options)))
+        return score_columns.chosen(form.read(source))
     if document is None:
-        table = _plain_table(path, name, names, score_columns)
+        table = _plain_table(source, score_columns)
         table.attrs["notes"] = [*table.attrs.get("notes", ()), *told_of(path)]
         return table
     if {"item", "score"} <= document.keys() or {score_columns.item, score_columns.score} <= document.keys():
@@ -297,32 +293,28 @@ def _table_of(path: Path, name: FileName, score_columns: ScoreColumns) -> pd.Dat
     known = named([f"{form.name} ({', '.join(form.marks)})" for form in formats().values()
                    if form.shape == "answer" and form.is_document], 20)  # fmt: skip
     raise DataError(
-        f"the file is a JSON object with the keys {named(names)}, which no known harness writes: expected {known}, or "
+        f"the file is a JSON object with the keys {named(source.names)}, which no known harness writes: expected {known}, or "
         "a table"
     )
 
 
-def _plain_table(path: Path, name: FileName, names: Sequence[str], score_columns: ScoreColumns) -> pd.DataFrame:
+def _plain_table(source: Source, score_columns: ScoreColumns) -> pd.DataFrame:
+    """Read a table of scores that is in no known format."""
+    (path,) = source.paths
     if score_columns.wide:
         return _wide_table(path, score_columns)
-    roles = {"model": score_columns.model, "item": score_columns.item, "score": score_columns.score}
-    wanted = {role: column or role for role, column in roles.items()}
-    lone = score_columns.model is None and "model" not in names
-    named_columns = [column for role, column in wanted.items() if not (lone and role == "model")]
-    further = [column for column in (getattr(score_columns, role) for role in _USUAL) if column is not None]
-    usual = [role for role in _USUAL if getattr(score_columns, role) is None]
-    every = dict.fromkeys((*named_columns, *further, *score_columns.keep, *score_columns.of_condition))
-    needed = Columns(tuple(every), tuple(usual))
+    stated = {role: x for role in ("model", "item", "score", *_USUAL) if (x := getattr(score_columns, role)) is not None}
+    is_one_model = "model" not in stated and "model" not in source.names
+    roles = {role: role for role in ("item", "score", *(() if is_one_model else ("model",)))} | stated
+    every = dict.fromkeys((*roles.values(), *score_columns.keep, *score_columns.of_condition))
+    needed = Columns(tuple(every), tuple(role for role in _USUAL if role not in stated))
     small = small_table(path, needed) if score_columns.where is None else None
-    own = {*every} - {wanted["score"], *score_columns.of_condition}
-    frame = score_columns.chosen(_with_names(path, needed, own)) if small is None else small
-    renamed = {column: role for role, column in wanted.items()}
-    renamed |= {column: role for role in _USUAL if (column := getattr(score_columns, role)) is not None}
-    frame = frame.rename(columns={column: role for column, role in renamed.items() if column not in score_columns.keep})
-    for column, role in renamed.items():  # a column with a role may also be one of ``keep``
-        if column in score_columns.keep and column in frame:
-            frame = frame.assign(**{role: frame[column]})
-    return with_model(frame, name) if lone else frame
+    names = {*every} - {roles["score"], *score_columns.of_condition}
+    frame = score_columns.chosen(_with_names(path, needed, names)) if small is None else small
+    kept = [role for role, column in roles.items() if column in score_columns.keep]  # under both of its names
+    frame = frame.rename(columns={column: role for role, column in roles.items() if role not in kept})
+    frame = frame.assign(**{role: frame[roles[role]] for role in kept})
+    return with_model(frame, source.name) if is_one_model else frame
 
 
 def _with_names(path: Path, needed: Columns, names: Set[str]) -> pd.DataFrame:

@@ -1,5 +1,7 @@
 """One table with roles, and the views of it: each is what its class reads of the table itself."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -115,6 +117,16 @@ def test_files(tmp_path):
     assert Judgments.read([path, write_games(tmp_path)]).battles().n_battles == 8
     with pytest.raises(DataError, match=r"more.csv and chess.csv do not have the same columns: only one .* year"):
         Judgments.read([path, more])
+    path.write_text("who,x vs y,x vs z,y vs z\nann,x,z,y\nben,y,x,z\n")
+    form = Judgments.read(path)
+    assert (form.shape, len(form), form.roles["item"]) == ("pair", 6, "item")
+    assert form.read_as[0].startswith("read as a form with a column for each question between two models")
+    log = tmp_path / "log.json"
+    samples = [{"id": k, "epoch": 1, "scores": {"match": {"value": "CI"[k]}}} for k in range(2)]
+    log.write_text(json.dumps({"eval": {"model": "m", "task": "t"}, "samples": samples, "status": "success"}))
+    answers = Judgments.read(log)
+    assert answers.read_as == ("read as a log of Inspect: epochs are trials, tasks benchmarks",)
+    assert answers.scores().means["score"].to_dict() == jaxeval.read_scores(log).means["score"].to_dict() == {"m": 0.5}
     path.write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"the columns do not say what is judged; needed are, for pairs: model_a or"):
         Judgments.read(path)

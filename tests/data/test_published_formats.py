@@ -221,11 +221,14 @@ def read(source):
 votes = Format("the example's votes", ("left", "right", "better|best"), read, about="better is the winner")
 scores = Format("the example's scores", ("llm", "task", "points"), lambda source: source.columns(
     ["llm", "task", "points"]).rename(columns={"llm": "model", "task": "item", "points": "score"}), "answer")
+notes = Format("the example's notes", (), lambda source: source.columns().rename(
+    columns={"one": "model_a", "two": "model_b", "better": "winner"}), fits=lambda rows: "note" in rows)
 none = 3
 """
 ENTRIES = """[jaxeval.formats]
 votes = example_formats:votes
 scores = example_formats:scores
+notes = example_formats:notes
 absent = example_formats_absent:votes
 odd = example_formats:none
 """
@@ -250,12 +253,14 @@ def package(tmp_path, monkeypatch):
 
 def test_another_package_adds_formats(package):
     """Its files are read, looked at, and named in the report; what cannot be loaded is left out with a warning."""
-    assert list(formats())[-2:] == ["the example's votes", "the example's scores"]
+    assert list(formats())[-3:] == ["the example's votes", "the example's scores", "the example's notes"]
     rows = [{"left": "x", "right": "y", "better": "left"}, {"left": "y", "right": "x", "better": "tie"}]
     path = write(package, rows)
     assert battles_of(read_battles(path)) == [("x", "y", 1.0), ("y", "x", 0.5)]
     assert read_battles(path).report.read_as[0] == "read as the example's votes: better is the winner"
     assert "the example's votes, told by 'left', 'right', 'better'" in run(path).stdout
+    told_by_rows = read_battles(write(package, [{"one": "x", "two": "y", "better": "tie", "note": ""}]))
+    assert told_by_rows.report.read_as[0] == "read as the example's notes"
     scores = write(package, [{"llm": "x", "task": 1, "points": 1}, {"llm": "x", "task": 2, "points": 0}])
     assert read_scores(scores).means["score"].to_dict() == {"x": 0.5}
 
