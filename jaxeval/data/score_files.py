@@ -293,8 +293,8 @@ def _table_of(path: Path, name: FileName, score_columns: ScoreColumns) -> pd.Dat
     known = named([f"{form.name} ({', '.join(form.marks)})" for form in formats().values()
                    if form.shape == "answer" and form.is_document], 20)  # fmt: skip
     raise DataError(
-        f"the file is a JSON object with the keys {named(source.names)}, which no known harness writes: expected {known}, or "
-        "a table"
+        f"the file is a JSON object with the keys {named(source.names)}, which no known harness writes: expected "
+        f"{known}, or a table"
     )
 
 
@@ -303,7 +303,9 @@ def _plain_table(source: Source, score_columns: ScoreColumns) -> pd.DataFrame:
     (path,) = source.paths
     if score_columns.wide:
         return _wide_table(path, score_columns)
-    stated = {role: x for role in ("model", "item", "score", *_USUAL) if (x := getattr(score_columns, role)) is not None}
+    stated = {
+        role: x for role in ("model", "item", "score", *_USUAL) if (x := getattr(score_columns, role)) is not None
+    }
     is_one_model = "model" not in stated and "model" not in source.names
     roles = {role: role for role in ("item", "score", *(() if is_one_model else ("model",)))} | stated
     every = dict.fromkeys((*roles.values(), *score_columns.keep, *score_columns.of_condition))
