@@ -13,7 +13,7 @@ import pyarrow as pa
 from jaxeval.data.columns import ALL_COLUMNS, frame_of, numeric_but_for_gaps
 from jaxeval.data.file_formats import Kind, archived, format_of
 from jaxeval.data.file_lists import local_file
-from jaxeval.data.formats import document_of
+from jaxeval.data.harness_runs import document_of
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.data.saved_battles import is_saved

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,7 @@ from typing import Any, Literal
 
 from jaxeval.data.columns import ALL_COLUMNS, Columns, frame_of
 from jaxeval.data.equal_rows import reject_same_tables
-from jaxeval.data.file_formats import archived
-from jaxeval.data.harness_runs import read_archive
-from jaxeval.data.json_lines import rows_of_document
+from jaxeval.data.harness_runs import document_of
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import head_names, naming, pieces, with_types
@@ -135,25 +132,3 @@ class Format:
         """Return the marks among the names of columns, or among the keys; none unless all are there."""
         present = [next((x for x in mark.split("|") if x in names), None) for mark in self.marks]
         return [] if None in present else [x for x in present if x is not None]
-
-
-def document_of(path: Path, most_bytes: int = 2**30) -> dict[str, Any] | None:
-    """Read the object that a JSON file is, or the log in an archive of Inspect's.
-
-    None for tables, lists, lines of JSON, and larger files of JSON.
-
-    Raises:
-        DataError: an archive is no log, or a damaged one.
-    """
-    if path.is_file() and archived(path):
-        return read_archive(path)
-    if path.suffix.lower() != ".json" or path.stat().st_size > most_bytes:
-        return None
-    text = path.read_bytes()
-    if text.lstrip()[:1] == b"[":
-        return None
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None  # lines of JSON, or a damaged file, which is reported when it is read as a table
-    return document if isinstance(document, dict) and rows_of_document(document) is None else None

@@ -11,8 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from jaxeval.data.formats import Format, Source, document_of
-from jaxeval.data.harness_runs import EvaluationRun, as_score, inspect_table, model_arguments, object_in, scorers_of
+from jaxeval.data.formats import Format, Source
+from jaxeval.data.harness_runs import (
+    EvaluationRun,
+    as_score,
+    document_of,
+    inspect_table,
+    model_arguments,
+    object_in,
+    scorers_of,
+)
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd

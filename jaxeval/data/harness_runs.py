@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxeval.data.file_formats import entries_of
+from jaxeval.data.file_formats import archived, entries_of
+from jaxeval.data.json_lines import rows_of_document
 from jaxeval.data.labels import SCORES_IN_WORDS, bare_word
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pd
@@ -163,6 +164,28 @@ _TRAFFIC = {
     "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
     "cache_prompt", "cache", "batch",
 }  # fmt: skip
+
+
+def document_of(path: Path, most_bytes: int = 2**30) -> dict[str, Any] | None:
+    """Read the object that a JSON file is, or the log in an archive of Inspect's.
+
+    None for tables, lists, lines of JSON, and larger files of JSON.
+
+    Raises:
+        DataError: an archive is no log, or a damaged one.
+    """
+    if path.is_file() and archived(path):
+        return read_archive(path)
+    if path.suffix.lower() != ".json" or path.stat().st_size > most_bytes:
+        return None
+    text = path.read_bytes()
+    if text.lstrip()[:1] == b"[":
+        return None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None  # lines of JSON, or a damaged file, which is reported when it is read as a table
+    return document if isinstance(document, dict) and rows_of_document(document) is None else None
 
 
 def read_archive(path: Path) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.conditions import columns_of, rows_that_meet
 from jaxeval.data.file_lists import named_twice, names_of, whole_local_file
-from jaxeval.data.formats import Source, document_of, whole_table
+from jaxeval.data.formats import Source, whole_table
 from jaxeval.data.harness_formats import named_by_results, newest, stated_by_results, with_model
-from jaxeval.data.harness_runs import NoScoresError, merge_runs, unlike_documents, unlike_runs
+from jaxeval.data.harness_runs import NoScoresError, document_of, merge_runs, unlike_documents, unlike_runs
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.data.published_formats import formats, source_format
