@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -17,6 +17,7 @@ from jaxeval.options.boards import GroupOption
 from jaxeval.options.columns import CallReading, FacetOptions, File, ItemScoreColumns, Names, Pair, Unparsed
 from jaxeval.options.field import COLUMNS, INTERVALS, ROWS, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
+from jaxeval.plain_tables import counts_rows
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -214,10 +215,10 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
 
     estimated = options.arguments("sampling", "by", "stratify", "strata", "cluster", ResamplingOptions)
     facets = list(options.random or ())
-    if rated := {columns.model, "model"}.intersection(facets):
-        name = rated.pop()
+    if columns.model in facets:
         raise click.UsageError(
-            f"--random {name}: it names the models, which are rated and not drawn anew; leave it out of --random"
+            f"--random {columns.model}: it names the models, which are rated and not drawn anew; leave it out of "
+            "--random"
         )
     labelled, judged = (
         _read(path, columns.arguments(), path == options.calibration) for path in (options.calibration, options.test)
@@ -246,8 +247,21 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
         used |= {*USUAL_FACETS}.difference(column_names(options.calibration))
         item = columns.item or "item"
         more = undeclared(options.test, used, judges, item if item in column_names(options.test) else None)
-        answer = answer._replace(advice=[*answer.advice, *more])
+        answer = answer._replace(advice=[*answer.advice, *_unnamed(judged, options.test, used), *more])
     present(answer._replace(notes=notes, figures=figures), outputs)
+
+
+def _unnamed(answers: JudgedAnswers, path: FileName, used: Set[Any]) -> list[str]:
+    """Propose to name the columns of models and items that are there, where nobody has named them."""
+    from jaxeval.data.roles import columns_of, usual_names
+    from jaxeval.data.table_files import column_names
+
+    unused = [name for name in column_names(path) if name not in used]
+    model, item = (next(iter(columns_of(unused, usual_names(role))), None) for role in ("model", "item"))
+    one_model, of_rows = len(answers.models) == 1, counts_rows(answers.items)
+    advice = [f"all answers count as one model's: --model {model} rates each"] if model and one_model else []
+    told = f"each row counts as an item of its own: --item {item} keeps the answers to an item together"
+    return [*advice, told] if item and of_rows else advice
 
 
 def _read(path: FileName, columns: dict[str, Any], calibration: bool) -> JudgedAnswers:

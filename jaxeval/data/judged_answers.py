@@ -185,7 +185,7 @@ class JudgedAnswers(Shown):
         read = [_judgments(frame[c], c, positive, threshold, unparsed == "drop") for c in judgments]
         value, unread = (np.concatenate(parts) for parts in list(zip(*read, strict=True))[:2])
         spot = place[rows] * len(judges) + judge_number
-        _reject_repeats(frame, spot, rows, [c for c in (item, model, judge) if c], run)
+        _reject_repeats(frame, spot, rows, [c for c in (item, model, judge) if c], run, model)
 
         absent = np.isnan(value)
         if missing == "error" and (absent & ~unread).any():
@@ -434,7 +434,9 @@ def _check_two_values(frame: pd.DataFrame, columns: Sequence[str], positive: Any
         )
 
 
-def _reject_repeats(frame: pd.DataFrame, spot: Int, rows: Int, names: list[str], run: str | None) -> None:
+def _reject_repeats(
+    frame: pd.DataFrame, spot: Int, rows: Int, names: list[str], run: str | None, model: str | None
+) -> None:
     """Raise an error if a judge judged an answer twice in the same run."""
     key = spot
     if run is not None:
@@ -445,6 +447,7 @@ def _reject_repeats(frame: pd.DataFrame, spot: Int, rows: Int, names: list[str],
     why = "a judge judges an answer once in each run"
     if not run:
         why = "name the column that numbers repeated runs with run= (on the command line --run)"
+        why = why if model else f"name the column of models with model= (--model), or {why[5:]}"
     reject_repeats(again, rows[again.argmax()], frame, by, ("judgment", "judgments"), why)
 
 

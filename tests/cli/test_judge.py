@@ -221,3 +221,16 @@ def test_models_are_not_drawn_anew(files):
     refused = run(*parts, "--model", "model", "--judgment", "judge-1", "--item", "item", "--random", "model")
     assert refused.exit_code == 2
     assert "--random model: it names the models, which are rated and not drawn anew" in refused.output
+
+
+def test_models_and_items_that_nobody_named_are_proposed(files):
+    parts = "--calibration", files / "cal.csv", "--test", files / "test.parquet", "--judgment", "judge-1", *FAST
+    printed = " ".join(run(*parts).output.split())
+    assert "all answers count as one model's: --model model rates each" in printed
+    assert "each row counts as an item of its own: --item item keeps the answers to an item together" in printed
+    named = run(*parts, "--model", "model", "--item", "item").output
+    assert "rates each" not in named
+    assert "of its own" not in named
+    assert "the column of models with model= (--model), or name the column that" not in named
+    assert "the column of models with model= (--model), or the column" in run(*parts, "--item", "item").output
+    assert "for models and items like these" in run(*parts, "--random", "model").output  # which are not rated
