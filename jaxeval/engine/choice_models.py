@@ -16,14 +16,12 @@ from jaxeval.data.features import design
 from jaxeval.engine.choice_boards import MODEL, ChoiceBoard, OccasionCells, OccasionRows, fit_choice_board
 from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
-from jaxeval.execution.precision import on_device
-from jaxeval.execution.shapes import REFITS
 from jaxeval.kernels.batch.choice_models import ChoiceData, refit_choices
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_form, refit_problem, stages
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_refits, refit_problem
 from jaxeval.ratings.slices import make_slices
 from jaxeval.show.shown import Answer, Result, Shown
 from jaxeval.show.table import Table
@@ -173,12 +171,10 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
             cells, self.slices.drawn[s], options.drawn, self.slices.labels[s], len(fit.data[0])
         )
         data = ChoiceData(entries.sums(fit.shares()), fit.data, as_leaf(fit.gauge, np.float64))
-        problem = on_device(refit_problem(draw, data, fit.phi, inverse=fit.inverse, moves=fit.moves))
-        form = lane_form(options, fit.lane)
-        p, k = len(fit.phi), fit.n_choices
-        words = k * (data.entries.shares[0].size + 6 * len(fit.data[0])) + draw.units.size.size + 4 * p**2
-        ways = stages(_MAX_STEPS, REFITS, lambda _: words, 8 * words)
-        return BoardRefits(options, refit_choices, problem, form, ways, p, ridge=fit.ridge)
+        problem = refit_problem(draw, data, fit.phi, inverse=fit.inverse, moves=fit.moves)
+        of_choice = data.entries.shares[0].size + 6 * len(fit.data[0])
+        words = fit.n_choices * of_choice + draw.units.size.size + 4 * len(fit.phi) ** 2
+        return lane_refits(options, refit_choices, fit.lane, problem, _MAX_STEPS, lambda _: words, ridge=fit.ridge)
 
     def result(self, fit: ChoiceBoard, refitted: Refitted) -> Draws:
         """Return the draws of one slice."""

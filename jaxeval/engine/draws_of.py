@@ -32,10 +32,12 @@ from jaxeval.engine.weighing import (
     DataRows,
     RowKind,
     Weighing,
+    rows_of_battles,
     rows_of_data,
     sliced,
     weighed_battles,
     weighed_rows,
+    without_groups,
 )
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task
@@ -184,7 +186,7 @@ def draws_of(
     if not facets:
         return draws
     grouping = [*facets, *([cluster] if isinstance(cluster, str) else [])]
-    table = _rows_of_battles(data, grouping) if isinstance(data, Battles) else rows_of_data(data, grouping)
+    table = rows_of_battles(data, grouping) if isinstance(data, Battles) else rows_of_data(data, grouping)
     return with_random_facets(draws, wrapped, table, facets, cluster, seed)
 
 
@@ -219,7 +221,7 @@ def loo_of(
     traced = Traced(wrapped, np.ones(rows.n), rows.arrays)
     index = traced.names(names, rows.names, wrapped.name)
     one = np.ones(rows.n)
-    weighing = _of_groups(rows, number, one)
+    weighing = without_groups(rows, number, one)
     lanes = Lanes(np.zeros(len(levels) + 1, np.int64), np.arange(-1, len(levels)))
     check_room(len(lanes.numbers), 8 * traced.n_numbers)
 
@@ -243,7 +245,7 @@ def _left_out(data: Any, groups: Any) -> tuple[DataRows, Int, pd.Index]:
     named_so = [groups] if isinstance(groups, str) else [g for g in groups or [] if isinstance(g, str)] \
         if isinstance(groups, list | tuple) else []  # fmt: skip
     if isinstance(data, Battles):
-        rows = _rows_of_battles(data, [] if groups == "model" else named_so)
+        rows = rows_of_battles(data, [] if groups == "model" else named_so)
         if groups == "model":
             sides = np.stack([rows.arrays["model_a"], rows.arrays["model_b"]], axis=1)
             return rows, sides, data.models.rename("model")
@@ -277,7 +279,7 @@ def _weighed(
         return weighings, levels, data.models, Traced(wrapped, weighings[0].full[: weighings[0].n], weighings[0].data)
     columns_by = [] if by is None else [by] if isinstance(by, str) else list(by)
     grouping = [x for x in (*(cluster if several else [cluster]), strata, *columns_by, *facets) if isinstance(x, str)]
-    table = _rows_of_battles(data, grouping) if isinstance(data, Battles) else rows_of_data(data, grouping)
+    table = rows_of_battles(data, grouping) if isinstance(data, Battles) else rows_of_data(data, grouping)
     if table.n < 2:
         raise DataError("the data have one row, which does not vary in resamples: draws need two or more")
     columns = Columns.of(table, cluster)
@@ -314,27 +316,6 @@ def _check_together(scheme: str, kind: str, strata: Any) -> None:
         raise ValueError("several columns of clusters have no strata: leave strata= out, or name one column")
     if kind == "stages" and scheme != "multinomial":
         raise ValueError(f"stages are drawn with replacement: scheme={scheme!r} cannot have several columns")
-
-
-def _rows_of_battles(battles: Battles, grouping: Sequence[str]) -> DataRows:
-    """Return votes one by one."""
-    if battles.count is not None or battles.weight is not None:
-        raise DataError(
-            "votes with weights, or counted votes, are drawn alone or in clusters of one column: name one column, or "
-            "read the votes without them"
-        )
-    arrays = {"model_a": battles.model_a, "model_b": battles.model_b, "target": battles.target}
-    columns = {name: battles.column(name).to_numpy() for name in grouping}
-    return DataRows(arrays, len(battles.target), columns, battles.models)
-
-
-def _of_groups(table: DataRows, number: Int, full: Float) -> Weighing:
-    """Return rows of which the groups ``number`` (N, G) are left out in turn."""
-    size = len(full) + 1
-    padded_full = np.append(full, 0.0)
-    groups = np.vstack([number, np.full((1, number.shape[1]), -2)])
-    rows = WeighedRows((), None, as_leaf(padded_full, np.float64), as_leaf(groups, np.int32))
-    return Weighing(rows, RowForm(), table.arrays, size - 1, padded_full, padded_full)
 
 
 #: Digests of statistics, with shapes of data, whose results did not change with empty rows after the others.

@@ -331,6 +331,27 @@ def rows_of_data(data: Any, grouping: Sequence[str]) -> DataRows:
     return _checked(array, {"data": array}, {})._replace(names=names)
 
 
+def rows_of_battles(battles: Battles, grouping: Sequence[str]) -> DataRows:
+    """Return votes one by one."""
+    if battles.count is not None or battles.weight is not None:
+        raise DataError(
+            "votes with weights, or counted votes, are drawn alone or in clusters of one column: name one column, or "
+            "read the votes without them"
+        )
+    arrays = {"model_a": battles.model_a, "model_b": battles.model_b, "target": battles.target}
+    columns = {name: battles.column(name).to_numpy() for name in grouping}
+    return DataRows(arrays, len(battles.target), columns, battles.models)
+
+
+def without_groups(table: DataRows, number: Int, full: Float) -> Weighing:
+    """Return rows of which the groups ``number`` (N, G) are left out in turn."""
+    size = len(full) + 1
+    padded_full = np.append(full, 0.0)
+    groups = np.vstack([number, np.full((1, number.shape[1]), -2)])
+    rows = WeighedRows((), None, as_leaf(padded_full, np.float64), as_leaf(groups, np.int32))
+    return Weighing(rows, RowForm(), table.arrays, size - 1, padded_full, padded_full)
+
+
 def _of_table(frame: pd.DataFrame, grouping: Sequence[str]) -> DataRows:
     several = frame.columns[frame.columns.duplicated()]
     if len(several):

@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxeval.kernels import resample, squares
 from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt64
-from jaxeval.kernels.platforms import added
+from jaxeval.kernels.platforms import add_at, added, index_dtype
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 
 
@@ -93,8 +93,8 @@ def _multinomial(
         units.strata, units.category, partial(_poisson, units, dtype), count, seed, stream, numbers, lane_axis=1
     )
     column, row = resample.split_number(units, number)
-    kind = resample.index_dtype(draws.size)
+    kind = index_dtype(draws.size)
     lane = jnp.arange(len(numbers), dtype=kind)[:, None]
-    # Flat, as in `resample.add_at`.
+    # Flat, as in `add_at`.
     place = (row * units.size.shape[1] + column).astype(kind) * len(numbers) + lane
-    return resample.add_at(draws.reshape(1, -1), place.reshape(1, -1), needed.reshape(1, -1)).reshape(draws.shape)
+    return add_at(draws.reshape(1, -1), place.reshape(1, -1), needed.reshape(1, -1)).reshape(draws.shape)

@@ -5,9 +5,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from jaxeval.kernels.kinds import Array, Float, Int32
+import numpy as np
+
+from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Num, Shaped, namespace
 from jaxeval.lazy_names import custom_batching, jax, jnp, lax
 
+_MOST_INT32 = 2**31 - 1
 _BITS = 61  # of the largest possible sum; words have 63, which leaves room for their rounding
 
 
@@ -71,6 +74,35 @@ def by_platform(*arguments: Any, default: Callable[..., T], **branches: Callable
         branches |= {"cuda": gpu, "rocm": gpu}
     chosen: T = lax.platform_dependent(*arguments, default=default, **branches)
     return chosen
+
+
+def index_dtype(size: int) -> type:
+    """Return the integers that hold every index below ``size``, and ``size`` itself."""
+    return np.int32 if size <= _MOST_INT32 else np.int64
+
+
+def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped[Array, "R T"]) -> Num[Array, "R Q"]:
+    """``table`` with ``value`` added at ``index``, repeated ones too; all must be in bounds.
+
+    Rows are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two. There, adding zeros
+    takes less time than leaving them out. On a GPU, where every addition is an atomic one, they are left out.
+    """
+    if namespace(table) is np:
+        at: Any = np.arange(len(table))[:, None] * table.shape[1] + index
+        amount: Any = value
+        added = np.bincount(at[amount != 0], amount[amount != 0], table.size)
+        return table + added.reshape(table.shape).astype(table.dtype)
+    kind = index_dtype(table.size)
+    start = jnp.arange(len(table), dtype=kind)[:, None] * table.shape[1]
+    place, value = (start + index.astype(kind)).reshape(-1), value.astype(table.dtype).reshape(-1)
+
+    def every(flat: Array) -> Array:
+        return flat.at[place].add(value, mode="promise_in_bounds")
+
+    def nonzero(flat: Array) -> Array:
+        return flat.at[jnp.where(value != 0, place, flat.size)].add(value, mode="drop")
+
+    return by_platform(table.reshape(-1), cpu=every, default=nonzero).reshape(table.shape)
 
 
 def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:

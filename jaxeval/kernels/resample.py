@@ -33,7 +33,7 @@ from jaxeval.kernels.kinds import (
     UInt64,
     namespace,
 )
-from jaxeval.kernels.platforms import added, by_platform
+from jaxeval.kernels.platforms import add_at, added, by_platform
 from jaxeval.lazy_names import jax, jnp, lax
 
 # Counters of disjoint ranges under one key: column + row * 2**32 for the units, all above 2**62 for the single draws.
@@ -47,7 +47,6 @@ _FEW_LANES = 16  # that an accelerator draws again together
 # resample in 100,000 is drawn again. Few are then left to single draws, be there 2**53 battles.
 ROUNDS = 3
 ROUND_SHORTFALL = 4.5
-_MOST_INT32 = 2**31 - 1
 
 
 class DrawScheme(IntEnum):
@@ -169,35 +168,6 @@ class Packing(NamedTuple):
             return add_at(flat, row * draws.shape[2] + column, needed).reshape(draws.shape)
         one_battle = self.pack([(row == k).astype(self.word) for k in range(3)])
         return add_at(draws, column, jnp.where(needed, one_battle, 0))
-
-
-def index_dtype(size: int) -> type:
-    """Return the integers that hold every index below ``size``, and ``size`` itself."""
-    return np.int32 if size <= _MOST_INT32 else np.int64
-
-
-def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped[Array, "R T"]) -> Num[Array, "R Q"]:
-    """``table`` with ``value`` added at ``index``, repeated ones too; all must be in bounds.
-
-    Rows are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two. There, adding zeros
-    takes less time than leaving them out. On a GPU, where every addition is an atomic one, they are left out.
-    """
-    if namespace(table) is np:
-        at: Any = np.arange(len(table))[:, None] * table.shape[1] + index
-        amount: Any = value
-        added = np.bincount(at[amount != 0], amount[amount != 0], table.size)
-        return table + added.reshape(table.shape).astype(table.dtype)
-    kind = index_dtype(table.size)
-    start = jnp.arange(len(table), dtype=kind)[:, None] * table.shape[1]
-    place, value = (start + index.astype(kind)).reshape(-1), value.astype(table.dtype).reshape(-1)
-
-    def every(flat: Array) -> Array:
-        return flat.at[place].add(value, mode="promise_in_bounds")
-
-    def nonzero(flat: Array) -> Array:
-        return flat.at[jnp.where(value != 0, place, flat.size)].add(value, mode="drop")
-
-    return by_platform(table.reshape(-1), cpu=every, default=nonzero).reshape(table.shape)
 
 
 def _take(table: Any, index: Any) -> Any:
@@ -532,37 +502,3 @@ def bayesian(
     strata = units.strata
     factor = strata.total / by_stratum(strata, jnp.sum(weight, axis=1))
     return weight * of_strata(factor, strata.column)[:, None]
-
-
-class Stages(NamedTuple):
-    """A tree of groups, stage by stage from the whole, which is one group, down to the units.
-
-    Groups of a stage are numbered parent by parent.
-    """
-
-    first: tuple[Int32[Array, "... _"], ...]  # number of the first child of each group, in the next stage
-    size: tuple[Int32[Array, "... _"], ...]  # children of each group
-    place: tuple[Int32[Array, "... _"], ...]  # 0, 1, ...: as many as the largest group of the stage has children
-
-
-def nested(
-    stages: Stages, size: int, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
-) -> Int32[Array, "R {size}"]:
-    """Return how often each unit is in the resamples ``numbers``: in slots from 0 to ``size``.
-
-    Of each group that is drawn, as many children are drawn with replacement as it has. A group that is drawn twice
-    draws its children twice, independently.
-    """
-    group = jnp.zeros((len(numbers), 1), jnp.int32)
-    there = jnp.ones(group.shape, bool)
-    for stage, (first, n_children, place) in enumerate(zip(*stages, strict=True)):
-        n = n_children[group][:, :, None]
-        counter = jnp.arange(group.shape[1])[:, None] * len(place) + place
-        word = squares.words32(
-            counter.astype(jnp.uint64), squares.stream_key(seed, stream, numbers, stage)[:, None, None]
-        )
-        child = (word.astype(jnp.uint64) * n.astype(jnp.uint64)) >> 32
-        there = there[:, :, None] & (place < n)
-        group = jnp.where(there, first[group][:, :, None] + child.astype(jnp.int32), 0).reshape(len(numbers), -1)
-        there = there.reshape(len(numbers), -1)
-    return add_at(jnp.zeros((len(numbers), size), jnp.int32), group, there)

@@ -19,9 +19,9 @@ from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.options.boards import BoardInterval
 from jaxeval.ratings.boards import MOST_INVERTED
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import make_scale
-from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.options import BootstrapOptions, FitSettings
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES, UNPLACED_ELO, Independent, nearby
 from jaxeval.show.boards import leader_line, level_names, rank_spread, with_interval

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import device_name, versions
-from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 from jaxeval.options.boards import BoardInterval
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
+from jaxeval.ratings.connectivity import STANDING_TEXT, STATUS_TEXT, board_warnings
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, RatingScale, make_scale
-from jaxeval.ratings.options import FitOptions, Precision
+from jaxeval.ratings.options import FitOptions, FitSettings
 from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.ratings.thin_models import (
     ENOUGH_BATTLES,
     Penalised,
     apart_from_others,
+    covariance_of_penalised,
     dispersion,
-    inverse_and_leverage,
     penalised_board,
     too_vague,
 )
@@ -39,39 +39,12 @@ from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import degrees_of_freedom, effective_clusters, few_clusters_text, widening
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.wording import MODEL, Noun, counted, look_of, named, visible_line
+from jaxeval.wording import Noun, counted, named, visible_line
 
 Fit = TypeVar("Fit", bound="BradleyTerryFit")
 
 #: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
 _FAR_LOGIT = 10.0
-
-_STATUS_TEXT: dict[int, str] = {
-    Status.CONVERGED: "converged",
-    Status.STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
-    Status.NON_FINITE: "diverged to non-finite values",
-}
-STANDING_TEXT: dict[int, str] = {
-    Standing.IDENTIFIED: "",
-    Standing.ABOVE: "undefeated",
-    Standing.BELOW: "winless",
-    Standing.INCOMPARABLE: "not comparable",
-}
-
-
-class FitSettings(FitOptions):
-    """What made a fit: its options, with the gauge in words, covariates by name and the method that was chosen."""
-
-    gauge: str
-    method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
-    dtype: Precision
-    device: str
-    versions: str
-
-    @property
-    def reweighted(self) -> bool:
-        """Whether each battle counts by the battles of its pair."""
-        return self.reweight
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -386,7 +359,9 @@ class BradleyTerryFit(Result):
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
         far = self.logits.index[~(np.abs(self.logits) < _FAR_LOGIT) & self._board.active]
-        messages = board_warnings(self.component, self.standing, self.settings, self.status, far, self.competitor)
+        messages = board_warnings(
+            self.component, self.standing, self.settings.ridge, self.settings.penalty, self.status, far, self.competitor
+        )
         alone = self._in_one_cluster
         if len(alone):
             messages.append(
@@ -500,14 +475,7 @@ class BradleyTerryFit(Result):
         board = self._board
         if self.settings.penalty != "firth" or not board.is_plain:
             return self._model_based
-        rated, covariance = np.flatnonzero(board.active), np.zeros_like(self._model_based)
-        among = np.ix_(rated, rated)
-        n, p = board.rated_tables()[0][among], board.expected(self.theta[:, None] - self.theta)[among]
-        inverse = inverse_and_leverage(n + inverse_and_leverage(n, p)[1], p)[0]
-        v = n * p * (1 - p)
-        excess = board.score_variance()[among] - (np.diag(v.sum(1)) - v)  # 0 but for weights
-        covariance[among] = inverse + inverse @ excess @ inverse
-        return covariance
+        return covariance_of_penalised(board)
 
     def _errors(self, covariance: Float) -> pd.Series:
         errors = np.sqrt(np.maximum(np.diag(self.scale.covariance(covariance)), 0))
@@ -518,64 +486,6 @@ class BradleyTerryFit(Result):
         both = self._board.active[:, None] & self._board.active
         models = self.ratings.index
         return pd.DataFrame(np.where(both, values, np.nan), models, models)
-
-
-def board_warnings(
-    component: pd.Series, standing: pd.Series, options: FitOptions, status: str, far: pd.Index, noun: Noun = MODEL
-) -> list[str]:
-    """Sentences on a board's identifiability and convergence; ``far`` are the models with ratings beyond reason.
-
-    ``noun`` is the word for what the battles call a model.
-    """
-    messages, ridge = [], options.ridge
-    holds = f"the ridge of {ridge:g}" if ridge > 0 else "the penalty" if options.penalty == "firth" else ""
-    held = f" ({holds} alone makes it finite)" if holds else ""
-    n_components = component.max()
-    if n_components > 1:
-        sizes = component.value_counts().sort_index()
-        outside = component.index[component > 1]
-        messages.append(
-            f"the {noun.many} fall into {n_components:,} groups that never met ({named(sizes)} {noun.many}); "
-            + (
-                f"ratings compare only inside a group. Outside the first: {named(outside)}"
-                if ridge > 0
-                else f"only the first is rated (rate another on its own battles). Outside it: {named(outside)}"
-            )
-        )
-    if not (standing == "").any():
-        messages.append(
-            f"no two {noun.many} took points off each other, directly or through others: no {noun.one} has a finite "
-            f"rating{held}"
-        )
-        return [*messages, *_alike(component.index, noun), *_not_converged(status, far)]
-    for text, why in (
-        ("undefeated", "never lost a point to the main group: no finite rating"),
-        ("winless", "never took a point off the main group: no finite rating"),
-        ("not comparable", "no chain of wins both ways with the main group: no comparable rating"),
-    ):
-        concerned = standing.index[(standing == text) & (component == 1)]
-        if len(concerned):
-            messages.append(f"{named(concerned)}: {why}{held}")
-    return [*messages, *_alike(component.index, noun), *_not_converged(status, far)]
-
-
-def _alike(models: pd.Index, noun: Noun) -> list[str]:
-    """A sentence on names that somebody may have meant as one."""
-    groups: dict[str, list[str]] = {}
-    for model in models:
-        if isinstance(model, str):
-            groups.setdefault(look_of(model), []).append(model)
-    alike = [" and ".join(map(repr, names)) for names in groups.values() if len(names) > 1]
-    but_for = "blanks, case, kinds of dashes or invisible characters"
-    what = f"names that differ only in {but_for} are taken as different {noun.many}"
-    return [f"{what}: {named(alike)}"] if alike else []
-
-
-def _not_converged(status: str, far: pd.Index) -> list[str]:
-    if status == _STATUS_TEXT[Status.CONVERGED]:
-        return []
-    why = f": the battles hardly determine the rating of {named(far)}; a ridge > 0 would" if len(far) else ""
-    return [f"the fit {status}{why}"]
 
 
 def fit_result(
@@ -599,7 +509,7 @@ def fit_result(
         strengths=pd.Series(theta, models, name="strength"),
         component=pd.Series(board.connectivity.component, models, name="component"),
         standing=pd.Series(standing, models, name="standing", dtype=object),
-        n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"), status=_STATUS_TEXT[board.status],
+        n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"), status=STATUS_TEXT[board.status],
         converged=board.status == Status.CONVERGED, n_steps=board.n_steps, grad_norm=board.grad_norm,
         settings=FitSettings.of(vars(options) | made), report=report, _board=board, scale=scale, _drawn=drawn,
     )  # fmt: skip

@@ -1,18 +1,34 @@
-"""What votes can say at all: connected groups, separation, and boards that no resample can break."""
+"""What votes can say at all: connected groups, separation, and boards that no resample can break; and it in words."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.solve import Status
+from jaxeval.wording import MODEL, Noun, look_of, named
 
 # A resample lacks all of k given battles with probability at most exp(-k).
 _SECURE_UNITS = 40
+
+
+STATUS_TEXT: dict[int, str] = {
+    Status.CONVERGED: "converged",
+    Status.STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",
+    Status.NON_FINITE: "diverged to non-finite values",
+}
+STANDING_TEXT: dict[int, str] = {
+    Standing.IDENTIFIED: "",
+    Standing.ABOVE: "undefeated",
+    Standing.BELOW: "winless",
+    Standing.INCOMPARABLE: "not comparable",
+}
 
 
 class Connectivity(NamedTuple):
@@ -118,3 +134,67 @@ def is_secure(units: Float) -> bool:
             return False
         joined |= ready
     return True
+
+
+def board_warnings(
+    component: pd.Series,
+    standing: pd.Series,
+    ridge: float,
+    penalty: str,
+    status: str,
+    far: pd.Index,
+    noun: Noun = MODEL,
+) -> list[str]:
+    """Return sentences on what a board identifies and on its fit; ``far`` are models with ratings beyond reason.
+
+    ``noun`` is the word for what the battles call a model.
+    """
+    messages = []
+    holds = f"the ridge of {ridge:g}" if ridge > 0 else "the penalty" if penalty == "firth" else ""
+    held = f" ({holds} alone makes it finite)" if holds else ""
+    n_components = component.max()
+    if n_components > 1:
+        sizes = component.value_counts().sort_index()
+        outside = component.index[component > 1]
+        messages.append(
+            f"the {noun.many} fall into {n_components:,} groups that never met ({named(sizes)} {noun.many}); "
+            + (
+                f"ratings compare only inside a group. Outside the first: {named(outside)}"
+                if ridge > 0
+                else f"only the first is rated (rate another on its own battles). Outside it: {named(outside)}"
+            )
+        )
+    if not (standing == "").any():
+        messages.append(
+            f"no two {noun.many} took points off each other, directly or through others: no {noun.one} has a finite "
+            f"rating{held}"
+        )
+        return [*messages, *_alike(component.index, noun), *_not_converged(status, far)]
+    for text, why in (
+        ("undefeated", "never lost a point to the main group: no finite rating"),
+        ("winless", "never took a point off the main group: no finite rating"),
+        ("not comparable", "no chain of wins both ways with the main group: no comparable rating"),
+    ):
+        concerned = standing.index[(standing == text) & (component == 1)]
+        if len(concerned):
+            messages.append(f"{named(concerned)}: {why}{held}")
+    return [*messages, *_alike(component.index, noun), *_not_converged(status, far)]
+
+
+def _alike(models: pd.Index, noun: Noun) -> list[str]:
+    """A sentence on names that somebody may have meant as one."""
+    groups: dict[str, list[str]] = {}
+    for model in models:
+        if isinstance(model, str):
+            groups.setdefault(look_of(model), []).append(model)
+    alike = [" and ".join(map(repr, names)) for names in groups.values() if len(names) > 1]
+    but_for = "blanks, case, kinds of dashes or invisible characters"
+    what = f"names that differ only in {but_for} are taken as different {noun.many}"
+    return [f"{what}: {named(alike)}"] if alike else []
+
+
+def _not_converged(status: str, far: pd.Index) -> list[str]:
+    if status == STATUS_TEXT[Status.CONVERGED]:
+        return []
+    why = f": the battles hardly determine the rating of {named(far)}; a ridge > 0 would" if len(far) else ""
+    return [f"the fit {status}{why}"]

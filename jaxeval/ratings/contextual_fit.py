@@ -15,9 +15,9 @@ from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings, fit_result
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard, tie_parameters, unit_coefficients
-from jaxeval.ratings.options import BootstrapOptions, FitOptions
+from jaxeval.ratings.options import BootstrapOptions, FitOptions, FitSettings
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.cells import with_kinds

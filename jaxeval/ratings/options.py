@@ -93,6 +93,21 @@ class FitOptions(VoteFitOptions, ScaleOptions):
         return replace(checked, method="dense")
 
 
+class FitSettings(FitOptions):
+    """What made a fit: its options, with the gauge in words, covariates by name and the method that was chosen."""
+
+    gauge: str
+    method: Literal["dense", "sparse"]  # on (M, M) tables, or on the graph of pairs
+    dtype: Precision
+    device: str
+    versions: str
+
+    @property
+    def reweighted(self) -> bool:
+        """Whether each battle counts by the battles of its pair."""
+        return self.reweight
+
+
 class BootstrapOptions(FitOptions, SliceOptions):
     """What `bootstrap` is asked for, besides how it runs."""
 

@@ -12,8 +12,8 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
-from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
-from jaxeval.execution.shapes import REFITS, padded_columns, padded_few, padded_size
+from jaxeval.execution.precision import double_precision, one_blas_thread
+from jaxeval.execution.shapes import padded_columns, padded_few, padded_size
 from jaxeval.kernels import links
 from jaxeval.kernels.batch.choice_models import ChoiceData, fit_choices, refit_choices
 from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
@@ -24,7 +24,7 @@ from jaxeval.ratings.boards import MOST_INVERTED, Board, Linear, fit_terms, inve
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, refit_problem, stages
+from jaxeval.ratings.refits import BoardRefits, Refitted, lane_refits, refit_problem
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -418,11 +418,9 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     )
     start, moves = (padded_panel(x, model, m) for x in (np.concatenate(at), fitted.moves))
     main = pad(np.where(fitted.active, main, 0.0), (model.models,))
-    problem = on_device(refit_problem(draw, data, start, main, inverse, moves=moves))
-    form, p = lane_form(options, model), len(inverse)
+    problem = refit_problem(draw, data, start, main, inverse, moves=moves)
     held = _PER_ENTRY * (draw.units.size.size + data.entries.shares[0].size) + _PER_CONTEST * len(contests.first)
-    tables = {Solver.CHORD: 2 * model.models**2, Solver.NEWTON: 4 * p**2}
-    ways = stages(_MAX_STEPS, REFITS, lambda solver: held + tables[solver], 8 * (held + 4 * p**2))
+    tables = {Solver.CHORD: 2 * model.models**2, Solver.NEWTON: 4 * len(inverse) ** 2}
 
     def on_board(refitted: Refitted) -> Refitted:
         """Scale the parameters, without padding, as those of the fit."""
@@ -432,5 +430,8 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         parameters = np.concatenate([theta[:, :m] * scale, g[:, :k] / scale, b[:, :k]], axis=1)
         return refitted._replace(parameters=parameters, standing=refitted.standing[:, :m])
 
+    def words(solver: Solver) -> int:
+        return held + tables[solver]
+
     ridge = _ridge(options.ridge, model)
-    return BoardRefits(options, refit_choices, problem, form, ways, p, on_board=on_board, ridge=ridge)
+    return lane_refits(options, refit_choices, model, problem, _MAX_STEPS, words, on_board=on_board, ridge=ridge)

@@ -20,7 +20,7 @@ from jaxeval.data.features import design
 from jaxeval.data.ranking_places import REST, Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
-from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import (
     CONTEXTUAL_REFITS,
     padded_cells,
@@ -40,7 +40,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_form, refit_problem, stages
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_refits, refit_problem
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
@@ -265,16 +265,15 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     is_item = as_leaf(np.arange(size)[None] < m, np.float64)
     data = ChoiceData(drawn_members, fitted.choices, is_item)
     main, moves = pad(fitted.main_weight, (size,)), fitted.diagonal > 0
-    problem = on_device(refit_problem(draw, data, fitted.start, main, fitted.inverse, fitted.diagonal, moves))
+    problem = refit_problem(draw, data, fitted.start, main, fitted.inverse, fitted.diagonal, moves)
     n_cells = padded_cells(len(fitted.cells.count))
-    form = lane_form(options, RankingModel(n_cells))
     entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
 
     def words(solver: Solver) -> int:
         return entries + (_PER_PAIR if solver == Solver.NEWTON else 1) * size**2
 
-    ways = stages(_MAX_STEPS, CONTEXTUAL_REFITS, words, 8 * words(Solver.NEWTON))
-    return BoardRefits(options, refit_choices, problem, form, ways, size)
+    model = RankingModel(n_cells)
+    return lane_refits(options, refit_choices, model, problem, _MAX_STEPS, words, budget=CONTEXTUAL_REFITS)
 
 
 #: Options of a fit that are about battles, with the value that stands for none.

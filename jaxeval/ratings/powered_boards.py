@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.data.verdict_rows import VerdictCells
-from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
-from jaxeval.execution.shapes import REFITS, padded_pairs, padded_size
+from jaxeval.execution.precision import double_precision, one_blas_thread
+from jaxeval.execution.shapes import padded_pairs, padded_size
 from jaxeval.kernels.batch.prediction_powered import (
     Form,
     PairSums,
@@ -32,7 +32,7 @@ from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms, strength_slo
 from jaxeval.ratings.connectivity import analyse, per_model
 from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, lane_form, refit_problem, stages
+from jaxeval.ratings.refits import BoardRefits, lane_refits, refit_problem
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -234,8 +234,7 @@ def powered_refits(
     main = pad(np.where(fitted.active, main, 0.0), (size,))
     moves = np.arange(size) < m
     fit = fitted.start, main, fitted.inverse, fitted.information_diagonal, moves
-    problem = on_device(refit_problem(draw, data, *fit))
-    form = lane_form(options, fitted.form)
+    problem = refit_problem(draw, data, *fit)
     # By the human outcomes alone; a board with clusters is not secure, as clusters also hold the judge's verdicts.
     secure = drawn.repeating is None and is_secure_board(fitted, None, cells.of_people)
     held = _PER_ENTRY * (draw.units.size.size + data.entries.shares[0].size) + _PER_PAIR * n_pairs
@@ -243,5 +242,4 @@ def powered_refits(
     def words(solver: Solver) -> int:
         return held + (_TABLES if solver == Solver.NEWTON else 1) * size**2
 
-    ways = stages(_MAX_STEPS, REFITS, words, 8 * words(Solver.NEWTON), secure)
-    return BoardRefits(options, refit_powered, problem, form, ways, size)
+    return lane_refits(options, refit_powered, fitted.form, problem, _MAX_STEPS, words, secure=secure)

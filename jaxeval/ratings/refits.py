@@ -175,6 +175,17 @@ def stages(
     ]
 
 
+def lane_refits(
+    options: BootstrapOptions, program: Callable[..., Refits], model: Any, problem: RefitProblem,
+    limits: Mapping[Solver, int], words: Callable[[Solver], int], *, budget: Budget = REFITS, secure: bool = True,
+    **further: Any,
+) -> BoardRefits:  # fmt: skip
+    """Return refits of one slice that draw all lanes side by side; arguments as in `stages` and `BoardRefits`."""
+    ways = stages(limits, budget, words, 8 * max(map(words, limits)), secure)
+    form = lane_form(options, model)
+    return BoardRefits(options, program, on_device(problem), form, ways, len(problem.start), **further)
+
+
 def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[int]) -> list[Refitted]:
     """Return the refits of every slice of a ``problem``.
 

@@ -118,6 +118,18 @@ def penalised_board(board: Board, main: Bool) -> Penalised | None:
     return Penalised(theta, covariance)
 
 
+def covariance_of_penalised(board: Board) -> Float:
+    """(M, M) covariance of a ``board`` with Firth's penalty, whose battles count in the information, too."""
+    rated, covariance = np.flatnonzero(board.active), np.zeros((len(board.theta),) * 2)
+    among = np.ix_(rated, rated)
+    n, p = board.rated_tables()[0][among], board.expected(board.theta[:, None] - board.theta)[among]
+    inverse = inverse_and_leverage(n + inverse_and_leverage(n, p)[1], p)[0]
+    v = n * p * (1 - p)
+    excess = board.score_variance()[among] - (np.diag(v.sum(1)) - v)  # 0 but for weights
+    covariance[among] = inverse + inverse @ excess @ inverse
+    return covariance
+
+
 def _squares(board: Board) -> Float:
     """(pairs,) sums of the squares of the battles' weights, over `weight_scale`."""
     cells, weight = board.cells, board.cells.weight

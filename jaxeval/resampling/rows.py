@@ -15,8 +15,8 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ITEMS, Budget, Step, padded, padded_columns, padded_few
 from jaxeval.kernels.batch.programs import Program
-from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows, drawn_rows, row_sums
-from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Stages, Units
+from jaxeval.kernels.batch.weighted import Factor, RowForm, Stages, WeighedRows, drawn_rows, row_sums
+from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Units
 from jaxeval.lazy_names import jax
 from jaxeval.resampling.units import (
     checked_strata,

@@ -8,7 +8,7 @@ from scipy import stats
 from twins import FIVE_SE
 
 from jaxeval.kernels import resample
-from jaxeval.kernels.platforms import traced_for
+from jaxeval.kernels.platforms import add_at, traced_for
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.resampling.units import make_units
 
@@ -168,7 +168,7 @@ def test_additions_at_repeated_places_are_all_counted():
     value = rng.integers(0, 9, (5, 40)).astype(np.uint32)
     expected = tables.copy()
     np.add.at(expected, (np.arange(5)[:, None], index), value)
-    np.testing.assert_array_equal(resample.add_at(jax.numpy.asarray(tables), index, value), expected)
+    np.testing.assert_array_equal(add_at(jax.numpy.asarray(tables), index, value), expected)
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ def test_places_beyond_32_bits_are_told_apart(platform):
     table = jax.ShapeDtypeStruct((50_000, 45_000), np.uint32)
     index = jax.ShapeDtypeStruct((50_000, 10), np.int32)
     with traced_for(platform):
-        traced = str(jax.make_jaxpr(lambda *given: resample.add_at(*given))(table, index, index))
+        traced = str(jax.make_jaxpr(lambda *given: add_at(*given))(table, index, index))
     assert "i64[500000,1]" in traced
     small = [jax.ShapeDtypeStruct((40_000, q), x.dtype) for q, x in ((45_000, table), (10, index), (10, index))]
-    assert "i32[400000,1]" in str(jax.make_jaxpr(resample.add_at)(*small))
+    assert "i32[400000,1]" in str(jax.make_jaxpr(add_at)(*small))

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
-from jaxeval.kernels import resample
+from jaxeval.kernels import resample, squares
 from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
 from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Jaxpr, Mesh, Num, UInt64
+from jaxeval.kernels.platforms import add_at
 from jaxeval.lazy_names import core, jax, jnp, lax
 
 #: One problem: (weights (N,), data) -> results.
@@ -17,10 +18,44 @@ Statistic: TypeAlias = Callable[[Array, Any], Any]
 WHOLE = -1
 
 
+class Stages(NamedTuple):
+    """A tree of groups, stage by stage from the whole, which is one group, down to the units.
+
+    Groups of a stage are numbered parent by parent.
+    """
+
+    first: tuple[Int32[Array, "... _"], ...]  # number of the first child of each group, in the next stage
+    size: tuple[Int32[Array, "... _"], ...]  # children of each group
+    place: tuple[Int32[Array, "... _"], ...]  # 0, 1, ...: as many as the largest group of the stage has children
+
+
+def nested(
+    stages: Stages, size: int, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
+) -> Int32[Array, "R {size}"]:
+    """Return how often each unit is in the resamples ``numbers``: in slots from 0 to ``size``.
+
+    Of each group that is drawn, as many children are drawn with replacement as it has. A group that is drawn twice
+    draws its children twice, independently.
+    """
+    group = jnp.zeros((len(numbers), 1), jnp.int32)
+    there = jnp.ones(group.shape, bool)
+    for stage, (first, n_children, place) in enumerate(zip(*stages, strict=True)):
+        n = n_children[group][:, :, None]
+        counter = jnp.arange(group.shape[1])[:, None] * len(place) + place
+        word = squares.words32(
+            counter.astype(jnp.uint64), squares.stream_key(seed, stream, numbers, stage)[:, None, None]
+        )
+        child = (word.astype(jnp.uint64) * n.astype(jnp.uint64)) >> 32
+        there = there[:, :, None] & (place < n)
+        group = jnp.where(there, first[group][:, :, None] + child.astype(jnp.int32), 0).reshape(len(numbers), -1)
+        there = there.reshape(len(numbers), -1)
+    return add_at(jnp.zeros((len(numbers), size), jnp.int32), group, there)
+
+
 class Factor(NamedTuple):
     """What is drawn, by itself."""
 
-    units: resample.Units | resample.Singles | resample.Stages
+    units: resample.Units | resample.Singles | Stages
     stream: UInt64[Array, "..."]
     place: Int32[Array, "... N"] | None  # the unit of each row, row-major on a grid; None: unit n is row n
 
@@ -63,8 +98,8 @@ def drawn_rows(
     units, stream = factor.units, factor.stream
     if isinstance(units, resample.Singles):
         drawn: Array = resample.singles(units, size, seed, stream, numbers)
-    elif isinstance(units, resample.Stages):
-        drawn = resample.nested(units, size, seed, stream, numbers)
+    elif isinstance(units, Stages):
+        drawn = nested(units, size, seed, stream, numbers)
     else:
         drawn = resample.draw(units, scheme, resample.Packing(None), seed, stream, numbers).reshape(len(numbers), -1)
     return drawn if factor.place is None else drawn[:, factor.place]
