@@ -44,13 +44,6 @@ _MOST_BATTLES = 2**53
 _LEAST_PROPENSITY = 1e-50
 
 
-def result_columns(names: Collection[Any]) -> tuple[str, ...]:
-    """Return the columns of results, by standard names, of a table with these columns; none where it has none."""
-    if labelled := tuple(name for name in ("winner", "target") if name in names):
-        return labelled
-    return next((kind for kind in (ONE_HOT_COLUMNS, COUNT_COLUMNS) if all(name in names for name in kind)), ())
-
-
 class ReadColumns(NamedTuple):
     """The columns that a reader of battles names, by what they are for."""
 
@@ -77,13 +70,13 @@ class BattleReading(VoteReading):
                 "winner_model= and loser_model= go together: name both (on the command line --winner-model and "
                 "--loser-model), or winner= of labels"
             )
-        if len(self._results) > 1:
-            raise ValueError(f"give the result once, got {' and '.join(self._results)}")
+        results = [f"{name}=" for name in ("winner", "target", "scores", "counts") if getattr(self, name) is not None]
+        results += ["winner_model= and loser_model="] if self.winner_model is not None else []
+        if len(results) > 1:
+            raise ValueError(f"give the result once, got {' and '.join(results)}")
         if self.labels is not None:
-            if self._results and self.winner is None:
-                raise ValueError(
-                    f"labels= belongs to a column of labels, winner=: leave out labels= or {self._results[0]}"
-                )
+            if results and self.winner is None:
+                raise ValueError(f"labels= belongs to a column of labels, winner=: leave out labels= or {results[0]}")
             check_labels(self.labels)
         if self.counts is not None and (isinstance(self.counts, str) or len(self.counts) != len(COUNT_COLUMNS)):
             raise ValueError(f"counts= must name three columns, ('wins_a', 'ties', 'wins_b'), got {self.counts!r}")
@@ -94,21 +87,14 @@ class BattleReading(VoteReading):
         if self.tie_within and self.scores is None:
             raise ValueError("tie_within= needs scores=, which is not given")
 
-    @property
-    def _results(self) -> list[str]:
-        """The results that the user named."""
-        names = ("winner", "target", "scores", "counts")
-        options = [f"{name}=" for name in names if getattr(self, name) is not None]
-        return [*options, *(["winner_model= and loser_model="] if self.winner_model is not None else [])]
-
     @cached_property
     def roles(self) -> ReadColumns:
         """The columns that are named."""
         sides = self.winner_model or self.model_a, self.loser_model or self.model_b
         results = [*filter(None, (self.winner, self.target)), *(self.scores or ()), *(self.counts or ())]
         further = [name for name in (self.count, self.weight, self.propensity, self.cluster) if name is not None]
-        standard = () if self._results else STANDARD_RESULTS if self.count is None else STANDARD_RESULTS[:-1]
-        return ReadColumns(sides, tuple(results), tuple(further), standard)
+        standard = () if results or self.winner_model is not None else STANDARD_RESULTS
+        return ReadColumns(sides, tuple(results), tuple(further), standard if self.count is None else standard[:-1])
 
     def results_of(self, names: Collection[Any]) -> tuple[str, ...]:
         """Return the columns of the results of a table with these columns: those that are named, or of standard names.
@@ -119,7 +105,8 @@ class BattleReading(VoteReading):
         """
         if not self.roles.standard:
             return self.roles.results
-        found = result_columns(names)
+        found = tuple(name for name in ("winner", "target") if name in names)
+        found = found or next((x for x in (ONE_HOT_COLUMNS, COUNT_COLUMNS) if all(name in names for name in x)), ())
         if not found:
             raise ColumnError(
                 f"no result column: expected 'winner', 'target', the one-hot columns {', '.join(ONE_HOT_COLUMNS)}, or "

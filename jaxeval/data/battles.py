@@ -14,18 +14,16 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battle_rows import BattleReading, effective_battles, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
-from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_column
+from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
-from jaxeval.data.groups import Members, crossed, members_by
-from jaxeval.data.nested_columns import within
+from jaxeval.data.groups import Grouped
 from jaxeval.data.report import DataReport
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import pd
-from jaxeval.options.boards import MissingGroup
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import Noun, counted, did_you_mean, named
 
@@ -36,7 +34,7 @@ _MOST_TOLD = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Battles(Shown):
+class Battles(Grouped, Shown):
     """Battles between M models, in R rows. A row may stand for several equal battles; no result depends on that.
 
     ``models`` are sorted by name. ``target`` (R,) in [0, 1] is the probability that side A wins (1, 1/2 and 0 for
@@ -71,9 +69,9 @@ class Battles(Shown):
     n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
     #: Reads a further column of the file, for all rows of ``columns``; None where there is none.
     further: Callable[[str], pd.Series | None] | None = field(default=None, repr=False, compare=False)
-    _no_group: ClassVar[str] = (
-        "group battles by or to adjust for; the further columns are: {} (those of models, results and weights do not "
-        "count, and where read_battles merges equal rows it keeps only those named in keep=)"
+    _no_column: ClassVar[str] = (
+        "to group battles by or to adjust for; the further columns are: {} (those of models, results and weights do "
+        "not count, and where read_battles merges equal rows it keeps only those named in keep=)"
     )
 
     def _shown(self) -> Answer:
@@ -382,58 +380,6 @@ class Battles(Shown):
             rows = counted(self.n_rows, "row")
             raise DataError(f"a condition must give true or false for each of the {rows}, got {got}")
         return meets
-
-    def codes(
-        self, names: str | Sequence[str], missing: MissingGroup | None = None
-    ) -> tuple[NDArray[np.intp], pd.Index]:
-        """Group number of each row (R,) and the sorted groups of one or several further columns.
-
-        Args:
-            names: the columns.
-            missing: what to do about missing values: "error" raises an error; "drop" gives their rows the number -1;
-                "label" makes them the last group, named "(missing)". None raises an error as well, for callers that do
-                not offer this choice.
-
-        Raises:
-            DataError: a column is not there, has missing values, has the value "(missing)" besides missing ones, or
-                holds lists, whose categories overlap: see `members`.
-            TypeError: ``names`` is no name, or is an empty list.
-        """
-        members = self.members(names, missing)
-        if members.overlapping:
-            raise DataError(
-                f"column {members.overlapping[0]!r} has overlapping categories, so that a battle would be in several "
-                "groups: only the slices of by= (on the command line --by) may overlap"
-            )
-        return members.codes, members.groups
-
-    def members(self, names: str | Sequence[str], missing: MissingGroup | None = None) -> Members:
-        """As `codes`, but also for columns of lists or of flags, where a row may be in several categories."""
-        names = [names] if isinstance(names, str) else names
-        if not isinstance(names, Sequence) or len(names) == 0:
-            raise TypeError(f"name a column of groups by a string, or several by a list of them, got {names!r}")
-        parts = [members_by(self.column(name), name, missing, self.rows) for name in names]
-        return parts[0] if len(parts) == 1 else crossed(parts, names, self.n_rows)
-
-    def column(self, name: str) -> pd.Series:
-        """A further column of the input, or a field within one, for the rows (R,) whose battles take part in fits.
-
-        A column of a file that was not read with the battles is read now.
-
-        Raises:
-            DataError: there is no such column, or there are several of that name.
-        """
-        if name in self.columns:
-            require_column(self.columns, name)
-            column = self.columns[name]
-        elif (field := within(self.columns, name)) is not None:
-            column = field
-        elif self.further is not None and (read := self.further(name)) is not None:
-            column = read
-        else:
-            have = ", ".join(map(repr, self.columns.columns)) or "none"
-            raise DataError(f"no column {name!r} to {self._no_group.format(have)}{did_you_mean(name, self.columns)}")
-        return column if self.kept is None else column.iloc[self.kept]
 
     @cached_property
     def cells(self) -> Cells:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool
-from jaxeval.data.columns import Rows, factorize_sorted, reject_missing
-from jaxeval.data.nested_columns import arrow_of, is_nested
+from jaxeval.data.columns import Rows, factorize_sorted, reject_missing, require_column
+from jaxeval.data.nested_columns import arrow_of, is_nested, within
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
 from jaxeval.options.boards import MissingGroup
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 #: The group of battles without a value, if they get one.
 _MISSING = "(missing)"
@@ -134,3 +134,70 @@ def _flags(values: pa.StructArray, path: str) -> Iterator[tuple[str, pa.Array]]:
             yield from _flags(child, f"{path}{field.name}\0")
         elif pa.types.is_boolean(field.type):
             yield f"{path}{field.name}", child
+
+
+class Grouped:
+    """Rows with further ``columns``, by which they are grouped; the row ``kept[r]`` of these belongs to row r."""
+
+    columns: pd.DataFrame
+    kept: NDArray[np.intp] | None = None
+    further: Callable[[str], pd.Series | None] | None = None
+    _no_column: ClassVar[str]  # what a column is lacking for, and which there are
+
+    if TYPE_CHECKING:
+
+        @property
+        def rows(self) -> Rows | None:
+            """The rows of the input, for errors to name."""
+
+    def codes(
+        self, names: str | Sequence[str], missing: MissingGroup | None = None
+    ) -> tuple[NDArray[np.intp], pd.Index]:
+        """Group number of each row (R,) and the sorted groups of one or several further columns.
+
+        Args:
+            names: the columns.
+            missing: what to do about missing values: "error" raises an error; "drop" gives their rows the number -1;
+                "label" makes them the last group, named "(missing)". None raises an error as well, for callers that do
+                not offer this choice.
+
+        Raises:
+            DataError: a column is not there, has missing values, has the value "(missing)" besides missing ones, or
+                holds lists, whose categories overlap: see `members`.
+            TypeError: ``names`` is no name, or is an empty list.
+        """
+        members = self.members(names, missing)
+        if members.overlapping:
+            raise DataError(
+                f"column {members.overlapping[0]!r} has overlapping categories, so that a battle would be in several "
+                "groups: only the slices of by= (on the command line --by) may overlap"
+            )
+        return members.codes, members.groups
+
+    def members(self, names: str | Sequence[str], missing: MissingGroup | None = None) -> Members:
+        """As `codes`, but also for columns of lists or of flags, where a row may be in several categories."""
+        names = [names] if isinstance(names, str) else names
+        if not isinstance(names, Sequence) or len(names) == 0:
+            raise TypeError(f"name a column of groups by a string, or several by a list of them, got {names!r}")
+        columns = [self.column(name) for name in names]
+        parts = [members_by(column, name, missing, self.rows) for column, name in zip(columns, names, strict=True)]
+        return parts[0] if len(parts) == 1 else crossed(parts, names, len(columns[0]))
+
+    def column(self, name: str) -> pd.Series:
+        """A further column of the input, or a field within one, for the rows (R,) whose battles take part in fits.
+
+        A column of a file that was not read with the battles is read now.
+
+        Raises:
+            DataError: there is no such column, or there are several of that name.
+        """
+        column: pd.Series | None
+        if name in self.columns:
+            require_column(self.columns, name)
+            column = self.columns[name]
+        elif (column := within(self.columns, name)) is None and self.further is not None:
+            column = self.further(name)
+        if column is None:
+            have = ", ".join(map(repr, self.columns.columns)) or "none"
+            raise DataError(f"no column {name!r} {self._no_column.format(have)}{did_you_mean(name, self.columns)}")
+        return column if self.kept is None else column.iloc[self.kept]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from jaxeval.checks import check_choice
 from jaxeval.data.columns import (
     Rows,
     as_frame,
-    factorize_sorted,
     finite_or_nan,
     renames,
     renumbered,
@@ -25,23 +24,24 @@ from jaxeval.data.columns import (
     told_renames,
     without_blanks,
 )
+from jaxeval.data.groups import Grouped
 from jaxeval.data.human_labels import VerdictTable
 from jaxeval.data.labels import Labels, Sides, check_labels
-from jaxeval.data.nested_columns import with_fields, within
+from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.presentation_orders import OneOrder, in_turn, one_label, orders_in_rows
 from jaxeval.data.report import JudgedReport
 from jaxeval.data.roles import SCORES, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted
 
 Scores = str | Sequence[str]
 HardLabel = Literal["scores", "verdict"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgedBattles(Shown):
+class JudgedBattles(Grouped, Shown):
     """N battles between M models as one judge saw them.
 
     ``models`` are sorted. ``score_difference`` is A minus B: the mean over criteria, averaged over both presentation
@@ -79,6 +79,7 @@ class JudgedBattles(Shown):
     verdict_orders: Float | None = None  # (N, 2) verdicts, as targets that A wins, with A first and with B first
     hard_label: HardLabel = "scores"
     label_coding: Labels | None = None  # what human labels and verdicts mean, as the user gave it
+    _no_column: ClassVar[str] = "beside the battles; the columns there are: {}"
 
     def _shown(self) -> Answer:
         first = slice(None, ROWS_OF_DATA)
@@ -234,31 +235,6 @@ class JudgedBattles(Shown):
         if self.hard_label == "scores" or self.verdict is None:
             return self.judge
         return np.where(np.isnan(self.verdict), self.judge, self.verdict)
-
-    def column(self, name: str) -> pd.Series:
-        """(N,) a column beside the battles, or a field within one, by its path.
-
-        Raises:
-            DataError: there is no such column or field.
-        """
-        if name in self.columns.columns:
-            return self.columns[name]
-        field = within(self.columns, name)
-        if field is None:
-            have = ", ".join(map(repr, self.columns.columns))
-            raise DataError(
-                f"no column {name!r} beside the battles; the columns there are: {have or 'none'}"
-                f"{did_you_mean(name, self.columns)}"
-            )
-        return field
-
-    def codes(self, name: str) -> tuple[NDArray[np.intp], pd.Index]:
-        """Group number of each battle (N,) and the sorted groups of a column beside the battles.
-
-        Raises:
-            DataError: there is no such column, or it has missing values.
-        """
-        return factorize_sorted(self.column(name), name, self.rows)
 
     @property
     def rows(self) -> Rows:

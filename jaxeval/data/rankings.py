@@ -30,7 +30,7 @@ from jaxeval.data.ranking_places import (
 )
 from jaxeval.data.remote_names import FileName, label_of
 from jaxeval.data.report import DataReport
-from jaxeval.data.table_files import read_as
+from jaxeval.data.table_files import naming, read_as
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
@@ -97,8 +97,8 @@ class RankingRows(Battles):
 
     places: Places = field(default_factory=lambda: Places(*np.zeros((3, 1), np.int64)), repr=False)
     varying: dict[str, str] = field(default_factory=dict, repr=False)  # columns that differ within a ranking, and where
-    _no_group: ClassVar[str] = (
-        "group rankings by; the further columns are: {} (those of items, ranks and weights do not count)"
+    _no_column: ClassVar[str] = (
+        "to group rankings by; the further columns are: {} (those of items, ranks and weights do not count)"
     )
 
     def column(self, name: str) -> pd.Series:
@@ -277,19 +277,15 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Any) -> Rankin
     files, text = files_of(path), [columns.get("item") or "item"]
     if all(format_of(file).kind == Kind.PREFLIB for file in files):
         columns.setdefault("count", "count")
-    if len(files) == 1:
-        return read_as(Rankings.from_pandas, files[0], text, columns)
     frames = [read_as(as_frame, file, text, {}) for file in files]
     reject_same_tables(frames, [file.name for file in files])
     table, ranking = pd.concat(frames, ignore_index=True), columns.get("ranking", "ranking")
-    if ranking in table and has_places(table, columns.get("item"), columns.get("rank")):
+    if len(files) > 1 and ranking in table and has_places(table, columns.get("item"), columns.get("rank")):
         of_file = np.repeat([f"file {k}" for k in range(1, len(files) + 1)], [len(frame) for frame in frames])
         there = table[ranking].notna()
         table[ranking] = (table[ranking].astype(str) + " of " + of_file).where(there)
-    try:
+    with naming(label_of(files if len(files) > 1 else files[0])):
         return Rankings.from_pandas(table, **columns)
-    except DataError as error:
-        raise DataError(f"{label_of(files)}: {error}") from error
 
 
 def as_rankings(rankings: Any) -> Rankings:

@@ -298,6 +298,18 @@ class TestTables:
         )
 
 
+ONE_HOT = VOTES.drop(columns="winner").assign(
+    winner_model_a=[1, 1, 0, 0, 1], winner_model_b=[0, 1, 0, 1, 0], winner_tie=0
+)
+NOTHING = VOTES.assign(
+    model_b=["a", "c", "b", "a", "a"], winner=["tie", "both_bad", "tie", "tie", "tie"], w=[1, 1, 1, 0, 0]
+)
+
+
+def targets(values):
+    return VOTES.drop(columns="winner").assign(target=values)
+
+
 class TestErrors:
     """Each error names the column, the values, their counts and the remedy."""
 
@@ -359,45 +371,26 @@ class TestErrors:
             frame = frame.drop(columns="winner")
         self.contains(self.message(frame, **options), repr(column), "2 missing values", "row 1")
 
-    def test_missing_nullable_integers(self):
-        frame = VOTES.drop(columns="winner").assign(target=pd.array([1, None, 0, 1, 1], "Int64"))
-        self.contains(self.message(frame), "'target'", "1 missing value", "row 1")
-
-    def test_targets_out_of_range(self):
-        frame = VOTES.drop(columns="winner").assign(target=[0.5, 2.0, -1.0, 1.0, 0.0])
-        message = self.message(frame)
-        self.contains(message, "'target'", "[0, 1]", "2 values are wrong", "from -1 to 2", "row 1: 2")
-
-    def test_just_out_of_range(self):
-        frame = VOTES.drop(columns="winner").assign(target=[0.5, np.nextafter(1, 2), 0.1, 1.0, 0.0])
-        self.contains(self.message(frame), "'target'", "1 value is wrong", "row 1")
-
-    def test_an_infinite_target(self):
-        frame = VOTES.drop(columns="winner").assign(target=[0.5, 0.1, 0.1, np.inf, 0.0])
-        self.contains(self.message(frame), "'target'", "[0, 1]", "row 3: inf")
-
-    def test_negative_weights(self):
-        message = self.message(VOTES.assign(w=[1, -2, 1, -0.5, 0]), weight="w")
-        self.contains(message, "'w'", ">= 0", "2 values are wrong", "from -2 to -0.5", "row 1: -2")
-
-    def test_infinite_weights(self):
-        self.contains(self.message(VOTES.assign(w=[1, 1, np.inf, 1, 0]), weight="w"), "'w'", "finite", "row 2: inf")
-
-    def test_text_where_numbers_belong(self):
-        message = self.message(VOTES.drop(columns="winner").assign(target=["1", "0", "model_a", "1", "0"]))
-        self.contains(message, "'target'", "not numeric", "model_a")
-
-    def test_one_hot_rows_that_are_not(self):
-        frame = VOTES.drop(columns="winner").assign(
-            winner_model_a=[1, 1, 0, 0, 1], winner_model_b=[0, 1, 0, 1, 0], winner_tie=0
-        )
-        message = self.message(frame)
-        self.contains(
-            message, "winner_model_a", "winner_model_b", "winner_tie", "one 1", "2 rows do not", "row 1: 1, 1, 0"
-        )
-
-    def test_an_empty_table(self):
-        self.contains(self.message(VOTES.iloc[:0]), "no rows")
+    @pytest.mark.parametrize(("frame", "options", "parts"), [
+        (targets(pd.array([1, None, 0, 1, 1], "Int64")), {}, ["'target'", "1 missing value", "row 1"]),
+        (targets([0.5, 2.0, -1.0, 1.0, 0.0]), {}, ["[0, 1]", "2 values are wrong", "from -1 to 2", "row 1: 2"]),
+        (targets([0.5, np.nextafter(1, 2), 0.1, 1.0, 0.0]), {}, ["'target'", "1 value is wrong", "row 1"]),
+        (targets([0.5, 0.1, 0.1, np.inf, 0.0]), {}, ["'target'", "[0, 1]", "row 3: inf"]),
+        (targets(["1", "0", "model_a", "1", "0"]), {}, ["'target'", "not numeric", "model_a"]),
+        (VOTES.assign(w=[1, -2, 1, -0.5, 0]), {"weight": "w"}, ["'w'", ">= 0", "from -2 to -0.5", "row 1: -2"]),
+        (VOTES.assign(w=[1, 1, np.inf, 1, 0]), {"weight": "w"}, ["'w'", "finite", "row 2: inf"]),
+        (ONE_HOT, {}, ["winner_model_a, winner_model_b, winner_tie", "one 1", "2 rows do not", "row 1: 1, 1, 0"]),
+        (VOTES.iloc[:0], {}, ["no rows"]),
+        (VOTES.rename(columns={"winner": "outcome"}), {}, ["'winner'", "winner_tie", "'outcome'", "or scores="]),
+        (VOTES.assign(target=0.5), {}, ["winner='winner'", "target='target'"]),
+        (VOTES.assign(model_a=["a", 1, "b", "b", "c"]), {}, ["'model_a'", "int (1)", "str (4)", "astype(str)"]),
+        (VOTES.assign(model_a=[1, 2, 3, 4, 5]), {}, ["'model_a'", "'model_b'", "int", "str", "astype(str)"]),
+        (pd.concat([VOTES, VOTES[["winner"]]], axis=1), {}, ["2 columns", "'winner'"]),
+        (NOTHING, {"weight": "w", "both_bad": "drop"}, ["is left of 5 rows", "2 of a model against itself",
+                                                       "1 both-bad", "2 of weight 0"]),
+    ])  # fmt: skip
+    def test_what_is_wrong_is_counted_and_shown(self, frame, options, parts):
+        self.contains(self.message(frame, **options), *parts)
 
     @pytest.mark.parametrize("column", ["model_a", "model_b"])
     def test_a_missing_model_column(self, column):
@@ -409,36 +402,9 @@ class TestErrors:
         message = self.message(VOTES, **{argument: "nowhere"})
         self.contains(message, "no column 'nowhere'", "'model_a', 'model_b', 'winner'")
 
-    def test_no_result_column(self):
-        message = self.message(VOTES.rename(columns={"winner": "outcome"}))
-        self.contains(message, "'winner'", "'target'", "winner_tie", "'outcome'", "winner=, target= or scores=")
-
-    def test_winner_and_target(self):
-        message = self.message(VOTES.assign(target=0.5))
-        self.contains(message, "'winner'", "'target'", "winner='winner'", "target='target'")
-
     def test_both_named(self):
         with pytest.raises(ValueError, match="give the result once, got winner= and target="):
             Battles.from_pandas(VOTES.assign(target=0.5), winner="winner", target="target")
-
-    def test_mixed_types_in_a_column(self):
-        message = self.message(VOTES.assign(model_a=["a", 1, "b", "b", "c"]))
-        self.contains(message, "'model_a'", "int (1)", "str (4)", "astype(str)")
-
-    def test_different_types_on_the_two_sides(self):
-        message = self.message(VOTES.assign(model_a=[1, 2, 3, 4, 5]))
-        self.contains(message, "'model_a'", "'model_b'", "int", "str", "astype(str)")
-
-    def test_a_column_that_is_there_twice(self):
-        message = self.message(pd.concat([VOTES, VOTES[["winner"]]], axis=1))
-        self.contains(message, "2 columns", "'winner'")
-
-    def test_nothing_left(self):
-        frame = VOTES.assign(model_b=["a", "c", "b", "a", "a"], winner=["tie", "both_bad", "tie", "tie", "tie"])
-        message = self.message(frame.assign(w=[1, 1, 1, 0, 0]), weight="w", both_bad="drop")
-        self.contains(
-            message, "no battle is left of 5 rows", "2 of a model against itself", "1 both-bad", "2 of weight 0"
-        )
 
     def test_an_unknown_policy(self):
         with pytest.raises(ValueError, match="both_bad must be one of 'half', 'drop', got 'win'"):
