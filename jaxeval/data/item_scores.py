@@ -28,8 +28,8 @@ from jaxeval.plain_tables import Names, PlainTable, in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted
 
-#: Squares and cubes of larger scores would overflow.
-MOST_SCORE = 1e100
+#: Squares of variances of larger scores would overflow.
+MOST_SCORE = 1e70
 
 
 class ItemColumn(NamedTuple):
@@ -270,7 +270,7 @@ def _weights(column: pd.Series, name: str, item: NDArray[np.intp], items: pd.Ind
 
 
 def _reject_huge(values: Float, name: str) -> None:
-    """Raise an error for scores whose squares and cubes would overflow, or be lost beside others."""
+    """Raise an error for scores whose variances have squares that would overflow, or be lost."""
     size = np.abs(values)
     huge = (size > MOST_SCORE) | ((size < 1 / MOST_SCORE) & (size > 0))
     if huge.any():

@@ -61,7 +61,7 @@ def plan_scores(
         random: columns of what another evaluation would draw anew besides items: judges, prompts, seeds. Tests then
             have Student's quantiles, with degrees of freedom as in `error_budget` for the planned levels, and there are
             columns ``n_<facet>``, ``standard_error`` and ``dof`` in place of those of trials. ``items_needed`` is
-            missing where no number of items is enough. Not with ``n_trials``.
+            missing where not even 100 million are enough. Not with ``n_trials``.
         n_levels: planned numbers of levels by facet; by default as many as there are.
         one_sided: plan a gate, or a test of one side.
         power: the probability with which ``smallest_difference`` is to be detected.
@@ -158,6 +158,9 @@ def planned(
                     row["items_needed"] = max(row["items_needed"], least)
                     row["power"] = row["power"] if n >= least else 0.0
             flags = [f"a pilot of {counted(parts.n_items, 'item')} only"] if parts.n_items < FEW_ITEMS else []
+            if row.get("items_needed", 0) > _MOST_ITEMS:
+                row["items_needed"] = None
+                flags.append(f"more than {_MOST_ITEMS:,} items are needed")
             if parts.between == 0 and parts.within:
                 flags.append("plans of many trials are too hopeful: the pilot does not show the variance between items")
             if not seen > 0:
@@ -191,7 +194,8 @@ def _in_words(table: PlainTable, difference: float | None, power: float, level: 
             sentence += f"takes {np.nanmin(needed):,.0f} to {np.nanmax(needed):,.0f} items"
         if never:
             sentence += (
-                f"{', and ' if never < len(needed) else ''}no number of items finds it for {counted(never, 'pair')}"
+                f"{', and ' if never < len(needed) else ''}for {counted(never, 'pair')} not even {_MOST_ITEMS:,} items "
+                "find it"
             )
     return sentence
 
