@@ -163,16 +163,16 @@ def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFr
     """
     stripped = {}
     for name in dict.fromkeys(names):
-        there = iter(frame[name].dropna())
-        first = next(there, None)  # which mostly tells
-        if (
-            isinstance(first, str)
-            and first != first.strip()
-            and all(isinstance(value, str) and value != value.strip() for value in there)
-        ):
+        there = frame[name].dropna()
+        if _padded(there.iloc[:1]) and _padded(there):  # mostly the first value tells
             stripped[name] = frame[name].astype(object).map(str.strip, na_action="ignore")
     notes = tuple(f"column {name!r}: all values begin or end with a blank, which was taken off" for name in stripped)
     return (frame.assign(**stripped) if stripped else frame), notes
+
+
+def _padded(values: pd.Series) -> bool:
+    """Return whether there are values, and all of them are text that begins or ends with a blank."""
+    return len(values) > 0 and all(isinstance(value, str) and value != value.strip() for value in values)
 
 
 def require_column(frame: Any, *columns: str, fields: Sequence[str] = ()) -> None:
