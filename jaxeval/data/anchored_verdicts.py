@@ -33,7 +33,7 @@ from jaxeval.data.equal_rows import one_table, reject_same_tables
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.judge_calls import ReplyRules, replied_verdicts, usual_replies
-from jaxeval.data.labels import STANDARD, STRONG, Labels, Sides, read_labels
+from jaxeval.data.labels import STANDARD, STRONG, Graded, LabelColumn, Labels, Sides, read_labels
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import FileName, label_of
 from jaxeval.data.roles import usual_column
@@ -50,7 +50,9 @@ if TYPE_CHECKING:
 
 #: The roles of columns, and their names unless others are given.
 ROLES = ("model", "judge", "anchor", "task", "item", "run")
-_OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0, "w": 1.0, "t": 0.5, "l": 0.0}  # in upper or lower case
+_OF_LABEL = {word: Graded(outcome) for word, outcome in (
+    ("win", 1.0), ("tie", 0.5), ("loss", 0.0), ("w", 1.0), ("t", 0.5), ("l", 0.0)
+)}  # fmt: skip
 #: What users say that labels mean, in the standard words: the model is side A.
 _SIDES = {"win": "model_a", "loss": "model_b"}
 
@@ -335,32 +337,21 @@ def _outcomes(column: pd.Series, name: str) -> Float:
                 f"outcome for the model: 1 for a win, 0.5 for a tie, 0 for a loss{_of_codes(values)}"
             )
         return values
-    try:
-        codes, labels = pd.factorize(column)
-    except TypeError as error:
-        raise DataError(
-            f"column {name!r} holds values that are neither labels nor numbers ({error}): known are 'win', 'tie' and "
-            "'loss' of the model, or numbers in [0, 1]"
-        ) from error
-    keys = [label.strip().casefold() if isinstance(label, str) else label for label in labels]
-    unknown = [k for k, key in enumerate(keys) if key not in _OF_LABEL]
-    if unknown:
-        counts = np.bincount(codes[codes >= 0], minlength=len(labels))
-        shown = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
-        sides = "; if judges printed them about two sides, say which side is the reference: reference='A' (--reference)"
-        hint = sides if any(isinstance(labels[k], str | dict) for k in unknown) else ""
-        if all(_is_number(labels[k]) for k in unknown):
-            mixed = len(unknown) < len(labels)
-            text = (
-                "these are numbers as text: write them without quotes (in pandas make them numbers by .astype(float))"
-            )
-            hint = f"; {'numbers may not be mixed with labels' if mixed else text}"
-        raise DataError(
-            f"column {name!r} has unknown verdicts: {shown}; known are 'win', 'tie' and 'loss' of the model, W, T and "
-            f"L, or numbers in [0, 1]{hint}. Say what other labels mean: labels={{{str(labels[unknown[0]])!r}: 'win', "
-            f"...}}, on the command line --labels '{labels[unknown[0]]}=win,...'"
-        )
-    return np.array([*(_OF_LABEL[key] for key in keys), np.nan])[codes]
+    labels = LabelColumn.of(column)
+    unknown = [label for label, key in zip(labels.distinct, labels.keys, strict=True) if key not in _OF_LABEL]
+    hint = ""
+    if any(isinstance(label, str) for label in unknown):
+        hint = "; if judges printed them about two sides, say which side is the reference: reference='A' (--reference)"
+    if unknown and not pd.to_numeric(pd.Series(unknown), errors="coerce").isna().any():
+        hint = "; these are numbers as text: write them without quotes (in pandas make them numbers by .astype(float))"
+        if len(unknown) < len(labels.distinct):
+            hint = "; numbers may not be mixed with labels"
+    first = str(next(iter(unknown), ""))
+    return labels.results(
+        [_OF_LABEL.get(key) for key in labels.keys], "", "known are 'win', 'tie' and 'loss' of the model, W, T and L, "
+        f"or numbers in [0, 1]{hint}. Say what other labels mean: labels={{{first!r}: 'win', ...}}, on the command "
+        f"line --labels '{first}=win,...'",
+    ).target  # fmt: skip
 
 
 def _is_preference(frame: pd.DataFrame) -> bool:
@@ -383,14 +374,6 @@ def _stated(frame: pd.DataFrame, confidence: Stated) -> Float | None:
             + ("correct them" if confidence == "percent" else f"{in_percent}, or correct them")
         )
     return values
-
-
-def _is_number(label: Any) -> bool:
-    try:
-        float(label)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def anchored_table(

@@ -145,7 +145,7 @@ class LabelledResults(NamedTuple):
     times: Int | None = None  # (N,) number of battles in a row of the input, which may be 0; None: one each
 
 
-class _Column(NamedTuple):
+class LabelColumn(NamedTuple):
     """Labels, each value once."""
 
     name: Any
@@ -154,6 +154,16 @@ class _Column(NamedTuple):
     keys: list[str]  # in lower case, without blanks and brackets around them
     rows: Rows | None
     sides: Sides | None
+
+    @classmethod
+    def of(cls, column: pd.Series, rows: Rows | None = None, sides: Sides | None = None) -> LabelColumn:
+        """Return the labels in a column (N,)."""
+        try:
+            codes, distinct = factorized(column)
+        except TypeError as error:
+            raise DataError(f"column {column.name!r} holds values that are no labels: {error}") from error
+        distinct = [plain(value) for value in distinct]
+        return cls(column.name, codes, distinct, list(map(_key, distinct)), rows, sides)
 
     def counted(self, which: Sequence[int] | None = None) -> str:
         """Some of the labels, or all, and how often each occurs: "'A' (1,200), 'B' (800)"."""
@@ -197,14 +207,10 @@ def read_labels(
     """
     if labels is not None:
         check_labels(labels, option)
-    try:
-        codes, distinct = factorized(column)
-    except TypeError as error:
-        raise DataError(f"column {column.name!r} holds values that are no labels: {error}") from error
+    values = LabelColumn.of(column, rows, sides)
+    codes, distinct = values.codes, values.distinct
     if not may_miss:
         reject_missing(codes < 0, str(column.name), rows)
-    distinct = [plain(value) for value in distinct]
-    values = _Column(column.name, codes, distinct, list(map(_key, distinct)), rows, sides)
     if isinstance(labels, Mapping):
         word_of = {word: word for word in STANDARD} | {_form(label): word for label, word in labels.items()}
         words = [word_of.get(_form(value)) for value in distinct]
@@ -245,7 +251,7 @@ def read_labels(
     return reading._replace(told=message, families=tuple(one.told for one in readings))
 
 
-def _by_words(column: _Column) -> Iterator[LabelledResults]:
+def _by_words(column: LabelColumn) -> Iterator[LabelledResults]:
     """Yield a reading by each family that has all the labels, and by the names of the sides' columns."""
     families = dict(FAMILIES)
     one, other = ("", "") if column.sides is None else column.sides.columns
@@ -256,7 +262,7 @@ def _by_words(column: _Column) -> Iterator[LabelledResults]:
             yield column.results([family[key] for key in column.keys], words)
 
 
-def _by_names(column: _Column) -> Iterator[LabelledResults]:
+def _by_names(column: LabelColumn) -> Iterator[LabelledResults]:
     """Yield readings as names of winners and words for ties; two if a word for ties is also a model's name."""
     assert column.sides is not None
     first, second, of_label = column.sides.first, column.sides.second, column.models_named()
@@ -273,7 +279,7 @@ def _by_names(column: _Column) -> Iterator[LabelledResults]:
             yield LabelledResults(target, bad[column.codes] & is_tie, None, words)
 
 
-def _numeric_error(column: _Column, numbers: list[float], option: str, advice: str) -> DataError:
+def _numeric_error(column: LabelColumn, numbers: list[float], option: str, advice: str) -> DataError:
     """Return the error about numbers without a meaning: of 0, 1 and 2 the tie is often 0, else between the sides."""
     order = np.argsort(numbers, kind="stable")
     labels = [str(_shown(column.distinct[k])) for k in (order[[1, 0, 2]] if sorted(numbers) == [0, 1, 2] else order)]
@@ -288,7 +294,7 @@ def _numeric_error(column: _Column, numbers: list[float], option: str, advice: s
     )
 
 
-def _unknown(column: _Column, option: str, advice: str) -> LabelledResults:
+def _unknown(column: LabelColumn, option: str, advice: str) -> LabelledResults:
     """Raise the error about labels that no family has, nor the models; without labels there are no results."""
     results = [STANDARD.get(value) if isinstance(value, str) else None for value in column.distinct]
     neither = ""

@@ -105,7 +105,7 @@ class TestErrors:
         (TABLE, {"judge": "grader"}, "no column 'grader'"),
         (TABLE, {"verdict": "outcome"}, "no column 'outcome'"),
         (TABLE.assign(verdict=["win", "lose", "Tie", "lose"]), {},
-         r"unknown verdicts: 'lose' \(2\); known are 'win', 'tie' and 'loss' of the model"),
+         r"unknown labels: 'lose' \(2\); known are 'win', 'tie' and 'loss' of the model"),
         (TABLE.assign(verdict=[1.0, -1.0, 0.0, 2.0]), {},
          r"2 values lie outside \[0, 1\], from -1 to 2 \(first in row 1; .*1 for a win, 0.5 for a tie, 0 for a"),
         (TABLE.assign(judge=["x", None, "x", "y"]), {}, "column 'judge' has 1 missing value"),
@@ -172,7 +172,7 @@ def test_numbers_in_a_column_of_objects():
     table = pd.DataFrame({"verdict": pd.Series([1, 0.5, None], dtype=object)})
     assert AnchoredVerdicts.from_pandas(table, missing="drop").outcome.tolist() == [1.0, 0.5]
     mixed = pd.DataFrame({"verdict": ["win", 1]})
-    with pytest.raises(DataError, match=r"unknown verdicts: '1' \(1\).*numbers may not be mixed with labels"):
+    with pytest.raises(DataError, match=r"unknown labels: '1' \(1\).*numbers may not be mixed with labels"):
         AnchoredVerdicts.from_pandas(mixed)
 
 
@@ -190,7 +190,7 @@ def test_numbers_of_other_types(values):
 def test_what_is_neither_label_nor_number():
     with pytest.raises(DataError, match=r"these are numbers as text: write them without quotes .* by .astype\(float\)"):
         AnchoredVerdicts.from_pandas(TABLE.assign(verdict=["1", "0.5", "0", "1"]))
-    with pytest.raises(DataError, match="column 'verdict' holds values that are neither labels nor numbers"):
+    with pytest.raises(DataError, match="column 'verdict' holds values that are no labels"):
         AnchoredVerdicts.from_pandas(TABLE.assign(verdict=[["win"], ["tie"], ["win"], ["loss"]]))
 
 
@@ -233,7 +233,7 @@ class TestOtherWords:
         assert AnchoredVerdicts.from_pandas(cased).outcome.tolist() == [1, 0, 0.5, 1]
 
     def test_what_they_do_not_know(self):
-        with pytest.raises(DataError, match=r"unknown verdicts: .* on the command line --labels 'good=win,...'"):
+        with pytest.raises(DataError, match=r"unknown labels: .* on the command line --labels 'good=win,...'"):
             AnchoredVerdicts.from_pandas(self.TABLE)
         with pytest.raises(DataError, match=r"unknown labels: 'bad' \(1\), 'same' \(1\); labels= maps 'good'"):
             AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "win"})

@@ -80,7 +80,7 @@ def test_letters_of_the_paper_and_a_column_of_confidence(tmp_path):
     verdicts = read_anchored_verdicts(tmp_path / "letters.csv", confidence="percent")
     assert verdicts.outcome.tolist() == [1, 0.5, 0]
     assert verdicts.confidence.tolist() == [0.8, 0.9, 1.0]
-    with pytest.raises(DataError, match=r"unknown verdicts: 'A' \(3\).*say which side is the reference: reference='A'"):
+    with pytest.raises(DataError, match=r"unknown labels: 'A' \(3\).*say which side is the reference: reference='A'"):
         AnchoredVerdicts.from_pandas(frame.assign(verdict="A"), confidence="percent")
 
 
