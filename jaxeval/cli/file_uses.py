@@ -12,6 +12,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_number, is_numeric_dtype
 
 from jaxeval.capability.columns import USUAL
+from jaxeval.cli.command_table import ROWS
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames, words_of
@@ -52,16 +53,21 @@ from jaxeval.data.roles import (
     usual_column,
 )
 from jaxeval.errors import DataError
+from jaxeval.statistics.random_facets import USUAL_FACETS
 from jaxeval.wording import counted, named
 
+_LABELS_ONLY = "Is a judge good enough?"  # of labels without pairs of models
+#: Objects of the Arena's votes: what a leaderboard makes of them, by which options, and what they are.
+_OF_ARENA = {
+    "category_tag": ("A leaderboard for each category", ("--by", "category_tag"), "categories"),
+    "conv_metadata": ("Ratings, the style of answers controlled for", ("--style", "arena"), "counts of style"),
+}
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
 _PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler", "author", "reviewer")
 _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
 _METRICS = ("metric", "metric_name", "scorer", "criterion")
-#: Questions of votes.
-_RATINGS, _BELIEVED = "Ratings, with intervals and ranks", "Can the leaderboard be believed?"
 _OPPONENTS = (*ROLES["anchor"].names, *ROLES["anchor"].also, "opponent")
 #: Columns of what verdicts of one judge may differ in besides items.
 _CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")
@@ -113,11 +119,19 @@ def nothing_in(head: Head) -> str | None:
     return f"There are no results: {quoted(empty)} {'is' if len(empty) == 1 else 'are'} empty in {rows}."
 
 
+def _use(
+    command: str, options: Sequence[str], why: str, note: str = "", question: str = "", files: Sequence[str] = ("{}",)
+) -> Use:
+    """Return a use of ``files``, the question of which is by default that of the command."""
+    return Use(question or ROWS[command].asks or ROWS[command].line, (command, *files, *options), why, note)
+
+
+_KEPT = "battles that --state or Battles.save keeps"
 _SAVED = {
     "jaxeval battles": [
-        Use("Its leaderboard", ("leaderboard", "{}"), "battles that --state or Battles.save keeps"),
-        Use("Its leaderboard with the votes of another file", ("leaderboard", "NEW_FILE", "--state", "{}"),
-            "battles that --state or Battles.save keeps", "NEW_FILE has the votes to add; the file is then saved anew"),
+        Use("Its leaderboard", ("leaderboard", "{}"), _KEPT),
+        Use("Its leaderboard with the votes of another file", ("leaderboard", "NEW_FILE", "--state", "{}"), _KEPT,
+            "NEW_FILE has the votes to add; the file is then saved anew"),
     ],
     "jaxeval draws": [
         Use("Tiers, ranks and intervals of the draws",
@@ -147,82 +161,92 @@ def _known_formats(head: Head) -> Iterator[Use]:
         hint = form.hint if asks else ""
         what = form.name if is_document or not form.marks else f"{form.name}, told by {quoted(form.seen(head.names))}"
         if form.shape == "pair":
-            yield Use("Ratings of the models", ("leaderboard", "{}", *asks), what, hint)
-            yield Use(_BELIEVED, ("audit", "{}", *asks), what)
+            yield _use("leaderboard", asks, what, hint, "Ratings of the models")
+            yield _use("audit", asks, what)
         elif is_document:
             hint = hint or "add the files of other models to the line, to compare them"
-            yield Use("The score of a model, with an interval", ("scores", "{}", *asks), what, hint)
+            yield _use("scores", asks, what, hint, "The score of a model, with an interval")
         else:
-            yield Use("Scores of models, with intervals", ("scores", "{}", *asks), what, hint)
+            yield _use("scores", asks, what, hint, "Scores of models, with intervals")
+
+
+def _each(option: str, names: Sequence[str]) -> list[str]:
+    """Return the words of an option that is given once for each of the names."""
+    return [word for name in names for word in (option, name)]
+
+
+def _naming(**roles: str | None) -> list[str]:
+    """Return the options that name columns by role, where they are not called so."""
+    return [word for role, name in roles.items() if name not in (role, None) for word in (f"--{role}", str(name))]
+
+
+def _found(**columns: Any) -> str:
+    """Return which column, or columns, hold what, in words; None is left out."""
+    return ", ".join(
+        f"{what.replace('_', ' ')} in {quoted([names] if isinstance(names, str) else names)}"
+        for what, names in columns.items()
+        if names is not None
+    )
+
+
+def _usual(frame: pd.DataFrame, *roles: str) -> list[Any]:
+    """Return the columns with the usual names of some roles; None where there is none."""
+    return [usual_column(frame, None, role) for role in roles]
 
 
 # ---- battles
 
 
-def _with_option(option: str, names: Sequence[str]) -> list[str]:
-    """Return the words of an option that is given once for each of the names."""
-    return [word for name in names for word in (option, name)]
-
-
-def _naming(roles: Mapping[str, Any]) -> list[str]:
-    """Return the options that name columns by role, where they are not called so."""
-    return [word for role, name in roles.items() if name not in (role, None) for word in (f"--{role}", str(name))]
-
-
 def _votes(frame: pd.DataFrame) -> Iterator[Use]:
     for sides in sides_of(frame):
         read = next(results_of(frame, *sides), None)
-        if read is None:
-            continue
-        options, why = read.options(), f"two sides in {quoted(sides)}, {read.why}"
-        voters = guessed_columns(frame, "rater")[:1]
-        # Votes of one person are alike: as if unrelated, they would make leaders of noise.
-        units = [name for name in voters if 1 < n_values(frame, name) < len(frame)]
-        by_units = (*options, *_with_option("--cluster", units))
-        yield Use(_RATINGS, ("leaderboard", "{}", *by_units), why, read.hint)
-        groups = [
-            name for name in guessed_columns(frame, "group") if name not in sides and 1 < n_values(frame, name) <= _FEW
-        ]
-        for name in groups[:1]:
-            yield Use(
-                f"A leaderboard for each {name}", ("leaderboard", "{}", *by_units, "--by", name), f"groups in {name!r}"
-            )
-        about = [*_with_option("--voter", voters), *_with_option("--time", guessed_columns(frame, "time")[:1])]
-        meanings = {"--voter": "who voted", "--time": "when"}
-        known = "".join(
-            f", {meanings[option]} in {name!r}" for option, name in zip(about[::2], about[1::2], strict=True)
-        )
-        yield Use(_BELIEVED, ("audit", "{}", *options, *about), why + known)
-        yield Use("Which battles tell most?", ("next", "{}", *options, "--k", "100"), why)
-        yield from _arena(frame, options)
-        return
+        if read is not None:
+            yield from _of_votes(frame, sides, read)
+            return
     if (bad := _bad_counts(frame)) is not None:
         yield bad
         return
     if (blanks := reading_with_blanks(frame)) is not None:
-        yield Use(_RATINGS, ("leaderboard", "{}", *blanks.options()), blanks.why, blanks.hint)
+        yield _use("leaderboard", blanks.options(), blanks.why, blanks.hint)
         return
-    for won, lost in _WON:
-        pairs = [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)
-                 and not {*COUNTED[1]} & {folded(name) for name in frame}]  # fmt: skip
-        for winner, loser in pairs[:1]:
+    for won, lost in () if {*COUNTED[1]} & {folded(name) for name in frame} else _WON:
+        for winner, loser in [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)]:
             options = ("--winner-model", winner, "--loser-model", loser)
-            why = f"who won in {winner!r}, who lost in {loser!r}"
-            yield Use(_RATINGS, ("leaderboard", "{}", *options), why)
-            yield Use(_BELIEVED, ("audit", "{}", *options), why)
+            for command in ("leaderboard", "audit"):
+                yield _use(command, options, _found(who_won=winner, who_lost=loser))
             return
+
+
+def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundVotes) -> Iterator[Use]:
+    """Yield what can be asked of votes that are ``read`` so."""
+    options, why = read.options(), f"{_found(two_sides=sides)}, {read.why}"
+    voters, times = (guessed_columns(frame, role)[:1] for role in ("rater", "time"))
+    # Votes of one person are alike: as if unrelated, they would make leaders of noise.
+    by_units = (*options, *_each("--cluster", [name for name in voters if 1 < n_values(frame, name) < len(frame)]))
+    yield _use("leaderboard", by_units, why, read.hint)
+    groups = [x for x in guessed_columns(frame, "group") if x not in sides and 1 < n_values(frame, x) <= _FEW]
+    for name in groups[:1]:
+        yield _use("leaderboard", (*by_units, "--by", name), _found(groups=name), "", f"A leaderboard for each {name}")
+    known = [why, *map("who voted in {!r}".format, voters), *map("when in {!r}".format, times)]
+    yield _use("audit", (*options, *_each("--voter", voters), *_each("--time", times)), ", ".join(known))
+    yield _use("next", (*options, "--k", "100"), why)
+    objects = [x for x in _OF_ARENA if x in frame and frame[x].map(lambda value: isinstance(value, dict)).any()]
+    for name in objects:
+        question, more, what = _OF_ARENA[name]
+        yield _use("leaderboard", (*options, *more), f"{what} in {name!r}", "", question)
+    if objects:
+        yield _use("leaderboard", (*options, "--html", "board.html"), "", "it writes board.html", "A page to share")
 
 
 def _bad_counts(frame: pd.DataFrame) -> Use | None:
     """Return the use of a table of counts of which some value cannot be read, with what is wrong."""
-    if not {*COUNT_COLUMNS} <= {*map(str, frame), *renames(COUNT_COLUMNS, list(map(str, frame))).values()}:
-        return None
-    for a, b in sides_of(frame)[:1]:
+    names = list(map(str, frame))
+    for a, b in sides_of(frame)[:1] if {*COUNT_COLUMNS} <= {*names, *renames(COUNT_COLUMNS, names).values()} else []:
         try:
             Battles.from_pandas(frame, model_a=a, model_b=b)
         except (DataError, ValueError, TypeError) as error:
-            why = f"two sides in {quoted((a, b))}, counts of results in {quoted(COUNT_COLUMNS)}"
-            return Use(_RATINGS, ("leaderboard", "{}", *side_options(a, b)), why, f"correct it first: {error}")
+            why = _found(two_sides=(a, b), counts_of_results=COUNT_COLUMNS)
+            return _use("leaderboard", side_options(a, b), why, f"correct it first: {error}")
     return None
 
 
@@ -239,9 +263,8 @@ def _against(frame: pd.DataFrame) -> Iterator[Use]:
     where, rows = sliced if sliced is not None else ((), frame)
     if fits(Battles.from_pandas, rows, model_a=model, model_b=other, counts=tuple(counts)):
         hint = f"{quoted(left)} are not counted: add them to {counts[0]!r} and {counts[2]!r} first" if left else ""
-        words = ("leaderboard", "{}", *side_options(model, other), "--counts", ":".join(counts), *where)
-        why = f"two sides in {quoted((model, other))}, counts of results in {quoted(counts)}"
-        yield Use(_RATINGS, words, why, hint)
+        options = (*side_options(model, other), "--counts", ":".join(counts), *where)
+        yield _use("leaderboard", options, _found(two_sides=(model, other), counts_of_results=counts), hint)
 
 
 def _one_slice(
@@ -280,30 +303,13 @@ def _is_bare(name: str) -> bool:
         return False
 
 
-def _arena(frame: pd.DataFrame, options: tuple[str, ...]) -> Iterator[Use]:
-    """Yield what more there is for files of the Arena: objects of categories and of counts of style."""
-    objects = [name for name in ("category_tag", "conv_metadata")
-               if name in frame and frame[name].map(lambda value: isinstance(value, dict)).any()]  # fmt: skip
-    if "category_tag" in objects:
-        words = ("leaderboard", "{}", *options, "--by", "category_tag")
-        yield Use("A leaderboard for each category", words, "categories in 'category_tag'")
-    if "conv_metadata" in objects:
-        words = ("leaderboard", "{}", *options, "--style", "arena")
-        yield Use("Ratings, the style of answers controlled for", words, "counts of style in 'conv_metadata'")
-    if objects:
-        yield Use(
-            "A page to share", ("leaderboard", "{}", *options, "--html", "board.html"), "", "it writes board.html"
-        )
-
-
 # ---- what judges said
 
 
 def _panel(frame: pd.DataFrame) -> Iterator[Use]:
     """Verdicts of several judges: in rows, or in columns."""
     sides = sides_of(frame)[:1]
-    judge, human, item = (usual_column(frame, None, role) for role in ("judge", "human", "item"))
-    output = usual_column(frame, None, "output")
+    judge, human, item, output = _usual(frame, "judge", "human", "item", "output")
     if not sides or output is not None:
         return
     ((a, b),) = sides
@@ -311,21 +317,18 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
         judge = None  # people, one or many, are no panel of judges
     n_judges = 0 if judge is None else n_values(frame, judge)
     one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
-    if judge is not None and (one_so_far or 1 < n_judges <= _FEW):
+    if one_so_far or 1 < n_judges <= _FEW:
         verdict = next((name for name in columns_of(frame, ("verdict", *RESULTS)) if name != human), None)
         read = None if verdict is None else reading_of(frame, a, b, {"winner": verdict})
-        if verdict is None or read is None:
+        if read is None:
             return
-        shown = () if verdict in ("verdict", "winner") else ("--winner", verdict)
+        shown = () if verdict in ("verdict", "winner") else ("--winner", str(verdict))
         further = read.options("missing", "labels", "count")
-        who = f"judges in {judge!r}, their verdicts in {verdict!r}"
-        yield Use("Ratings, and how far each judge follows them",
-                  ("panel", "{}", *side_options(a, b), *shown, *further),
-                  f"two sides in {quoted((a, b))}, {who}",
-                  "the first rows are of one judge, and a panel has several" if one_so_far else read.hint)  # fmt: skip
+        who = _found(judges=judge, their_verdicts=verdict)
+        yield _use("panel", (*side_options(a, b), *shown, *further), f"{_found(two_sides=(a, b))}, {who}",
+                   "the first rows are of one judge, and a panel has several" if one_so_far else read.hint)  # fmt: skip
         if human is not None and verdict == "verdict" and item is not None:
-            yield Use("Can the judges be trusted?", ("agreement", "{}", *side_options(a, b), *further),
-                      f"{who}; human labels in {human!r}", read.hint)  # fmt: skip
+            yield _use("agreement", (*side_options(a, b), *further), f"{who}; human labels in {human!r}", read.hint)
         return
     known = {"model_a": a, "model_b": b, "missing": "drop"}
     columns = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
@@ -333,14 +336,12 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
                and fits(Battles.from_pandas, frame, **known, winner=name)]  # fmt: skip
     people = [*([] if human is None else [human]), *(name for name in columns if _is_person(name))]
     judges = [name for name in columns if name not in people]
-    who = f"two sides in {quoted((a, b))}, verdicts of judges in {quoted(judges)}"
-    shown = ("--judges", ",".join(judges))
+    who, shown = _found(two_sides=(a, b), verdicts_of_judges=judges), ("--judges", ",".join(judges))
     if human is not None and (len(judges) > 1 or (judges and len(people) > 1)):
         whose = ("--human", ",".join(people)) if len(people) > 1 else ()
-        yield Use("Can the judges be trusted?", ("agreement", "{}", *side_options(a, b), *whose, *shown),
-                  f"{who}, human labels in {quoted(people)}")  # fmt: skip
+        yield _use("agreement", (*side_options(a, b), *whose, *shown), f"{who}, {_found(human_labels=people)}")
     if len(judges) > 1:
-        yield Use("Ratings, and how far each judge follows them", ("panel", "{}", *side_options(a, b), *shown), who)
+        yield _use("panel", (*side_options(a, b), *shown), who)
 
 
 def _is_person(name: str) -> bool:
@@ -350,26 +351,20 @@ def _is_person(name: str) -> bool:
 
 def _judged(frame: pd.DataFrame) -> Iterator[Use]:
     """Yield battles with scores of a judge, or with what judges printed."""
-    names = {folded(name) for name in frame}
-    output = usual_column(frame, None, "output")
-    scored = {folded(name) for name in SCORES} <= names
-    sides = sides_of(frame)[:1]
-    if not sides or not (scored or output is not None):
-        return
-    ((a, b),) = sides
-    human, judge = usual_column(frame, None, "human"), usual_column(frame, None, "judge")
-    what = f"scores of a judge in {quoted(SCORES)}" if scored else f"what judges printed in {output!r}"
-    why, options, hint = f"two sides in {quoted((a, b))}, {what}", side_options(a, b), ""
-    if human is not None:
-        labelled = reading_of(frame, a, b, {"winner": human})
-        if labelled is not None and "labels" in labelled.arguments:
-            options, hint = (*options, "--labels", "a_wins_1"), labelled.hint
-        why += f", human labels in {human!r}"
-        yield Use("Ratings on people's scale, and how close the judge comes", ("soft-elo", "{}", *options), why, hint)
-        if output is not None and not scored:
-            yield Use("Can the judges be trusted?", ("agreement", "{}", *options), why, hint)
-    if scored or judge is not None or output is not None:
-        yield Use("Ratings from the judges alone", ("panel", "{}", *side_options(a, b)), why)
+    output, human = _usual(frame, "output", "human")
+    scored = {folded(name) for name in SCORES} <= {folded(name) for name in frame}
+    for a, b in sides_of(frame)[:1] if scored or output is not None else []:
+        what = _found(scores_of_a_judge=SCORES) if scored else _found(what_judges_printed=output)
+        why, options, hint = f"{_found(two_sides=(a, b))}, {what}", side_options(a, b), ""
+        if human is not None:
+            labelled = reading_of(frame, a, b, {"winner": human})
+            if labelled is not None and "labels" in labelled.arguments:
+                options, hint = (*options, "--labels", "a_wins_1"), labelled.hint
+            why += f", human labels in {human!r}"
+            yield _use("soft-elo", options, why, hint)
+            if not scored:
+                yield _use("agreement", options, why, hint)
+        yield _use("panel", side_options(a, b), why, "", "Ratings from the judges alone")
 
 
 def _answers(frame: pd.DataFrame) -> Iterator[Use]:
@@ -378,33 +373,31 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
         return
     labels = columns_of(frame, (*ANSWER_LABELS, "gold", "truth", "correct"))
     label = next((x for x in labels if frame[x].notna().any()), None)
-    output = usual_column(frame, None, "output")
-    judgments = columns_of(frame, ROLES["judgment"].names)[:1] or ([output] if output else [])
+    judgments = [*columns_of(frame, ROLES["judgment"].names)[:1], *filter(None, _usual(frame, "output"))][:1]
     known = {label, *(name for role in ("model", "item", "judge", "run") for name in guessed_columns(frame, role))}
     judgments = judgments or [name for name in map(str, frame) if name not in known and is_binary(frame[name])]
     roles = _answer_roles(frame, judgments, label)
+    if not judgments or roles is None:
+        return
     model = guessed_column(frame, "model")
     several = model is not None and not frame[model].is_unique  # answers of a model: else it is a table of models
-    if label is None and judgments and several and not columns_of(frame, POINTS) and roles is not None:
-        words = [*_with_option("--judgment", judgments), *roles]
-        yield Use("How often are models right, the judge's errors corrected?",
-                  ("judge", "--calibration", "LABELLED_FILE", "--test", "{}", *words),
-                  f"judgments in {quoted(judgments)}, and no human labels",
-                  "LABELLED_FILE has answers with the same columns, and human labels in human")  # fmt: skip
-    if label is None or not judgments or not is_binary(frame[label]) or roles is None:
+    if label is None and several and not columns_of(frame, POINTS):
+        yield _use("judge", [*_each("--judgment", judgments), *roles],
+                   f"{_found(judgments=judgments)}, and no human labels",
+                   "LABELLED_FILE has answers with the same columns, and human labels in human",
+                   files=("--calibration", "LABELLED_FILE", "--test", "{}"))  # fmt: skip
+    if label is None or not is_binary(frame[label]):
+        return
+    if len(frame[label].dropna()) < len(frame) and model is not None and guessed_column(frame, "item") is not None:
+        yield _use("scores", ("--score", judgments[0], "--human", label),
+                   _found(judgments=judgments, human_labels_of_some_answers=label), "",
+                   "Which model is best, the judge's errors corrected by the labels that there are?")  # fmt: skip
         return
     usual = judgments[0] in (*ROLES["judgment"].names, *ROLES["output"].names)
-    options = [] if usual else _with_option("--judgment", judgments)
-    options += [] if label in ANSWER_LABELS else ["--human", label]
-    if len(frame[label].dropna()) < len(frame) and guessed_column(frame, "model") and guessed_column(frame, "item"):
-        yield Use("Which model is best, the judge's errors corrected by the labels that there are?",
-                  ("scores", "{}", "--score", judgments[0], "--human", label),
-                  f"judgments in {quoted(judgments)}, human labels of some answers in {label!r}")  # fmt: skip
-        return
-    yield Use("How often are models right, the judge's errors corrected?",
-              ("judge", "--calibration", "{}", "--test", "OTHER_FILE", *options, *roles),
-              f"judgments in {quoted(judgments)}, human labels in {label!r}",
-              "OTHER_FILE has the answers to rate, with the same columns")  # fmt: skip
+    options = [*_each("--judgment", [] if usual else judgments), *_each("--human", [label][label in ANSWER_LABELS :])]
+    yield _use("judge", [*options, *roles], _found(judgments=judgments, human_labels=label),
+               "OTHER_FILE has the answers to rate, with the same columns",
+               files=("--calibration", "{}", "--test", "OTHER_FILE"))  # fmt: skip
 
 
 def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | None) -> list[str] | None:
@@ -413,8 +406,7 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
     Models and judges are always named where they are known: without the options, all would count as one.
     """
     roles = [role for role in ("model", "item", "judge", "run") if role != "judge" or len(judgments) == 1]
-    guessed = {role: guessed_column(frame, role) for role in roles}
-    known: dict[str, Any] = {role: name for role, name in guessed.items() if name is not None}
+    known = {role: name for role in roles if (name := guessed_column(frame, role)) is not None}
     columns: dict[str, Any] = {"judgment": list(judgments), "label": label, "missing": "drop"}
     for left_out in ((), ("item", "run")):  # then each row is an item
         kept = {role: name for role, name in known.items() if role not in left_out}
@@ -429,12 +421,14 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
     """Labels of judges and people without pairs of models, found as the command finds them."""
     if {"modela", "modelb"} <= {folded(name) for name in frame} or usual_column(frame, None, "output") is not None:
         return
-    where: tuple[str, ...] = ()
-    known = [name for role in ("item", "judge", "rater") if (name := usual_column(frame, None, role)) is not None]
+    options: tuple[str, ...] = ()
+    hint = ""
+    known = [name for name in _usual(frame, "item", "judge", "rater") if name is not None]
     beside = [name for name in columns_of(frame, _CONDITIONS) if name not in known and is_plain(frame[name])]
     if beside and known and frame.duplicated(known).any():
-        condition = " AND ".join(_equals(name, frame[name].dropna().iloc[0]) for name in beside)
-        where, frame = ("--where", condition), frame[(frame[beside] == frame[beside].iloc[0]).all(axis=1)]
+        options = ("--where", " AND ".join(_equals(name, frame[name].dropna().iloc[0]) for name in beside))
+        hint = f"rows with one value of {quoted(beside)}: others are other judges, or runs"
+        frame = frame[(frame[beside] == frame[beside].iloc[0]).all(axis=1)]
     if (unnamed := _rater_without_judges(frame)) is not None:
         yield unnamed
         return
@@ -443,13 +437,10 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
             labels = plain_labels(frame, None, None, coding, None)
         except (DataError, ValueError, TypeError):
             continue
-        if where:
-            yield Use("Is a judge good enough?", ("agreement", "{}", *where), "; ".join(labels.notes[:2]),
-                      f"rows with one value of {quoted(beside)}: others are other judges, or runs")  # fmt: skip
-            return
-        options = () if coding is None else FoundVotes({"labels": coding}, "").options()
-        hint = "1 is taken as the first side; if the numbers are grades, say --labels grades" if options else ""
-        yield Use("Is a judge good enough?", ("agreement", "{}", *options), "; ".join(labels.notes[:2]), hint)
+        if coding is not None and not options:
+            options = FoundVotes({"labels": coding}, "").options()
+            hint = "1 is taken as the first side; if the numbers are grades, say --labels grades"
+        yield _use("agreement", options, "; ".join(labels.notes[:2]), hint, _LABELS_ONLY)
         return
 
 
@@ -464,7 +455,7 @@ def _rater_without_judges(frame: pd.DataFrame) -> Use | None:
         return None
     why = f"a row for each label in {called[1]!r}, by rater in {called[0]!r}: {quoted(raters)}"
     hint = f"no rater is called a judge, and {raters[0]!r} stands for one: name yours; the others are people"
-    return Use("Is a judge good enough?", ("agreement", "{}", "--judges", raters[0]), why, hint)
+    return _use("agreement", ("--judges", raters[0]), why, hint, _LABELS_ONLY)
 
 
 def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
@@ -472,7 +463,7 @@ def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
     if any(next(results_of(frame, *sides), None) is not None for sides in sides_of(frame)):
         return
     if {"wins", "losses"} <= {*frame} and "verdict" not in frame:
-        yield Use("Ratings above the reference", ("anchored", "{}"), "counts in 'wins' and 'losses'")
+        yield _use("anchored", (), _found(counts=("wins", "losses")))
         return
     output = usual_column(frame, None, "output")
     if "verdict" not in frame and (output is None or columns_of(frame, ANSWER_LABELS)):
@@ -481,7 +472,7 @@ def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
         if fits(AnchoredVerdicts.from_pandas, frame, missing="drop" if options else "error"):
             roles = [name for name in ("model", "judge", "anchor", "task", "item", "run") if name in frame]
             why = f"verdicts of one model against a reference in {'verdict' if 'verdict' in frame else output!r}"
-            yield Use("Ratings above the reference", ("anchored", "{}", *options), f"{why}; besides {quoted(roles)}")
+            yield _use("anchored", options, f"{why}; besides {quoted(roles)}")
             return
 
 
@@ -494,12 +485,10 @@ def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
     for item, ids in [(x, y) for x in items for y in rankings if x != y] if rank is not None else []:
         roles = {"item": item, "rank": rank, "ranking": ids}
         if n_values(frame, ids) < len(frame) and fits(Rankings.from_pandas, frame, **roles):
-            why = f"items in {item!r}, their ranks in {rank!r}, of the rankings in {ids!r}"
-            yield Use("Ratings of the items", ("rankings", "{}", *_naming(roles)), why)
+            yield _use("rankings", _naming(**roles), _found(items=item, their_ranks=rank, of_the_rankings=ids))
             return
     lists = [name for name in map(str, frame) if folded(name) == "ranking" or _is_list_of_ranks(frame[name])]
     for name in lists[:1]:
-        options = _naming({"ranking": name})
         try:
             levels = Rankings.from_pandas(frame, ranking=name).to_lists()
         except DataError:
@@ -507,12 +496,10 @@ def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
         else:
             chosen = all(len(x) == 2 and not isinstance(x[0], list) for x in levels) and max(map(len, levels)) > 1
             chosen = chosen and all(isinstance(x[1], list) for x in levels)
-        if chosen:
+        if chosen or levels:
             hint = "one item is taken as the best of those shown: if the others truly tie, leave out --first 1"
-            words = ("rankings", "{}", *options, "--first", "1")
-            yield Use("Ratings of the items", words, f"rankings in {name!r}", hint)
-        elif levels:
-            yield Use("Ratings of the items", ("rankings", "{}", *options), f"rankings in {name!r}")
+            first, hint = (("--first", "1"), hint) if chosen else ((), "")
+            yield _use("rankings", (*_naming(ranking=name), *first), _found(rankings=name), hint)
 
 
 def _is_list_of_ranks(column: pd.Series) -> bool:
@@ -522,67 +509,60 @@ def _is_list_of_ranks(column: pd.Series) -> bool:
 
 def _sampled_scores(frame: pd.DataFrame, roles: Mapping[str, Any]) -> Iterator[Use]:
     """Scores of models on items under several judges, prompts or seeds, each of which has a column."""
-    from jaxeval.statistics.random_facets import USUAL_FACETS
-
     facets = [name for name in USUAL_FACETS if name in frame and name not in roles.values()]
     known = [str(name) for name in (roles["model"], roles["item"]) if name is not None]
     if len(known) < 2 or not facets or sides_of(frame) or frame.duplicated([*known, *facets]).any():
         return
-    random = ("--random", ",".join(facets), *_naming(roles))
-    why = f"models in {known[0]!r}, items in {known[1]!r}, under several values of {named(facets)}"
-    yield Use("Which error is it: of items, or of what else was sampled?", ("error-budget", "{}", *random), why)
-    yield Use("A leaderboard of scores, with intervals that count all of them", ("scores", "{}", *random), why)
+    random = ("--random", ",".join(facets), *_naming(**roles))
+    why = f"{_found(models=known[0], items=known[1])}, under several values of {named(facets)}"
+    yield _use("error-budget", random, why)
+    yield _use("scores", random, why, "", "A leaderboard of scores, with intervals that count all of them")
 
 
 def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
-    model, item = guessed_column(frame, "model"), guessed_column(frame, "item")
     if {"doc_id", "task_id", "evaluation_name"} & {*map(str, frame)}:
         return
-    score = guessed_column(frame, "score")
+    model, item, score = (guessed_column(frame, role) for role in ("model", "item", "score"))
+    roles = {"model": model, "item": item, "score": score}
     runs = guessed_columns(frame, "run")[:1]
     keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
     if score is not None and keys and frame.duplicated(keys).any():  # of several judges, metrics, or references
-        roles = {"model": model, "item": item, "score": score}
         yield from _sampled_scores(frame, roles)
         for name in columns_of(frame, _METRICS)[:1]:
             if not frame.duplicated([*keys, name]).any():
                 metrics = [str(value) for value in frame[name].dropna().unique()]
-                yield Use("A leaderboard of scores, with intervals",
-                          ("scores", "{}", *_naming(roles), "--where", _equals(name, metrics[0])),
-                          f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; --benchmark "
-                          f"{shlex.quote(name)} instead takes means over all")  # fmt: skip
+                yield _use("scores", (*_naming(**roles), "--where", _equals(name, metrics[0])),
+                           f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; "
+                           f"--benchmark {shlex.quote(name)} instead takes means over all")  # fmt: skip
+    elif item is not None and score is not None and not sides_of(frame):
+        yield from _long_scores(frame, roles, [name for name in runs if name != "trial"])
+    else:
+        item = "" if item is None and "" in frame else item  # an index that pandas wrote
+        numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
+        others = [name for name in map(str, frame) if name not in (*numbers, item)]
+        if item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:
+            gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
+            yield _use("scores", ("--wide", *_naming(item=item), *gaps),
+                       f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip
+
+
+def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence[str]) -> Iterator[Use]:
+    """Scores of models on items, a row each."""
+    model, item, score = roles.values()
+    where, options = _found(items=item, scores=score), _naming(**roles)
+    why = f"{'the file is one model' if model is None else _found(models=model)}, {where}"
+    if model is not None and (apart := _judged_apart(frame, model)) is not None:
+        yield _use("scores", (*options, "--where", apart, "--missing", "available"),
+                   f"{why}, each model judged by one of several",
+                   "it rates by one judge alone, as scores of several are not on one scale")  # fmt: skip
         return
-    if item is not None and score is not None and not sides_of(frame):
-        roles = {"model": model, "item": item, "score": score}
-        options = _naming(roles)
-        if model is not None and (apart := _judged_apart(frame, model)) is not None:
-            words = ("scores", "{}", *options, "--where", apart, "--missing", "available")
-            why = f"models in {model!r}, items in {item!r}, scores in {score!r}, each model judged by one of several"
-            hint = "it rates by one judge alone, as scores of several are not on one scale"
-            yield Use("A leaderboard of scores, with intervals", words, why, hint)
-            return
-        whose = "the file is one model" if model is None else f"models in {model!r}"
-        why = f"{whose}, items in {item!r}, scores in {score!r}"
-        whole = _is_whole(frame, [x for x in (model, item) if x])
-        missing = () if whole else ("--missing", "available")
-        note = "" if whole else "each model has its own items; --missing complete takes those that all have"
-        words = (
-            "scores", "{}", *options, *_with_option("--trial", [name for name in runs if name != "trial"]), *missing,
-        )  # fmt: skip
-        yield Use("A leaderboard of scores, with intervals", words, why, note)
-        models = [] if model is None else [str(name) for name in frame[model].dropna().unique()[:2]]
-        if len(models) == 2:
-            yield Use("Is one model better than another, on the same items?",
-                      ("compare-scores", *models, "{}", *options), f"{why}; the first two models")  # fmt: skip
-        return
-    item = "" if item is None and "" in frame else item  # an index that pandas wrote
-    numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
-    others = [name for name in map(str, frame) if name not in (*numbers, item)]
-    if item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:
-        options = _naming({"item": item})
-        gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
-        yield Use("A leaderboard of scores, with intervals", ("scores", "{}", "--wide", *options, *gaps),
-                  f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip
+    whole = _is_whole(frame, [x for x in (model, item) if x])
+    missing = () if whole else ("--missing", "available")
+    note = "" if whole else "each model has its own items; --missing complete takes those that all have"
+    yield _use("scores", (*options, *_each("--trial", trials), *missing), why, note)
+    models = [] if model is None else [str(name) for name in frame[model].dropna().unique()[:2]]
+    if len(models) == 2:
+        yield _use("compare-scores", options, f"{why}; the first two models", files=(*models, "{}"))
 
 
 def _judged_apart(frame: pd.DataFrame, model: str) -> str | None:
@@ -606,22 +586,19 @@ def _metrics(frame: pd.DataFrame) -> Iterator[Use]:
     for name in (name for name in texts if not is_numeric_dtype(frame[name]) and n_values(frame, name) > 1):
         for value, rows in frame.groupby(name, sort=False):
             if not rows.duplicated([model, metric]).any() and min(rows[model].nunique(), rows[metric].nunique()) > 1:
-                words = ("scores", "{}", *_naming({"model": model, "item": metric, "score": score}), "--where",
-                         _equals(name, value), "--missing", "available")  # fmt: skip
-                why = f"models in {model!r}, metrics in {metric!r}, scores in {score!r}, of one value of {name!r}"
-                yield Use("A leaderboard of scores, with intervals", words, why, "metrics count as items: they must be "
-                          "on one scale")  # fmt: skip
+                options = (*_naming(model=model, item=metric, score=score), "--where", _equals(name, value))
+                why = f"{_found(models=model, metrics=metric, scores=score)}, of one value of {name!r}"
+                note = "metrics count as items: they must be on one scale"
+                yield _use("scores", (*options, "--missing", "available"), why, note)
                 return
 
 
 def _runs(frame: pd.DataFrame) -> Iterator[Use]:
     """Runs of agents on tasks whose length is known."""
-    roles = ("agent", "task", "minutes", "success")
-    agent, task, minutes, success = (usual_column(frame, None, USUAL[role]) for role in roles)
-    if None in (agent, task, minutes, success) or not is_numeric_dtype(frame[str(minutes)]):
-        return
-    why = f"agents in {agent!r}, tasks in {task!r}, minutes of people in {minutes!r}, successes in {success!r}"
-    yield Use("How long are the tasks that agents solve?", ("horizons", "{}"), why)
+    columns = [usual_column(frame, None, USUAL[role]) for role in ("agent", "task", "minutes", "success")]
+    if None not in columns and is_numeric_dtype(frame[str(columns[2])]):
+        whats = ("agents", "tasks", "minutes_of_people", "successes")
+        yield _use("horizons", (), _found(**dict(zip(whats, columns, strict=True))))
 
 
 def _benchmarks(frame: pd.DataFrame) -> Iterator[Use]:
@@ -633,8 +610,7 @@ def _benchmarks(frame: pd.DataFrame) -> Iterator[Use]:
     if frame.duplicated([model, benchmark]).any() or columns_of(frame, ("item", "item_id", "question_id", "trial")):
         return
     if frame[share].between(0, 1).all() and n_values(frame, benchmark) > 1 and n_values(frame, model) > 2:
-        why = f"models in {model!r}, benchmarks in {benchmark!r}, shares in {share!r}"
-        yield Use("What do the benchmarks say together?", ("index", "{}"), why)
+        yield _use("index", (), _found(models=model, benchmarks=benchmark, shares=share))
 
 
 def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
@@ -657,19 +633,24 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
         return
     golden = (name for name in numbers if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD})
     gold = next(golden, numbers[0])
-    why = f"a row for each of {model!r}, scores in {quoted([name for name in numbers if name != gold])}"
+    why = f"a row for each of {model!r}, {_found(scores=[name for name in numbers if name != gold])}"
     hint = f"{gold!r} is taken as gold, what the others should agree with: say another by --gold"
-    yield Use("Which evaluators rank models as the gold scores do?",
-              ("meta", "{}", "--gold", gold, *_naming({"model": model})), why, hint)  # fmt: skip
+    yield _use("meta", ("--gold", gold, *_naming(model=model)), why, hint)
+
+
+#: What is asked of who made each model, by the command, and of what another file has.
+_OF_FAMILIES = {
+    "audit": ("How much does a maker gain by having many models on the leaderboard?", "VOTES_FILE",
+              "votes between the models"),
+    "agreement": ("Do judges favour models of their own family?", "VERDICTS_FILE",
+                  "verdicts of judges, and human labels"),
+}  # fmt: skip
 
 
 def _families(frame: pd.DataFrame) -> Iterator[Use]:
     """Yield who made each model, a file that goes with votes."""
     if {"name", "family"} <= {*map(str, frame)} and frame.shape[1] <= 3 and not sides_of(frame):
         why = "families in 'family', of the models in 'name'"
-        yield Use("How much does a maker gain by having many models on the leaderboard?",
-                  ("audit", "VOTES_FILE", "--families", "{}"), why,
-                  "VOTES_FILE has votes between the models; jaxeval VOTES_FILE shows its options")  # fmt: skip
-        yield Use("Do judges favour models of their own family?", ("agreement", "VERDICTS_FILE", "--families", "{}"),
-                  why, "VERDICTS_FILE has verdicts of judges, and human labels; jaxeval VERDICTS_FILE shows its "
-                  "options")  # fmt: skip
+        for command, (question, file, holds) in _OF_FAMILIES.items():
+            note = f"{file} has {holds}; jaxeval {file} shows its options"
+            yield _use(command, (), why, note, question, (file, "--families", "{}"))
