@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,5 +90,4 @@ def _first(path: Path, kind: Kind, widened: dict[str, Any]) -> pd.DataFrame:
         with undamaged(), pq.ParquetFile(path) as file:
             batch = next(file.iter_batches(HEAD_ROWS), None)
             return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))
-    with closing(pieces(path, ALL_COLUMNS, (), widened)) as tables:  # type: ignore[type-var]  # it is a generator
-        return frame_of(next(tables).slice(0, HEAD_ROWS))
+    return frame_of(next(pieces(path, ALL_COLUMNS, (), widened)).slice(0, HEAD_ROWS))

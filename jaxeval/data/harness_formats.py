@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isfinite, nan
 from pathlib import Path
@@ -26,6 +26,16 @@ from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import PlainTable
 from jaxeval.wording import counted, did_you_mean, named
+
+
+def _renamed(columns: Mapping[str, str], further: Mapping[str, str] = {}) -> Callable[[Source], Any]:
+    """Return the reader of a table with a row for each score, of ``columns`` and ``further`` ones by their names."""
+
+    def read(source: Source) -> Any:
+        frame = source.columns([*columns, *source.keep], [*further], nested=True, plain=True)
+        return with_model(frame.rename(columns={**columns, **further}), source.name)
+
+    return read
 
 
 def with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
@@ -69,16 +79,6 @@ def _lm_eval_choices(rows: pd.DataFrame) -> tuple[str, ...]:
         *(("--score", ",".join(metrics)) if len(metrics) > 1 else ()),
         *(("--filter", str(filters[0])) if len(filters) > 1 else ()),
     )
-
-
-def _every_eval_ever(source: Source) -> pd.DataFrame:
-    columns = {"model_id": "model", "sample_id": "item", "evaluation_name": "benchmark", "evaluation.score": "score"}
-    return source.columns([*columns, *source.keep], nested=True).rename(columns=columns)
-
-
-def _tau(source: Source) -> pd.DataFrame:
-    frame = source.columns(["task_id", "reward"], ["trial", "model"], plain=True)
-    return with_model(frame.rename(columns={"task_id": "item", "reward": "score"}), source.name)
 
 
 def _tau2(source: Source) -> pd.DataFrame:
@@ -131,12 +131,6 @@ def _swe_bench(source: Source) -> pd.DataFrame:
     frame = frame.assign(model=stem) if path.stem in ("results", "report") else with_model(frame, source.name)
     frame.attrs["resolved"] = True
     return frame
-
-
-def _wild_bench(source: Source) -> pd.DataFrame:
-    return source.columns(["session_id", "model_test", "score"]).rename(
-        columns={"session_id": "item", "model_test": "model"}
-    )
 
 
 def _judge_bench(source: Source) -> pd.DataFrame:
@@ -262,7 +256,8 @@ ANSWERS = (
     _document("RewardBench 2's scores", ("id", "subset", "results", "scores", "model"), _reward_bench,
               about="subsets are benchmarks"),
     _table("HELM's statistics of instances", ("instance_id", "stats"), _helm, about="a run is a model and a benchmark"),
-    _table("WildBench's scores", ("session_id", "model_test", "score"), _wild_bench),
+    _table("WildBench's scores", ("session_id", "model_test", "score"),
+           _renamed({"session_id": "item", "model_test": "model", "score": "score"})),
     _table("JudgeBench's judgments", ("pair_id", "label", "judgments"), _judge_bench,
            about="judges are models, and right where more of their decisions are than wrong"),
     _table("LLMBar's results", ("input", "output_1", "output_2", "label", "results"), _llm_bar,
@@ -282,9 +277,11 @@ ANSWERS = (
     _table("samples of lm-evaluation-harness", ("doc_id", "filtered_resps|resps"), _lm_eval_samples,
            about="a folder is a model, a task a benchmark", asks=_lm_eval_choices,
            hint="there are several metrics or filters, and the first is taken"),
-    _table("Every Eval Ever", ("evaluation_name", "sample_id", "model_id", "evaluation"), _every_eval_ever,
-           about="evaluations are benchmarks"),
-    _table("results of tau-bench", ("task_id", "reward"), _tau),
+    _table("Every Eval Ever", ("evaluation_name", "sample_id", "model_id", "evaluation"),
+           _renamed({"model_id": "model", "sample_id": "item", "evaluation_name": "benchmark",
+                     "evaluation.score": "score"}), about="evaluations are benchmarks"),
+    _table("results of tau-bench", ("task_id", "reward"),
+           _renamed({"task_id": "item", "reward": "score"}, {"trial": "trial", "model": "model"})),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -141,27 +141,13 @@ def pieces(
     check_regular(path)
     if path.stat().st_size == 0:
         raise DataError("the file is empty")
-    form = format_of(path)
-    advance = advance or (lambda n: None)
-    if form.kind == Kind.PARQUET:
-        with undamaged():
-            yield from _parquet(path, needed, advance)
-        return
-    if form.kind == Kind.ARROW:
-        with undamaged():
-            yield from _arrow(path, needed, advance)
-        return
-    if form.kind == Kind.EXCEL and (members := archived(path)):
-        raise DataError(f"it is an archive of {named(members, 4)}, and no table; jaxeval FILE says what reads it")
-    if form.kind in (Kind.EXCEL, Kind.PREFLIB):
-        yield _excel(path, needed, text) if form.kind == Kind.EXCEL else _preflib(path, form, needed)
-        return
-    read = (_json if form.kind == Kind.JSON else _csv)(path, form, needed, text, widened)
-    done = 0
-    for table, position in read:
-        yield table
-        advance(position - done)
-        done = position
+    form, done = format_of(path), 0
+    with undamaged() if form.kind in (Kind.PARQUET, Kind.ARROW) else nullcontext():
+        for table, position in _READERS.get(form.kind, _csv)(path, form, needed, text, widened):
+            yield table
+            if advance is not None:
+                advance(position - done)
+            done = position
 
 
 def head_names(name: FileName) -> list[str]:
@@ -237,7 +223,7 @@ def _told(path: Path) -> Iterator[None]:
         raise DataError(f"cannot be read: {text}{hint}") from error
 
 
-def _parquet(path: Path, needed: Columns, advance: Advance) -> Iterator[pa.Table]:
+def _parquet(path: Path, form: FileFormat, needed: Columns, *_: Any) -> Iterator[tuple[pa.Table, int]]:
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(path)
@@ -250,38 +236,39 @@ def _parquet(path: Path, needed: Columns, advance: Advance) -> Iterator[pa.Table
     fetch_columns(path, columns)
     # Dictionary pages arrive as codes: strings are then never built row by row.
     strings = [c for c in columns if c in schema.names and is_text(schema.field(c).type)]
-    size = path.stat().st_size
+    size, done = path.stat().st_size, 0
     with pq.ParquetFile(path, read_dictionary=strings, page_checksum_verification=True) as file:
-        if file.metadata.num_rows == 0:
-            yield taken(file.schema_arrow.empty_table(), columns).replace_schema_metadata(None)
+        n_rows = file.metadata.num_rows
+        if n_rows == 0:
+            yield _checked(file.schema_arrow.empty_table(), columns), size
             return
-        done = 0
         for batch in file.iter_batches(_PARQUET_ROWS, columns=columns):
-            yield _checked(batch, columns)
-            before, done = done, done + batch.num_rows
-            total = file.metadata.num_rows
-            advance(done * size // total - before * size // total)
+            done += batch.num_rows
+            yield _checked(pa.Table.from_batches([batch]), columns), done * size // n_rows
 
 
-def _arrow(path: Path, needed: Columns, advance: Advance) -> Iterator[pa.Table]:
+def _arrow(path: Path, form: FileFormat, needed: Columns, *_: Any) -> Iterator[tuple[pa.Table, int]]:
     with pa.memory_map(str(path)) as source:
         file = pa.ipc.open_file(source)
-        columns, size = needed.choose(file.schema.names, field_names(file.schema)), path.stat().st_size
-        yield taken(file.schema.empty_table(), columns).replace_schema_metadata(None)
-        for k in range(file.num_record_batches):
-            yield _checked(file.get_batch(k), columns)
-            advance((k + 1) * size // file.num_record_batches - k * size // file.num_record_batches)
+        columns, n = needed.choose(file.schema.names, field_names(file.schema)), file.num_record_batches
+        yield _checked(file.schema.empty_table(), columns), 0
+        for k in range(n):
+            yield _checked(pa.Table.from_batches([file.get_batch(k)]), columns), (k + 1) * path.stat().st_size // n
 
 
-def _checked(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Table:
-    """The columns of a batch, without the notes of pandas on its index: a column of it is a column like the others."""
-    piece = taken(pa.Table.from_batches([batch]), columns).replace_schema_metadata(None)
+def _checked(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Some columns of a table, without the notes of pandas on its index: a column of it is a column like the others."""
+    piece = taken(table, columns).replace_schema_metadata(None)
     piece.validate(full=True)
     return piece
 
 
-def _excel(path: Path, needed: Columns, text: Sequence[str]) -> pa.Table:
-    """Return the only sheet of a file."""
+def _excel(
+    path: Path, form: FileFormat, needed: Columns, text: Sequence[str], *_: Any
+) -> Iterator[tuple[pa.Table, int]]:
+    """Yield the only sheet of a file."""
+    if members := archived(path):
+        raise DataError(f"it is an archive of {named(members, 4)}, and no table; jaxeval FILE says what reads it")
     dtype = dict.fromkeys(text, str)
     try:
         with pd.ExcelFile(path, engine="openpyxl") as book:
@@ -316,10 +303,10 @@ def _excel(path: Path, needed: Columns, text: Sequence[str]) -> pa.Table:
         range(len(columns_read)) if needed.every else [columns_read.index(name) for name in needed.choose(columns_read)]
     )
     table = pa.Table.from_pandas(frame.iloc[:, list(chosen)].infer_objects(), preserve_index=False)
-    return table.rename_columns([columns_read[k] for k in chosen])
+    yield table.rename_columns([columns_read[k] for k in chosen]), path.stat().st_size
 
 
-def _preflib(path: Path, form: FileFormat, needed: Columns) -> pa.Table:
+def _preflib(path: Path, form: FileFormat, needed: Columns, *_: Any) -> Iterator[tuple[pa.Table, int]]:
     """Rankings of PrefLib, "count" times each; alternatives that a ranking does not name are not in it.
 
     Alternatives have names in lines as "# ALTERNATIVE NAME 1: a"; a line such as "3: 1,{2,4}" is of three rankings. In
@@ -342,7 +329,7 @@ def _preflib(path: Path, form: FileFormat, needed: Columns) -> pa.Table:
         rankings.append([[names[x].strip() for x in level] for level in levels])
         counts.append(int(count))
     table = pa.table({"ranking": rankings, "count": counts})
-    return table.select(needed.choose(table.column_names))
+    yield table.select(needed.choose(table.column_names)), path.stat().st_size
 
 
 def _csv(
@@ -511,6 +498,11 @@ def _json(
                     "text, in quotes"
                 )
             yield table, raw.tell()
+
+
+_READERS: Mapping[Kind, Callable[..., Iterator[tuple[pa.Table, int]]]] = {
+    Kind.PARQUET: _parquet, Kind.ARROW: _arrow, Kind.EXCEL: _excel, Kind.PREFLIB: _preflib, Kind.JSON: _json,
+}  # fmt: skip
 
 
 def is_text(kind: pa.DataType) -> bool:
