@@ -394,7 +394,8 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
                    "Which model is best, the judge's errors corrected by the labels that there are?")  # fmt: skip
         return
     usual = judgments[0] in (*ROLES["judgment"].names, *ROLES["output"].names)
-    options = [*_each("--judgment", [] if usual else judgments), *_each("--human", [label][label in ANSWER_LABELS :])]
+    options = [] if usual else _each("--judgment", judgments)
+    options += [] if label in ANSWER_LABELS else ["--human", label]
     yield _use("judge", [*options, *roles], _found(judgments=judgments, human_labels=label),
                "OTHER_FILE has the answers to rate, with the same columns",
                files=("--calibration", "{}", "--test", "OTHER_FILE"))  # fmt: skip
