@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -67,8 +67,7 @@ def read_battles(
             ``jaxeval[excel]``). With any other ending, the content says the format; the bytes alone say whether a file
             is compressed, an archive of one table, Parquet, or text in UTF-16 or UTF-32.
         keep: further columns for ``by=`` and ``cluster=`` of the estimators. One that is not named here is read from
-            the file when an estimator asks for it, unless there are several files, or so many rows that equal ones are
-            merged.
+            the files when an estimator asks for it, unless there are so many rows that equal ones are merged.
         id: column of the ids of votes: of rows with the same id the first one counts. Without it, files that hold the
             same rows in whatever format are an error, since their votes would count twice.
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
@@ -113,7 +112,8 @@ def read_battles(
             battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
         message = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
         read_as = (message, *battles.report.read_as, *named_twice(path))
-        return replace(battles, report=replace(battles.report, read_as=read_as))
+        battles = replace(battles, report=replace(battles.report, read_as=read_as))
+        return replace(battles, further=partial(_further, path, battles, {**columns, "baseline": baseline}, {}))
     heads = [head_columns(file) for file in files]
     # Who voted, if all files say it in a column that nobody named: it is read to say how unequally people vote.
     voters = [name for name in voter_columns(heads[0][0]) if all(list(names).count(name) == 1 for names, _ in heads)]
@@ -154,41 +154,34 @@ def read_battles(
             starts.append((str(file.name), rows.n_rows))
             rows.add_all(batch, [*own_columns, *voters], file.name)
     merged = rows.result()
-    one = len(files) == 1 and len(merged.times) == rows.n_rows
-    origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
+    each = len(merged.times) == rows.n_rows  # no equal rows are merged, so that further columns belong to the same rows
+    starts = starts if len(files) > 1 else []
+    origin = None if each and not starts else Rows(merged.times, merged.first, tuple(starts))
     with naming(label):
         battles = Battles.from_pandas(frame_of(merged.table, nested=True), rows=origin, keep=keep, **columns)
     messages = dict.fromkeys(sentence for file in files for sentence in told_of(file))
     messages |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as, *sentences])
     battles = replace(battles, report=replace(battles.report, read_as=tuple(messages)))
     battles = battles if known is None else replace(battles, files=contents)
-    if one and isinstance(
-        path, str | Path
-    ):  # no equal rows are merged, so that a further column belongs to the same rows
-        battles = replace(battles, further=partial(_further, path, battles, columns, {}))
-    return battles
+    return replace(battles, further=partial(_further, path, battles, columns, {})) if each else battles
 
 
 def _further(
-    path: FileName, battles: Battles, columns: BattlesArguments, found: dict[str, pd.Series | None], name: str
+    path: Any, battles: Battles, options: Mapping[str, Any], known: dict[str, pd.Series | None], name: str
 ) -> pd.Series | None:
-    """`_of_file`, kept in ``found``, as a cache of functools does not pickle."""
-    if name not in found:
-        found[name] = _of_file(path, battles, columns, name)
-    return found[name]
+    """A column of the files of ``battles`` for all rows that were read; None where they lack it or have changed.
 
-
-def _of_file(path: FileName, battles: Battles, columns: BattlesArguments, name: str) -> pd.Series | None:
-    """A column of the file of ``battles`` for all rows that were read; None where the file lacks it or has changed."""
-    try:
-        again = read_battles(path, keep=[name], progress=False, **columns)
-    except (DataError, FileNotFoundError):
-        return None
-    same = len(again.columns) == len(battles.columns) and again.n_rows == battles.n_rows
-    alike = same and all(
-        np.array_equal(getattr(again, x), getattr(battles, x)) for x in ("model_a", "model_b", "target")
-    )
-    return again.columns[name].set_axis(battles.columns.index) if alike and name in again.columns else None
+    It is kept in ``known``, as a cache of functools does not pickle.
+    """
+    if name not in known:
+        known[name] = None
+        with suppress(DataError, FileNotFoundError):
+            again = read_battles(path, keep=[name], progress=False, **options)
+            same = len(again.columns) == len(battles.columns) and again.n_rows == battles.n_rows
+            sides = ("model_a", "model_b", "target")
+            if same and all(np.array_equal(getattr(again, x), getattr(battles, x)) for x in sides):
+                known[name] = again.columns[name].set_axis(battles.columns.index) if name in again.columns else None
+    return known[name]
 
 
 def _fetch(files: Sequence[Path], needed: Columns, progress: bool | None) -> None:

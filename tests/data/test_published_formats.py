@@ -198,6 +198,8 @@ def test_comparia(tmp_path):
     battles = read_battles(path, missing="drop", keep=["selected_category"], cluster="visitor_id")
     assert battles_of(battles) == [("x", "y", 1.0), ("y", "x", 0.0), ("y", "z", 0.5)]
     assert battles.columns.columns.tolist() == ["visitor_id", "selected_category"]
+    later = read_battles(path, missing="drop").column("selected_category")
+    assert later.tolist() == battles.column("selected_category").tolist()
     assert battles.report.read_as[0].startswith("read as ComparIA's votes: models that are equal are a tie")
     shown = run(path).stdout
     assert "told by 'model_a_name', 'model_b_name', 'chosen_model_name', 'both_equal'" in shown

@@ -204,6 +204,13 @@ class TestColumns:
             for name in ("language", "turns"):  # one read before, one not
                 assert again.column(name).tolist() == battles.column(name).tolist()
 
+    def test_several_files_have_further_columns(self, tmp_path):
+        parts = [write(VOTES[:3], tmp_path / "1.csv"), write(VOTES[3:], tmp_path / "2.parquet")]
+        for battles in (read_battles(parts), read_battles(tmp_path / "[12].*")):
+            assert battles.column("language").tolist() == VOTES["language"].tolist()
+            with pytest.raises(DataError, match="no column 'tongue'"):
+                battles.column("tongue")
+
     @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
     def test_keep_names_a_column_that_is_not_there(self, ending, tmp_path):
         path = write(VOTES, tmp_path / f"votes.{ending}")
