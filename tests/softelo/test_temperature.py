@@ -156,15 +156,18 @@ def test_errors_of_unequal_clusters_are_the_spread_over_samples():
     """One cluster holds two fifths of the battles, and clusters differ: 16 clusters, 400 samples."""
     rng = np.random.default_rng(7)
     cluster = np.r_[np.zeros(160, int), np.repeat(np.arange(1, 17), 15)]
-    d = rng.normal(0, 2, (400, 400))
+    d = rng.normal(0, 2, (400, 400)).round(1)
     lean = rng.normal(0, 0.8, (400, 17))[:, cluster]
     y = rng.uniform(size=d.shape) < 1 / (1 + np.exp(-(0.6 * d + lean)))
-    fits = [fit_temperature(x, z, cluster=cluster) for x, z in zip(d, y, strict=True)]
-    beta, error = (np.array([getattr(fit, name) for fit in fits]) for name in ("beta", "standard_error"))
+    sample = np.repeat(np.arange(400), 400)
+    fits = fit_temperatures(d.ravel(), y.ravel(), by=sample, cluster=np.tile(cluster, 400))
+    beta, error = fits["beta"].to_numpy(), fits["standard_error"].to_numpy()
     # The mean of 400 variances against the variance of 400 estimates, whose relative error is sqrt(2 / 400).
     assert np.mean(error**2) == pytest.approx(beta.var(), rel=3 * np.sqrt(2 / 400))
-    assert fits[0].n_effective_clusters < 6
-    assert "17 clusters, of such unequal size that they are worth 5 equal ones" in fits[0].warnings[0]
+    one = fit_temperature(d[0], y[0], cluster=cluster)
+    assert one.n_effective_clusters < 6
+    assert "17 clusters, of such unequal size that they are worth 5 equal ones" in one.warnings[0]
+    assert (one.beta, one.standard_error) == pytest.approx((beta[0], error[0]), abs=1e-9)
 
 
 def test_few_clusters_and_missing_ones(judged):
