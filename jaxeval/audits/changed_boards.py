@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, NamedTuple, Self, TypeAlias, get_args
 
-import jax
 import numpy as np
 import scipy
 from scipy.special import expit
@@ -18,6 +17,7 @@ from jaxeval.execution.shapes import REFITS, padded_rows, padded_size
 from jaxeval.kernels.batch import changed_boards
 from jaxeval.kernels.batch.changed_boards import Change, Changed, FullBoard
 from jaxeval.kernels.solve import Status, Terms
+from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights
 from jaxeval.ratings.vote_groups import ClusterRows
 from jaxeval.resampling.units import pad

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import scipy
 
@@ -24,6 +23,7 @@ from jaxeval.kernels.batch.changed_boards import Measures, Misfit, MisfitDesign,
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.tie_models import Response
+from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards, inverse_information
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import ContextualBoard

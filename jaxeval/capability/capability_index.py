@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, Unpack
 
-import jax
 import numpy as np
 import pandas as pd
 from scipy.sparse import coo_array
@@ -27,6 +26,7 @@ from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch import capability as kernel
 from jaxeval.kernels.batch.capability import fit_capability
+from jaxeval.lazy_names import jax
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table

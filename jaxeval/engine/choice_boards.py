@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import scipy
-from jax import Array
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
@@ -22,6 +19,8 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import padded_columns, padded_few, padded_size
 from jaxeval.kernels.batch.choice_models import LaneModel, choice_information, choice_slopes, fit_choices
+from jaxeval.kernels.kinds import Array
+from jaxeval.lazy_names import jax, jnp
 from jaxeval.ratings.boards import fit_terms, inverse_within
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import pad

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Literal, Unpack
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -46,6 +45,7 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import STATISTICS, one_by_one
 from jaxeval.kernels.batch.weighted import WHOLE, RowForm, WeighedRows, statistic_lanes, statistic_once
 from jaxeval.kernels.resample import DrawScheme
+from jaxeval.lazy_names import jax
 from jaxeval.options.boards import MOST_SLICES
 from jaxeval.ratings.options import SCHEMES
 from jaxeval.resampling.rows import lanes_task

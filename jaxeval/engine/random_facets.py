@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxeval.arrays import Float
 from jaxeval.engine.statistic import Statistic, StatisticDraws
 from jaxeval.engine.weighing import DataRows
 from jaxeval.execution.precision import double_precision
+from jaxeval.lazy_names import jax
 from jaxeval.statistics.random_facets import RandomFacets
 from jaxeval.wording import counted
 

@@ -12,16 +12,15 @@ from functools import cached_property
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jax import Array
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.weighted import split
+from jaxeval.kernels.kinds import Array
+from jaxeval.lazy_names import jax, jnp
 from jaxeval.statistics.comparison import bias_corrected_bounds
 from jaxeval.statistics.draws import Draws, IntervalKind
 from jaxeval.statistics.quantiles import interval_bounds

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.shapes import UNIT_ROWS, Step, padded, padded_columns
 from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows
 from jaxeval.kernels.resample import DrawScheme
+from jaxeval.lazy_names import jax
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import make_slices

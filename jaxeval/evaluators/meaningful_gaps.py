@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +36,7 @@ from jaxeval.execution.shapes import Step, padded
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
+from jaxeval.lazy_names import jax
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.resampling.units import pad
 from jaxeval.show.cells import with_kinds

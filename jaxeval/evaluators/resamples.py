@@ -7,7 +7,6 @@ from dataclasses import field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +23,7 @@ from jaxeval.execution.shapes import DRAWS, EVALUATORS, Step, padded, padded_row
 from jaxeval.kernels import rank_agreement
 from jaxeval.kernels.batch.items import ItemTotals, delta_sums, evaluator_resamples
 from jaxeval.kernels.batch.weighted import row_counts
+from jaxeval.lazy_names import jax
 from jaxeval.options.field import again, option
 from jaxeval.options.resampling import DrawnTogether, DrawOptions
 from jaxeval.resampling.rows import form_of, lanes_task, slots_one_by_one, stacked_rows

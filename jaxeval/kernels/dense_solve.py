@@ -4,12 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
 
 from jaxeval.kernels import pair_tables, solve
-from jaxeval.kernels.kinds import Bool, Float, Real, namespace
+from jaxeval.kernels.kinds import Array, Bool, Float, Real, namespace
 from jaxeval.kernels.links import Link, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import (
@@ -27,6 +25,7 @@ from jaxeval.kernels.solve import (
     regular,
     solved_and_log_det,
 )
+from jaxeval.lazy_names import jnp, lax
 
 Table = TypeVar("Table", bound=tuple[Any, ...])
 

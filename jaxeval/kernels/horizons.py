@@ -2,15 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
-from jax.scipy.special import log_ndtr, ndtr
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
-from jaxeval.kernels.kinds import Float
+from jaxeval.kernels.kinds import Array, Float
+from jaxeval.lazy_names import jax, jnp, lax, special
 
 _MOST_STEPS = 100
 _TOLERANCE = 1e-10  # of the gradient, where the weights of an agent sum to 1
@@ -28,7 +25,7 @@ def _logistic(eta: Array, spread: Array) -> _Slopes:
 
 def _probit(eta: Array, spread: Array) -> _Slopes:
     log_density = -(eta**2) / 2 - np.log(2 * np.pi) / 2
-    return jnp.exp(log_density - log_ndtr(eta)), -jnp.exp(log_density - log_ndtr(-eta))
+    return jnp.exp(log_density - special.log_ndtr(eta)), -jnp.exp(log_density - special.log_ndtr(-eta))
 
 
 def _asymmetric(eta: Array, spread: Array) -> _Slopes:
@@ -58,7 +55,7 @@ def crossing(curve: str, level: float) -> float:
 def success(curve: str, eta: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return the probability of success on a ``curve`` without a spread of tasks."""
     if curve == "probit":
-        return ndtr(eta)
+        return special.ndtr(eta)
     return -jnp.expm1(-jnp.exp(jnp.minimum(eta, 30.0))) if curve == "asymmetric" else jax.nn.sigmoid(eta)
 
 

@@ -7,13 +7,11 @@ on a CPU takes a seventh of the time of one lane after the other, and nothing is
 from functools import partial
 from typing import NamedTuple
 
-import jax.numpy as jnp
-from jax import Array
-
 from jaxeval.kernels import resample, squares
-from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt64
+from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Num, UInt64
 from jaxeval.kernels.platforms import add_at, added, index_dtype
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
+from jaxeval.lazy_names import jnp
 
 
 def draw(

@@ -8,15 +8,13 @@ instead of M^2.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from jaxeval.kernels.kinds import Float, Int32, Num, Real, UInt, namespace
+from jaxeval.kernels.kinds import Array, Float, Int32, Num, Real, UInt, namespace
 from jaxeval.kernels.links import Link, bend, log_probability, score_of_points, share
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.resample import Packing
+from jaxeval.lazy_names import jax, jnp
 
 
 class PairTable(NamedTuple):

@@ -7,16 +7,12 @@ pairs, without covariates, whose parameters phi (M + 1,) are the log-strengths a
 from enum import IntEnum
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array
-from jax.nn import sigmoid
-
 from jaxeval.kernels import links
-from jaxeval.kernels.kinds import Float, Num, Real
+from jaxeval.kernels.kinds import Array, Float, Num, Real
 from jaxeval.kernels.links import Link, Values
 from jaxeval.kernels.pair_tables import Layout, oriented, quotient_sums, row_sums
 from jaxeval.kernels.resample import Packing
+from jaxeval.lazy_names import jax, jnp, nn
 
 
 class TieModel(IntEnum):
@@ -64,8 +60,8 @@ def probabilities(model: Response, z: Values, t: Values) -> tuple[Values, Values
         total = win + tie + loss
         return win / total, tie / total, loss / total
     if model.ties == TieModel.RAO_KUPPER:
-        win, loss = sigmoid(z - t), sigmoid(-z - t)
-        return win, -jnp.expm1(-2 * t) * sigmoid(z + t) * sigmoid(t - z), loss
+        win, loss = nn.sigmoid(z - t), nn.sigmoid(-z - t)
+        return win, -jnp.expm1(-2 * t) * nn.sigmoid(z + t) * nn.sigmoid(t - z), loss
     return links.probability(model.link, z), jnp.zeros_like(z), links.probability(model.link, -z)
 
 
@@ -97,7 +93,7 @@ def score(model: Response, target: Values, z: Values, t: Values) -> Score:
         win, tie, _ = probabilities(model, z, t)
         return Score(target - win - tie / 2, (target == 0.5) - tie)
     if model.ties == TieModel.RAO_KUPPER:
-        up, down = jnp.where(target > 0, sigmoid(t - z), 0.0), jnp.where(target < 1, sigmoid(t + z), 0.0)
+        up, down = jnp.where(target > 0, nn.sigmoid(t - z), 0.0), jnp.where(target < 1, nn.sigmoid(t + z), 0.0)
         of_tie = jnp.where(target == 0.5, -2 / jnp.expm1(-2 * t), 0.0)
         return Score(up - down, of_tie - up - down)
     return Score(links.score(model.link, target, z), jnp.zeros_like(z))
@@ -110,7 +106,7 @@ def information(model: Response, target: Values, z: Values, t: Values) -> Inform
         mean = win + tie / 2
         return Information(win + tie / 4 - mean**2, tie * (0.5 - mean), tie * (1 - tie))
     if model.ties == TieModel.RAO_KUPPER:
-        a, b = sigmoid(t - z), sigmoid(t + z)
+        a, b = nn.sigmoid(t - z), nn.sigmoid(t + z)
         up, down = jnp.where(target > 0, a * (1 - a), 0.0), jnp.where(target < 1, b * (1 - b), 0.0)
         of_tie = jnp.where(target == 0.5, 4 * jnp.exp(-2 * t) / jnp.expm1(-2 * t) ** 2, 0.0)
         return Information(up + down, down - up, up + down + of_tie)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pandas as pd
 import scipy
@@ -36,6 +35,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import broadcast, evaluate, require, require_share
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, JudgedSums, LabelledSums
+from jaxeval.lazy_names import jax
 from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
 from jaxeval.wording import counted
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from jaxeval.kernels.batch.references import (
     reference_study,
 )
 from jaxeval.kernels.solve import Terms
+from jaxeval.lazy_names import jax
 from jaxeval.ratings.drawn_votes import Entries, vote_draws
 from jaxeval.ratings.vote_groups import ClusterRows, vote_groups
 from jaxeval.resampling.units import pad, stream_number

@@ -10,7 +10,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from jaxeval.kernels.batch.references import BudgetSums, SameModelSums, SingleRe
 from jaxeval.lab import reference_tables
 from jaxeval.lab.reference_rankings import ReferenceBoard, ReferenceStudySettings, rankings
 from jaxeval.lab.reference_tables import close_advice, set_advice, single_advice, tier_advice, weak_points
+from jaxeval.lazy_names import jax
 from jaxeval.ratings.bootstrap import bootstrap, fit_bradley_terry
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.evaluators.model_scores import hide_few_pairs
 from jaxeval.kernels.batch.references import BudgetSums, SameModelSums, SingleReferences
 from jaxeval.lab.reference_rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
+from jaxeval.lazy_names import jax
 from jaxeval.statistics.quantiles import centred, interval_bounds
 from jaxeval.wording import counted, named
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import pandas as pd
 import scipy
-from jax import Array
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.cells import Cells
@@ -18,6 +17,7 @@ from jaxeval.execution.precision import one_blas_thread
 from jaxeval.execution.shapes import padded_size
 from jaxeval.kernels import dense_solve, links
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.kinds import Array
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable
 from jaxeval.kernels.solve import Solution, Terms

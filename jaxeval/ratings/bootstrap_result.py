@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from jaxeval.checks import check_choice, checked_integer
 from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.lazy_names import jax
 from jaxeval.options.boards import BoardInterval
 from jaxeval.ratings.boards import MOST_INVERTED
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import numpy as np
 import pandas as pd
 import scipy
@@ -25,6 +24,7 @@ from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
+from jaxeval.lazy_names import jax
 from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards, fit_terms, main_battles, strength_slopes
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members

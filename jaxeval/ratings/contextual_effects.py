@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
-import jax
 import numpy as np
 import pandas as pd
 
@@ -22,6 +21,7 @@ from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
+from jaxeval.lazy_names import jax
 from jaxeval.options.boards import Ties
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.boards import fit_terms

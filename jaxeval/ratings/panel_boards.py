@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import pandas as pd
 import scipy
@@ -20,6 +19,7 @@ from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Solution, Status
+from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import MOST_INVERTED, Board, Linear, fit_terms, inverse_within
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws

@@ -9,7 +9,6 @@ from itertools import combinations
 from math import comb
 from typing import Any
 
-import jax
 import numpy as np
 import pandas as pd
 import scipy
@@ -33,6 +32,7 @@ from jaxeval.kernels.batch.choice_models import ChoiceData, refit_choices
 from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, RankingModel, fit_rankings
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.lazy_names import jax
 from jaxeval.options.boards import Gauge
 from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result

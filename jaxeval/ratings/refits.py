@@ -9,9 +9,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-import jax
 import numpy as np
-from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float, as_leaf
@@ -33,9 +31,11 @@ from jaxeval.execution.shapes import (
 from jaxeval.kernels.batch import refits, sparse
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver
 from jaxeval.kernels.batch.sparse import SLOTS
+from jaxeval.kernels.kinds import Array
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.kernels.tie_models import TieModel
+from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions

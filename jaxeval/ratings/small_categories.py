@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-import jax
 import numpy as np
 import pandas as pd
 import scipy
@@ -23,6 +22,7 @@ from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.borrowing import Belief, Split, category_beliefs
 from jaxeval.kernels.solve import Status
+from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import Board, fit_boards, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bootstraps import Bootstraps

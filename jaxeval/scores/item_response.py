@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from jaxeval.kernels.batch.items import Curves, Parameters, Responses, refit_ite
 from jaxeval.kernels.batch.items import fit_item_response as fit_item_response_lanes
 from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows
 from jaxeval.kernels.solve import Status, Terms
+from jaxeval.lazy_names import jax
 from jaxeval.resampling.rows import lanes_task
 from jaxeval.resampling.units import make_singles, pad, stacked, stream_number
 from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores

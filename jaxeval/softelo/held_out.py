@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -23,6 +22,7 @@ from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_f
 from jaxeval.kernels.batch.folds import FullFit, HeldOut, JudgedSet, Targets, fold_temperatures
 from jaxeval.kernels.batch.folds import hold_out as hold_out_lanes
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
+from jaxeval.lazy_names import jax
 from jaxeval.resampling.units import pad
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, JudgedCells, Ties, in_likelihood, targets
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import OWN_BATTLES, held_numbers, padded_few, padded_own, padded_size, slices_together
 from jaxeval.kernels.batch.folds import OwnProblem, own_resamples, rate
 from jaxeval.kernels.solve import Status, Terms
+from jaxeval.lazy_names import jax
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.units import checked_strata, make_singles, stacked, stream_number
 from jaxeval.softelo.held_out import Folds

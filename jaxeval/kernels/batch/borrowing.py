@@ -9,17 +9,14 @@ together. The belief is normal about the mode: Laplace's approximation, which al
 from functools import partial
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-
 from jaxeval.kernels import pair_tables
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.dense_solve import information
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Real
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Real
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import Terms, capped, centred, iterate, newton_step, regular, solved_and_log_det
+from jaxeval.lazy_names import jax, jnp, lax
 
 
 class Split(NamedTuple):

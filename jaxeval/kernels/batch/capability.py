@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.kinds import Bool, Float, Int32
+from jaxeval.kernels.kinds import Array, Bool, Float, Int32
+from jaxeval.lazy_names import jax, jnp, lax
 
 #: Bounds of capabilities and difficulties (to both sides of 0), and of slopes.
 MOST, FLATTEST, STEEPEST = 10.0, 0.1, 10.0

@@ -2,18 +2,14 @@
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array
-from jax.sharding import Mesh
-
 from jaxeval.kernels import dense_solve, pair_tables
 from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
 from jaxeval.kernels.batch.refits import Solver
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import Status, Terms, newton_cg_step
+from jaxeval.lazy_names import jax, jnp
 
 #: A pair's own share of ties is averaged with the share that the strengths suggest, which counts as so many votes.
 TIE_PRIOR = 10.0

@@ -8,16 +8,13 @@ ones. Lanes are the last axis.
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-
 from jaxeval.kernels import solve
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int8, Num
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Num
 from jaxeval.kernels.platforms import by_platform, one_by_one
 from jaxeval.kernels.solve import FullInformation, Solution, SolveStep, Status, Terms, capped, centred, loop, solved
+from jaxeval.lazy_names import jax, jnp, lax
 
 #: Log-probabilities (K, C, R) by parameters (P, R).
 LogProbabilities: TypeAlias = Callable[[Array], Array]

@@ -10,14 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-
 from jaxeval.kernels import connectivity, solve, tie_models
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, rated, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num
+from jaxeval.kernels.kinds import Array, Bool, Float, Int32, Integer, Num
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import (
     FullInformation,
@@ -32,6 +28,7 @@ from jaxeval.kernels.solve import (
     pseudo_inverse,
 )
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
+from jaxeval.lazy_names import jax, jnp, lax
 
 
 class ContextualRows(NamedTuple):

@@ -6,19 +6,16 @@ likelihood, where score differences d give targets with mean s(beta d), s being 
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
-from jax.sharding import Mesh
 
 from jaxeval.kernels import dense_solve, pair_tables, resample, solve
 from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
-from jaxeval.kernels.kinds import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt8, UInt64
+from jaxeval.kernels.kinds import Array, Bool, Float, Float64, Int8, Int32, Integer, Mesh, Num, UInt8, UInt64
 from jaxeval.kernels.links import Link, bend, log_probability, probability, share, slope
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import SolveStep, Status, Terms, loop
+from jaxeval.lazy_names import jax, jnp, lax
 
 
 class TemperatureFit(NamedTuple):

@@ -13,16 +13,12 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-from jax.sharding import Mesh
-
 from jaxeval.kernels import rank_agreement
 from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
 from jaxeval.kernels.batch.weighted import RowForm, WeighedRows, over_weights
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num
 from jaxeval.kernels.solve import LONGEST_STEP, Solution, Terms, iterate
+from jaxeval.lazy_names import jax, jnp, lax
 
 _LEAST_SLOPE = 0.1  # of a mean, so that shares of it are numbers
 

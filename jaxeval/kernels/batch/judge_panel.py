@@ -11,15 +11,12 @@ Lanes are the last axis.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array, nn
-
 from jaxeval.kernels import connectivity
 from jaxeval.kernels.batch.choice_models import LaneDerivatives, LaneModel, Resampled
 from jaxeval.kernels.batch.refits import RefitProblem, rated
-from jaxeval.kernels.kinds import Bool, Float, Int32
+from jaxeval.kernels.kinds import Array, Bool, Float, Int32
 from jaxeval.kernels.platforms import added
+from jaxeval.lazy_names import jax, jnp, nn
 
 
 class Contests(NamedTuple):

@@ -16,18 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-
 from jaxeval.kernels import connectivity
 from jaxeval.kernels.batch import choice_models
 from jaxeval.kernels.batch.choice_models import ChoiceData, LaneDerivatives, LaneModel, Resampled
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitProblem
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Num
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Num
 from jaxeval.kernels.solve import Solution, Terms, pseudo_inverse
+from jaxeval.lazy_names import jax, jnp, lax
 
 _UNROLLED = 8  # items of a set that are added in one pass over the sets
 

@@ -19,10 +19,6 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-
 from jaxeval.kernels import connectivity, dense_solve, lane_draws, pair_tables
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import (
@@ -36,11 +32,12 @@ from jaxeval.kernels.batch.refits import (
     stored,
 )
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Real
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Real
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import Solution, Terms
+from jaxeval.lazy_names import jax, jnp, lax
 
 
 class Form(IntEnum):

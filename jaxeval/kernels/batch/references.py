@@ -3,16 +3,13 @@
 from functools import partial
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
-from jax.sharding import Mesh
 
 from jaxeval.kernels import rank_agreement, resample, solve, squares
 from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
-from jaxeval.kernels.kinds import Bool, Float, Int32, Int64, Integer, Num, UInt64
+from jaxeval.kernels.kinds import Array, Bool, Float, Int32, Int64, Integer, Mesh, Num, UInt64
 from jaxeval.kernels.links import Link, probability
+from jaxeval.lazy_names import jax, jnp, lax
 
 _MODEL_STRIDE = np.uint64(1 << 32)
 _LOW32 = np.uint64(0xFFFFFFFF)

@@ -5,20 +5,17 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
-from jax.sharding import Mesh
 
 from jaxeval.kernels import connectivity, dense_solve, lane_draws, pair_tables, resample, tie_models
 from jaxeval.kernels.batch.programs import Chunks, Program, over_lanes, program
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num, Real, UInt64
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.platforms import by_platform
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.tie_models import TieModel
+from jaxeval.lazy_names import jax, jnp, lax
 
 
 class Solver(IntEnum):

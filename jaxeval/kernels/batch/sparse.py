@@ -16,14 +16,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-
 from jaxeval.kernels import connectivity, pair_tables
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, draw_pairs, rated, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, Shaped
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Num, Real, Shaped
 from jaxeval.kernels.links import Link, bend, score_of_points, share
 from jaxeval.kernels.platforms import by_platform
 from jaxeval.kernels.solve import (
@@ -37,6 +33,7 @@ from jaxeval.kernels.solve import (
     conjugate_gradients,
     loop,
 )
+from jaxeval.lazy_names import jax, jnp, lax
 
 SLOTS = 8
 
