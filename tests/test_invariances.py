@@ -167,9 +167,9 @@ def lanes_of(estimator, n_resamples):
         keep(section, of, made)
         return made
 
-    def kept_solution(run, problem, section):
-        made = solve(run, problem, section)
-        keep(section, lanes.Lanes.of(problem.n_slices, problem.n_resamples), made.results)
+    def kept_solution(run, solvers, of, section):
+        made = solve(run, solvers, of, section)
+        keep(section, of, made[0])
         return made
 
     with pytest.MonkeyPatch.context() as patch:

@@ -14,7 +14,7 @@ import scipy
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.cells import Cells
 from jaxeval.execution.elementwise import evaluate, evaluate_compiled
-from jaxeval.execution.lanes import LaneRun, LaneSolver, Task, device_mesh
+from jaxeval.execution.lanes import LaneRun, Lanes, LaneSolver, Task, device_mesh
 from jaxeval.execution.precision import double_precision, in_threads, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs, padded_size
 from jaxeval.kernels import tie_models
@@ -154,20 +154,10 @@ _MOST_AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False)
 class SimulatedBoards:
-    """B boards simulated at a fit, and their refits: a `Problem`."""
+    """B boards simulated at a fit, and their refits."""
 
     boards: SimulatedLanes
     secure: bool  # practically no board separates models
-
-    @property
-    def n_slices(self) -> int:
-        """One board."""
-        return 1
-
-    @property
-    def n_resamples(self) -> int:
-        """B."""
-        return len(self.boards.wins)
 
     def solvers(self) -> list[LaneSolver]:
         """Return chord steps where no simulated board separates models, then Newton's method."""
@@ -246,7 +236,8 @@ def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
 @one_blas_thread()
 def refitted(simulated: SimulatedBoards, run: LaneRun) -> Misfit:
     """Return misfit of the simulated boards, (B,) each."""
-    misfit: Misfit = run.solve(simulated, "simulated boards")[0]
+    lanes = Lanes.of(1, len(simulated.boards.wins))
+    misfit: Misfit = run.solve(simulated.solvers(), lanes, "simulated boards")[0]
     return misfit
 
 

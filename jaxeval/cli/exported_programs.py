@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxeval import kernels
 from jaxeval._version import __version__
-from jaxeval.kernels.batch.programs import Program, compiled, jitted
+from jaxeval.kernels.batch.programs import Key, Program, compiled, jitted
 from jaxeval.lazy_names import export, jax
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ class ExportedPrograms:
     def call(self, program: Program[T], arguments: BoundArguments) -> T:
         """Return what ``program`` gives for all of its ``arguments``."""
         static, others = program.split(arguments)
-        leaves, tree = jax.tree.flatten(others)
-        key = program.__qualname__, str(static), tree, tuple(map(jax.typeof, leaves))
-        make = partial(self._made, program, static, others, "\n".join(map(str, key)))
-        one: Any = compiled((program, self, *key), make)
-        inside = any(isinstance(x, jax.core.Tracer) for x in leaves)  # where JAX takes no options of the compiler
+        key = Key.of(program, self, str(static), others)
+        text = "\n".join(map(str, (program.__qualname__, key.static, key.tree, key.types)))
+        one: Any = compiled(key, partial(self._made, program, static, others, text))
+        # Where JAX takes no options of the compiler.
+        inside = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(others))
         value: T = one.__wrapped__(others) if inside else one(others)
         return value
 

@@ -1,7 +1,7 @@
 """Lanes, each one resample of one slice: cut into chunks, shared by devices and processes, kept on disk if asked.
 
 Every estimator that resamples runs here. It hands over a `Task`: one compiled program over lanes, and the work and
-memory of a lane. An estimator that solves by several programs in turn is a `Problem`.
+memory of a lane. An estimator that solves by several programs in turn hands over a `LaneSolver` for each.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,28 +59,6 @@ class LaneSolver(NamedTuple):
     name: str  # in a checkpoint
     task: Task
     slices: NDArray[np.bool_]  # (S,) those whose lanes it takes
-
-
-class Problem(Protocol):
-    """One estimator on S slices, solved for every resample.
-
-    It holds what is resampled, the statistics of a resample, the link and the full-data fit that every refit starts
-    from. What it computes for a lane is a tuple of arrays with a ``status`` (of `kernels.solve`) among them.
-    """
-
-    @property
-    def n_slices(self) -> int:
-        """S."""
-        ...
-
-    @property
-    def n_resamples(self) -> int:
-        """B, of every slice."""
-        ...
-
-    def solvers(self) -> Sequence[LaneSolver]:
-        """Return the programs that solve it, the fastest first; the last takes every lane that is left."""
-        ...
 
 
 class Lanes(NamedTuple):
@@ -136,14 +114,14 @@ class LaneRun:
         self.run(task, lanes, every, results, section)
         return results
 
-    def solve(self, problem: Problem, section: str) -> tuple[Any, NDArray[np.int8]]:
-        """Return every lane of a ``problem``, by the first of its solvers that converges.
+    def solve(self, solvers: Sequence[LaneSolver], lanes: Lanes, section: str) -> tuple[Any, NDArray[np.int8]]:
+        """Return all ``lanes``, each by the first of the ``solvers`` that converges; the last takes all that are left.
 
-        The first result is the problem's tuple of arrays for its S x B lanes, slice after slice, in double precision;
-        the second the code of the last solver that took each lane. ``section`` names the problem in the checkpoint.
+        What a solver computes for a lane is a tuple of arrays with a ``status`` (of `kernels.solve`) among them. The
+        first result has these for all lanes, in double precision; the second is the code of the last solver that took
+        each lane. ``section`` names the work in the checkpoint.
         """
-        lanes = Lanes.of(problem.n_slices, problem.n_resamples)
-        solvers = [step for step in problem.solvers() if step.slices.any()]
+        solvers = [step for step in solvers if step.slices.any()]
         n, first = len(lanes.slices), solvers[0]
         shapes = self._shapes(first.task, lanes, np.flatnonzero(first.slices[lanes.slices]))
         double = {np.dtype(np.float32): np.float64}

@@ -1,7 +1,7 @@
 """Bootstrap of Bradley-Terry fits: every resample refitted to convergence, batched.
 
-The steps: battles are read and checked; compressed to cells, slice by slice; fitted; posed as a `Problem`, which says
-what is drawn and how it is refitted; run by `LaneRun`; and returned as a `Bootstrap`.
+The steps: battles are read and checked; compressed to cells, slice by slice; fitted; posed as `BoardRefits`, which
+say what is drawn and how it is refitted; run by `LaneRun`; and returned as a `Bootstrap`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.checks import check_room
 from jaxeval.data.battles import Battles
-from jaxeval.execution.lanes import LaneRun, LaneSolver, Task, device_mesh
+from jaxeval.execution.lanes import LaneRun, Lanes, LaneSolver, Task, device_mesh
 from jaxeval.execution.precision import in_threads, on_device, one_blas_thread
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import (
@@ -102,7 +102,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BoardRefits:
-    """The refits of boards, one a slice: a `Problem` of lanes, solved in several ways, the fastest first.
+    """The refits of boards, one a slice, solved in several ways, the fastest first.
 
     ``form`` holds the static choices of the ``program``, such as the ``solver``, which each way has its own of.
     """
@@ -119,13 +119,8 @@ class BoardRefits:
     stricter: float = 1.0  # what the tolerance is divided by
     fixed_bytes: int = 0  # taken besides the problem and all results
 
-    @property
-    def n_resamples(self) -> int:
-        """B."""
-        return self.options.n_resamples
-
     def solvers(self) -> list[LaneSolver]:
-        """As in `Problem`."""
+        """Return the ways as work for `LaneRun`."""
         every = np.ones(self.n_slices, bool)
         return [
             LaneSolver(
@@ -144,7 +139,7 @@ class BoardRefits:
         problem, form = (self.problem, self.form) if way.problem is None else (way.problem, way.form)
         program, seed = way.program or self.program, np.uint64(self.options.seed)
         call = partial(program, problem, form._replace(solver=way.solver), device_mesh(), seed, terms)
-        results = self.n_slices * self.n_resamples * self.n_parameters * RESULT_BYTES
+        results = self.n_slices * self.options.n_resamples * self.n_parameters * RESULT_BYTES
         held = results + 2 * sum(x.nbytes for x in jax.tree.leaves(self.problem))  # here and on the device
         return Task(call, way.budget, way.words, way.lane_bytes, held + self.fixed_bytes)
 
@@ -196,8 +191,8 @@ def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[i
         n_models: (S,) models of the slices.
     """
     with one_blas_thread():  # which Newton's method factors by
-        results, solver = run.solve(problem, section)
-    lanes = problem.n_slices, problem.n_resamples
+        lanes = problem.n_slices, problem.options.n_resamples
+        results, solver = run.solve(problem.solvers(), Lanes.of(*lanes), section)
     parameters, status, n_steps, grad_norm, standing = (x.reshape(*lanes, *x.shape[1:]) for x in results)
     solver = solver.reshape(lanes)
     # Slices are parts of one array, which lives as long as any of them. If much of it is padding, they are copied.
@@ -271,7 +266,7 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
         return fitted
 
     def problems(self, fits: dict[int, Fit]) -> Iterator[tuple[str, list[int], BoardRefits | Refitted]]:
-        """Yield the refits of a block: name in a checkpoint, and slices, of each `Problem`."""
+        """Yield the refits of a block: name in a checkpoint, and slices, of each."""
         for s, fit in fits.items():
             with self.slices.naming(s):
                 refits = self.refits(s, fit)

@@ -142,7 +142,7 @@ class Found(NamedTuple):
 class Cascade:
     """Two slices; the first solver takes one of them, and converges for even resamples."""
 
-    n_slices, n_resamples = 2, 9
+    lanes = Lanes.of(2, 9)
 
     def __init__(self, dtype=jnp.float64):
         self.dtype, self.given = dtype, {}
@@ -169,7 +169,7 @@ class Cascade:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_solvers_take_the_lanes_that_faster_ones_leave(dtype):
     cascade = Cascade(jnp.dtype(dtype))
-    found, solver = LaneRun().solve(cascade, "part")
+    found, solver = LaneRun().solve(cascade.solvers(), cascade.lanes, "part")
     fast = np.array([r % 2 == 0 for r in range(9)] + [False] * 9)
     np.testing.assert_array_equal(solver, np.where(fast, 7, 9))
     lane = np.concatenate([np.arange(9), 10 + np.arange(9)])
@@ -181,14 +181,14 @@ def test_solvers_take_the_lanes_that_faster_ones_leave(dtype):
 
 def test_a_bar_counts_lanes_once():
     done = []
-    LaneRun(advance=done.append, chunk_size=2).solve(Cascade(), "part")
+    LaneRun(advance=done.append, chunk_size=2).solve(Cascade().solvers(), Cascade.lanes, "part")
     assert sum(done) == 18
 
 
 def test_every_solver_has_its_part_of_the_checkpoint(tmp_path):
     kept = Checkpoint(tmp_path, "digest", {})
-    whole, solver = LaneRun(checkpoint=kept).solve(Cascade(), "part")
+    whole, solver = LaneRun(checkpoint=kept).solve(Cascade().solvers(), Cascade.lanes, "part")
     assert {path.name.split(".")[0] for path in tmp_path.glob("*.npz")} == {"part-fast", "part-safe"}
-    again, solver_again = LaneRun(checkpoint=kept).solve(Cascade(), "part")
+    again, solver_again = LaneRun(checkpoint=kept).solve(Cascade().solvers(), Cascade.lanes, "part")
     np.testing.assert_array_equal(again.value, whole.value)
     np.testing.assert_array_equal(solver_again, solver)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property, partial, update_wrapper, wraps
 from inspect import BoundArguments, signature
@@ -76,8 +76,20 @@ _MOST_MAPS, _MAPS = Path("/proc/sys/vm/max_map_count"), Path("/proc/self/maps")
 _RECENT = 16  # programs that stay while there is room at all: a run that goes on would compile them again at once
 
 
-#: Of a compiled program: the `Program`, the store, static values and types of the others.
-Key = tuple[Any, ...]
+class Key(NamedTuple):
+    """What a compiled program is found by."""
+
+    program: "Program[Any]"
+    store: "Store | None"
+    static: Hashable  # values of its static arguments
+    tree: Hashable  # of the others
+    types: tuple[Hashable, ...]  # and those of their leaves
+
+    @classmethod
+    def of(cls, program: "Program[Any]", store: "Store | None", static: Hashable, others: Mapping[str, Any]) -> "Key":
+        """Return the key of a program for ``others``, trees of arrays."""
+        leaves, tree = jax.tree.flatten(others)
+        return cls(program, store, static, tree, tuple(map(jax.typeof, leaves)))
 
 
 class Program(Generic[T]):
@@ -123,15 +135,14 @@ class Program(Generic[T]):
 
     def clear_cache(self) -> None:
         """Free all that is compiled of it."""
-        _free([key for key in list(_compiled) if key[0] is self])
+        _free([key for key in list(_compiled) if key.program is self])
         jitted: Any = self.jitted
         jitted.clear_cache()
 
     def _own(self, bound: BoundArguments) -> tuple[Key, Any]:
         """Return the jitted function for arguments of these shapes and static values, and its key."""
         static, others = self.split(bound)
-        leaves, tree = jax.tree.flatten(others)
-        key = self, None, tuple(static.values()), tree, tuple(map(jax.typeof, leaves))
+        key = Key.of(self, None, tuple(static.values()), others)
         return key, compiled(key, self._anew)
 
     def split(self, bound: BoundArguments) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -208,8 +219,6 @@ _warned = False
 
 def compiled(key: Key, make: Callable[[], Wrapped]) -> Wrapped:
     """Return the jitted function of this ``key``, which `free_programs` may free; it is made if there is none.
-
-    A key begins with the program and the store.
 
     Raises:
         MemoryLimitError: this process may hardly have more mappings of memory.
@@ -304,7 +313,7 @@ def kept_in(store: Store) -> Iterator[None]:
         yield
     finally:
         _store = before
-        _free([key for key in list(_compiled) if key[1] is store])
+        _free([key for key in list(_compiled) if key.store is store])
 
 
 def program(*static_argnames: str, long: bool = False) -> Callable[[Callable[..., T]], Program[T]]:
