@@ -52,7 +52,7 @@ function dropZone(data, show) {
 
 	const choose = (table, found, name) => {
 		const list = (value) => {
-			const own = element("select", {}, ...table.names.map((text) => element("option", { value: text }, text)));
+			const own = selection(table.names.map((text) => [text, text]));
 			own.value = value;
 			return own;
 		};
@@ -118,7 +118,7 @@ function boardOfFit(votes, names) {
 
 /** Run `resampledBoard` beside the page. */
 function inWorker(votes, names, noun, tell) {
-	const address = URL.createObjectURL(new Blob([workerText()], { type: "text/javascript" }));
+	const address = URL.createObjectURL(new Blob([SCRIPT], { type: "text/javascript" }));
 	const worker = new Worker(address);
 	return new Promise((done, failed) => {
 		const end = (settle, value) => {

@@ -47,6 +47,12 @@ function split(entry) {
 	return at < 0 ? [entry, ""] : [entry.slice(0, at), entry.slice(at + 1)];
 }
 
+/** Entries "key=value" with one of the key's own, or none where its value is empty. */
+function chosenEntries(entries, key, value) {
+	const others = entries.filter((entry) => split(entry)[0] !== key);
+	return value === "" ? others : [...others, `${key}=${value}`];
+}
+
 /** The part of the state that filters rows; all panels of rows share it. */
 function filterState() {
 	return { q: "", min: 0, only: [], most: [] };
@@ -85,32 +91,17 @@ function filterFields(store, data) {
 				...new Set(data.models.map(({ about }) => about[key]).filter((value) => value !== undefined)),
 			].sort((a, b) => a.localeCompare(b, "en"));
 			if (values.length < 2 || values.length > MOST_CHOICES) return [];
-			const list = element(
-				"select",
-				{
-					onchange: () =>
-						store.set({
-							only: [
-								...store.get().only.filter((entry) => split(entry)[0] !== key),
-								...(list.value === "" ? [] : [`${key}=${list.value}`]),
-							],
-						}),
-				},
-				element("option", { value: "" }, "all"),
-				...values.map((value) => element("option", { value }, value)),
-			);
+			const press = () => store.set({ only: chosenEntries(store.get().only, key, list.value) });
+			const list = selection([["", "all"], ...values.map((value) => [value, value])], { onchange: press });
 			return [{ key, title, list }];
 		});
 	const ends = data.columns
 		.filter(({ of, kind }) => of === "model" && kind === "number")
 		.map(({ key, title }) => {
-			const own = () =>
-				store.set({
-					most: [
-						...store.get().most.filter((entry) => split(entry)[0] !== key),
-						...(field.value === "" || Number.isNaN(Number(field.value)) ? [] : [`${key}=${field.value}`]),
-					],
-				});
+			const own = () => {
+				const value = Number.isNaN(Number(field.value)) ? "" : field.value;
+				store.set({ most: chosenEntries(store.get().most, key, value) });
+			};
 			const field = element("input", { type: "number", step: "any", inputmode: "decimal", oninput: own });
 			return { key, title, field };
 		});
@@ -207,6 +198,10 @@ function arrow(places) {
 	return places > 0 ? `\u25b2\u00a0${places}` : places < 0 ? `\u25bc\u00a0${-places}` : "=";
 }
 
+function ratingText(rating) {
+	return Number.isFinite(rating) ? fixed(rating) : "unrated";
+}
+
 /** The columns of a board. */
 function boardColumns(board, data) {
 	const [low, high] = endsOfBars(board.rows);
@@ -216,7 +211,7 @@ function boardColumns(board, data) {
 	const without = otherBoard(board, data, "without");
 	const ratings = new Map((without?.rows ?? []).map((row) => [row.model, row]));
 	const columns = [
-		{ id: "rank", title: "Rank", number: true, kind: "rank", value: (row) => row.rank, text: (row) => count(row.rank) },
+		rankColumn(),
 		has("best") && {
 			id: "ranks",
 			title: "Rank range",
@@ -230,24 +225,8 @@ function boardColumns(board, data) {
 				{ title: "Worst rank", value: (row) => row.worst ?? "" },
 			],
 		},
-		{
-			id: "model",
-			title: data.competitor.head,
-			rowHeader: true,
-			kind: "model",
-			value: (row) => data.models[row.model].name,
-			text: (row) => data.models[row.model].name,
-			cell: (row) => modelCell(row.model, data),
-		},
-		{
-			id: "rating",
-			title: "Rating",
-			number: true,
-			kind: "rating",
-			largestFirst: true,
-			value: (row) => row.rating,
-			text: (row) => (row.rating === undefined ? "unrated" : fixed(row.rating)),
-		},
+		modelColumn(data, ({ model }) => model, modelCell),
+		numeric("rating", "Rating", (row) => row.rating, ratingText, { kind: "rating" }),
 		{
 			id: "interval",
 			title: level ? `${level} interval` : "Interval",
@@ -271,16 +250,11 @@ function boardColumns(board, data) {
 			cell: (row) => intervalBar(row, at),
 			top: axisTop(low, high),
 		},
-		without && {
-			id: "moved",
-			title: "Style moves it",
-			number: true,
-			order: 2,
-			largestFirst: true,
-			help: "Rating with style control, less the rating without",
-			value: (row) => row.rating - (ratings.get(row.model)?.rating ?? NaN),
-			text: (row) => signed(row.rating - (ratings.get(row.model)?.rating ?? NaN)),
-		},
+		without &&
+			numeric("moved", "Style moves it", (row) => row.rating - (ratings.get(row.model)?.rating ?? NaN), signed, {
+				order: 2,
+				help: "Rating with style control, less the rating without",
+			}),
 		has("was") && {
 			id: "since",
 			title: board.since ? `Since ${board.since}` : "Since the earlier board",
@@ -293,26 +267,15 @@ function boardColumns(board, data) {
 			text: sinceText,
 			cell: sinceCell,
 		},
-		{
-			id: "votes",
-			title: "Votes",
-			number: true,
-			order: 2,
-			largestFirst: true,
-			value: (row) => row.votes,
-			text: (row) => count(row.votes),
-		},
+		numeric("votes", "Votes", (row) => row.votes, count, { order: 2 }),
 		...data.columns.map((column) => moreColumn(column, data, board)),
-		has("tier") && {
-			id: "tier",
-			title: "Tier",
-			number: true,
-			order: 1,
-			kind: "tiers",
-			help: `${data.competitor.heads} that the votes cannot tell from the first of their tier`,
-			value: (row) => row.tier,
-			text: (row) => count(row.tier),
-		},
+		has("tier") &&
+			numeric("tier", "Tier", (row) => row.tier, count, {
+				largestFirst: false,
+				order: 1,
+				kind: "tiers",
+				help: `${data.competitor.heads} that the votes cannot tell from the first of their tier`,
+			}),
 		has("flags") && {
 			id: "notes",
 			title: "Notes",
@@ -335,8 +298,8 @@ function endsOfBars(rows) {
 	return [low - 1.5 * room, high + 1.5 * room];
 }
 
-function axisTop(low, high) {
-	return element("span", { class: "ends" }, element("span", {}, fixed(low, 0)), element("span", {}, fixed(high, 0)));
+function axisTop(low, high, decimals = 0) {
+	return element("span", { class: "ends" }, ...[low, high].map((end) => element("span", {}, fixed(end, decimals))));
 }
 
 /** Words in place of a move; null if a model has a rating now and had one before. */
@@ -439,7 +402,7 @@ function columnChooser(store) {
 				onchange: () => press(id, box.checked),
 			});
 			box.checked = shown.has(id);
-			return element("label", { class: "switch" }, box, element("span", {}, title));
+			return ticked(box, title);
 		});
 		list.replaceChildren(
 			...boxes,
@@ -481,7 +444,7 @@ const boardPanel = {
 	state: () => ({ ...filterState(), sort: "rank", pick: [], cols: [] }),
 	render(root, store, data) {
 		const told = element("p", { class: "told", role: "status" });
-		const place = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The board" });
+		const place = scrolling("The board");
 		const below = element("div", { class: "below" });
 		let [rows, columns, board] = [[], [], null];
 		const buttons = copyButtons(() => ({ columns, rows, title: `${data.title}: ${board.title}` }));

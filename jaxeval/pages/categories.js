@@ -9,12 +9,7 @@ const categoriesPanel = {
 	available: (data) => data.boards.filter(({ without }) => without === undefined).length > 1,
 	state: () => ({ ...filterState(), cells: "rank", by: "" }),
 	render(root, store, data) {
-		const place = element("div", {
-			class: "scroll",
-			tabindex: 0,
-			role: "region",
-			"aria-label": `${data.competitor.heads} by category`,
-		});
+		const place = scrolling(`${data.competitor.heads} by category`);
 		const told = element("p", { class: "told" });
 		const kinds = choice({
 			label: "Cells",
@@ -38,15 +33,8 @@ const categoriesPanel = {
 			told.textContent = boards.length < all.length ? `The first ${boards.length} of ${all.length} boards.` : "";
 			table = matrix(boards, cells, state, data);
 			table.rows = sorted(table.rows, table.columns, state.by);
-			place.replaceChildren(
-				dataTable({
-					label: `${cells}s by category`,
-					...table,
-
-					sort: state.by,
-					press: (by) => store.set({ by }),
-				}),
-			);
+			const press = (by) => store.set({ by });
+			place.replaceChildren(dataTable({ label: `${cells}s by category`, ...table, sort: state.by, press }));
 		};
 		store.subscribe(draw);
 		draw();
@@ -84,20 +72,5 @@ function matrix(boards, cells, state, data) {
 			cell,
 		};
 	});
-	const name = (model) => data.models[model].name;
-	return {
-		columns: [
-			{
-				id: "model",
-				title: data.competitor.head,
-				rowHeader: true,
-				kind: "model",
-				value: name,
-				text: name,
-				cell: (model) => named(name(model)),
-			},
-			...columns,
-		],
-		rows: models,
-	};
+	return { columns: [modelColumn(data, (model) => model), ...columns], rows: models };
 }

@@ -1,38 +1,15 @@
 // Tables to copy: CSV, Markdown and LaTeX as jaxeval.show writes them, with every name as plain text.
-
-const FORMULA = /^'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]/;
-const MARKDOWN = /([\\`*_{}[\]<>|~$&@^#]|:(?=\/\/)|(?<=www)\.)/g;
-const LATEX = {
-	"\\": "\\textbackslash{}",
-	"{": "\\{",
-	"}": "\\}",
-	$: "\\$",
-	"&": "\\&",
-	"#": "\\#",
-	"%": "\\%",
-	_: "\\_",
-	"^": "\\textasciicircum{}",
-	"~": "\\textasciitilde{}",
-	"<": "\\textless{}",
-	">": "\\textgreater{}",
-	"|": "\\textbar{}",
-	"`": "\\textasciigrave{}",
-	"'": "\\textquotesingle{}",
-	'"': "\\char34{}",
-	"[": "{[}",
-	"]": "{]}",
-	"*": "{*}",
-	"-": "-{}",
-	",": ",{}",
-};
-const LATEX_SIGN = /[\\{}$&#%_^~<>|`'"[\]*]|-(?=-)|,(?=,)/g;
+// `WRITTEN`, their signs, is what document.py takes from there.
+const FORMULA = new RegExp(`^${WRITTEN.formula}`);
+const MARKDOWN = new RegExp(WRITTEN.markdown, "g");
+const LATEX_SIGN = new RegExp(WRITTEN.latex, "g");
 const LATEX_MATHS = { "\u2212": "$-$", "\u221e": "$\\infty$", "\u2013": "--" };
 
 /** Text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers. */
 function csvCell(value) {
 	if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
 	const safe = FORMULA.test(value) ? `'${value}` : value;
-	return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
+	return /[\x22,\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 function markdownText(text) {
@@ -40,7 +17,9 @@ function markdownText(text) {
 }
 
 function latexText(text) {
-	return text.replace(LATEX_SIGN, (sign) => LATEX[sign]).replace(/[\u2212\u221e\u2013]/g, (sign) => LATEX_MATHS[sign]);
+	return text
+		.replace(LATEX_SIGN, (sign) => WRITTEN.latex_signs[sign])
+		.replace(/[\u2212\u221e\u2013]/g, (sign) => LATEX_MATHS[sign]);
 }
 
 /** CSV of `columns` of `dataTable` and rows in the order shown. CSV has full numbers; other formats have the texts shown. */

@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.show.documents import LATEX, LATEX_SIGN, MARKDOWN_SIGN
+from jaxeval.show.files import FORMULA
 
 #: Files of this package that become one script, in this order: the others declare, and `main.js` starts.
 SCRIPTS = (
@@ -91,7 +93,15 @@ def json_in_html(data: Mapping[str, Any]) -> str:
 def script_text(reads: bool = False) -> str:
     """Return all scripts within one function, so that they declare no global name."""
     *names, main = SCRIPTS
-    return f'(() => {{\n"use strict";\n{_joined([*names, *(READING if reads else ()), main])}}})();\n'
+    text = written_signs() + _joined([*names, *(READING if reads else ()), main])
+    return f'(() => {{\n"use strict";\n{text}}})();\n'
+
+
+def written_signs() -> str:
+    """Return what `jaxeval.show` escapes in CSV, Markdown and LaTeX, for the script that copies tables."""
+    patterns = {"formula": FORMULA, "markdown": MARKDOWN_SIGN, "latex": LATEX_SIGN}
+    signs = {name: pattern.pattern for name, pattern in patterns.items()} | {"latex_signs": LATEX}
+    return f"const WRITTEN = {json.dumps(signs)};\n"
 
 
 @cache

@@ -50,6 +50,21 @@ function labelled(text, field) {
 	return element("label", { class: "field" }, element("span", {}, text), field);
 }
 
+/** A list to choose from, of `[value, text]`. */
+function selection(options, attributes = {}) {
+	return element("select", attributes, ...options.map(([value, text]) => element("option", { value }, text)));
+}
+
+/** A box to tick, with its words. */
+function ticked(box, words) {
+	return element("label", { class: "switch" }, box, element("bdi", {}, words));
+}
+
+/** A place for a table, which slides where it is too wide. */
+function scrolling(label, ...children) {
+	return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...children);
+}
+
 const MOST_TABS = 12;
 
 /**
@@ -58,10 +73,9 @@ const MOST_TABS = 12;
  */
 function choice({ label, options, choose, controls }) {
 	if (options.length > MOST_TABS) {
-		const list = element(
-			"select",
+		const list = selection(
+			options.map(({ id, title }) => [id, title]),
 			{ onchange: () => choose(list.value) },
-			...options.map(({ id, title }) => element("option", { value: id }, title)),
 		);
 		return {
 			node: labelled(label, list),

@@ -177,10 +177,9 @@ const heatMapsPanel = {
 	state: () => ({ ...filterState(), map: "win", top: window.matchMedia(WIDE).matches ? USUAL_TOP : TOPS[0] }),
 	render(root, store, data) {
 		const kind = element("select", { onchange: () => store.set({ map: kind.value }) });
-		const top = element(
-			"select",
+		const top = selection(
+			TOPS.map((n) => [n, n]),
 			{ onchange: () => store.set({ top: Number(top.value) }) },
-			...TOPS.map((n) => element("option", { value: n }, n)),
 		);
 		const canvas = element("canvas", {
 			class: "heat",

@@ -123,27 +123,9 @@ function apart(positions, least) {
 }
 
 function historyTable(history, rows, of, data) {
-	const name = (row) => data.models[row.model].name;
-	const columns = history.dates.map((date, k) => {
-		const value = (row) => history.models[row.model][of][k];
-		return {
-			id: date,
-			title: date,
-			number: true,
-			text: (row) => (of === "rank" ? count(value(row) ?? NaN) : fixed(value(row) ?? NaN)),
-		};
-	});
-	const head = {
-		id: "model",
-		title: data.competitor.head,
-		rowHeader: true,
-		kind: "model",
-		text: name,
-		cell: (row) => named(name(row)),
-	};
-	return element(
-		"div",
-		{ class: "scroll", tabindex: 0, role: "region", "aria-label": "Over time" },
-		dataTable({ label: `${of}s over time`, columns: [head, ...columns], rows, sort: "" }),
+	const columns = history.dates.map((date, k) =>
+		numeric(date, date, (row) => history.models[row.model][of][k] ?? NaN, of === "rank" ? count : fixed),
 	);
+	const label = `${of}s over time`;
+	return scrolling("Over time", dataTable({ label, columns: [modelColumn(data), ...columns], rows, sort: "" }));
 }

@@ -112,8 +112,7 @@ function boardChoice(store, data) {
 	const tabs = choice({ label: "Boards", options: boards, choose: (board) => store.set({ board }) });
 	if (boards.length > 1) parts.push(tabs.node);
 	const style = element("input", { type: "checkbox", onchange: () => store.set({ style: style.checked }) });
-	if (boards.some(({ controlled }) => controlled !== undefined))
-		parts.push(element("label", { class: "switch" }, style, element("span", {}, "Style control")));
+	if (boards.some(({ controlled }) => controlled !== undefined)) parts.push(ticked(style, "Style control"));
 	const show = () => {
 		const own = boards.find(({ id }) => id === store.get().board) ?? boards[0];
 		tabs.show(own.id);
@@ -137,7 +136,8 @@ function themeButton() {
 	});
 }
 
-start().catch((error) => {
-	document.documentElement.dataset.failed = ""; // the tables for readers without scripts are shown
-	throw error;
-});
+if (typeof document !== "undefined")
+	start().catch((error) => {
+		document.documentElement.dataset.failed = ""; // the tables for readers without scripts are shown
+		throw error;
+	});

@@ -80,7 +80,7 @@ function jointDraws(board, votes, level) {
 	const place = new Map(board.pairs.models.map((model, k) => [model, k]));
 	const { errors } = ratedBoard(fit, { ...board.gauge, model: place.get(board.gauge.model) });
 	if (!fit.sandwich) return null;
-	const members = Array.from(fit.theta.keys()).filter((k) => fit.active[k]);
+	const { members } = membersOf(fit.theta.length, (k) => fit.active[k]);
 	const m = members.length;
 	const { half, inverse } = fit.sandwich;
 	const covariance = new Float64Array(m * m);
@@ -160,12 +160,7 @@ const pricesPanel = {
 			oninput: () => store.set({ worth: Number(slider.value) }),
 		});
 		const chart = element("figure", { class: "chart" });
-		const place = element("div", {
-			class: "scroll",
-			tabindex: 0,
-			role: "region",
-			"aria-label": `Ratings and ${title}`,
-		});
+		const place = scrolling(`Ratings and ${title}`);
 		let table = { columns: [], rows: [] };
 		const buttons = copyButtons(() => ({ ...table, title: `${data.title}: ratings and ${title}` }));
 		const value = labelled("Value of a point", slider);
@@ -207,23 +202,13 @@ const pricesPanel = {
 };
 
 function priceColumns(title, data) {
-	const name = ({ model }) => data.models[model].name;
-	const cell = ({ model }) => modelCell(model, data);
-	const own = { number: true, largestFirst: true };
 	return [
-		{ id: "model", title: data.competitor.head, rowHeader: true, kind: "model", value: name, text: name, cell },
-		{
-			...own,
-			id: "rating",
-			title: "Rating",
-			kind: "rating",
-			value: (row) => row.rating,
-			text: (row) => fixed(row.rating),
-		},
-		{ ...own, id: "price", title, value: (row) => row.price, text: (row) => count(row.price) },
+		modelColumn(data, ({ model }) => model, modelCell),
+		numeric("rating", "Rating", (row) => row.rating, fixed, { kind: "rating" }),
+		numeric("price", title, (row) => row.price, count),
 		{ id: "front", title: "On the front", value: (row) => Number(!row.front), text: (row) => (row.front ? "yes" : "") },
-		{ ...own, id: "chance", title: "Chance of it", value: (row) => row.chance, text: (row) => percent(row.chance) },
-		{ ...own, id: "surely", title: "Worth most", value: (row) => row.surely, text: (row) => percent(row.surely) },
+		numeric("chance", "Chance of it", (row) => row.chance, percent),
+		numeric("surely", "Worth most", (row) => row.surely, percent),
 	];
 }
 

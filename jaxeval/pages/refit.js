@@ -341,16 +341,36 @@ function components(met, weight, standing) {
 	return Array.from(label, (number) => place.get(number));
 }
 
+/** The models that pass a test, and the place of each of all models among them, -1 of one that does not. */
+function membersOf(size, passes) {
+	const members = Array.from({ length: size }, (_, k) => k).filter(passes);
+	const place = new Int32Array(size).fill(-1);
+	members.forEach((model, k) => (place[model] = k));
+	return { members, place };
+}
+
+/** A number for each model: `value(k)` of the k-th member, and `none` for the others. */
+function ofMembers(size, members, value, none = NaN) {
+	const all = new Float64Array(size).fill(none);
+	members.forEach((model, k) => (all[model] = value(k)));
+	return all;
+}
+
+/** Add the information of a difference of two places to a matrix (m, m). */
+function addDifference(matrix, m, i, j, x) {
+	matrix[i * m + i] += x;
+	matrix[j * m + j] += x;
+	matrix[i * m + j] -= x;
+	matrix[j * m + i] -= x;
+}
+
 /** The maximum of the likelihood, with mean 0 among the ``active`` models. */
 function newton(votes, total, won, active, nodes = null) {
 	const { size, first, second } = votes;
-	const members = [];
-	const place = new Int32Array(size).fill(-1);
-	active.forEach((is, k) => is && (place[k] = members.push(k) - 1));
+	const { members, place } = membersOf(size, (k) => active[k]);
 	const m = members.length;
-	const theta = new Float64Array(size);
 	if (m === 0) {
-		return { theta, converged: true, steps: 0 };
+		return { theta: new Float64Array(size), converged: true, steps: 0 };
 	}
 	const own = [];
 	const score = new Float64Array(m);
@@ -376,10 +396,7 @@ function newton(votes, total, won, active, nodes = null) {
 			const [expected, curvature] = pairTerms(now[i] - now[j], n, offsets);
 			gradient[i] += points - expected;
 			gradient[j] -= points - expected;
-			matrix[i * m + i] += curvature;
-			matrix[j * m + j] += curvature;
-			matrix[i * m + j] -= curvature;
-			matrix[j * m + i] -= curvature;
+			addDifference(matrix, m, i, j, curvature);
 		}
 		if (!factorised(matrix, m)) {
 			break;
@@ -397,8 +414,7 @@ function newton(votes, total, won, active, nodes = null) {
 		}
 	}
 	centre(now);
-	members.forEach((model, k) => (theta[model] = now[k]));
-	return { theta, converged, steps };
+	return { theta: ofMembers(size, members, (k) => now[k], 0), converged, steps };
 }
 
 function centre(theta) {
@@ -483,39 +499,32 @@ function inverted(factor, m) {
  */
 function ratedBoard(fit, gauge) {
 	const size = fit.theta.length;
-	const members = Array.from(fit.theta.keys()).filter((k) => fit.active[k]);
-	const weights = new Float64Array(size);
-	for (const k of members) {
-		weights[k] = gauge.kind === "model" ? Number(k === gauge.model) : gauge.kind === "votes" ? fit.battles[k] : 1;
-	}
+	const { members, place } = membersOf(size, (k) => fit.active[k]);
+	const weightOf = (k) =>
+		gauge.kind === "model" ? Number(k === gauge.model) : gauge.kind === "votes" ? fit.battles[k] : 1;
+	const weights = ofMembers(size, members, (k) => weightOf(members[k]), 0);
 	const sum = weights.reduce((all, x) => all + x, 0);
 	const centreOf = members.reduce((all, k) => all + (weights[k] / sum) * fit.theta[k], 0);
 	const beyond = { undefeated: Infinity, winless: -Infinity, "not comparable": NaN };
 	const ratings = Array.from(fit.theta, (theta, k) =>
 		fit.active[k] ? gauge.rating + ELO_PER_LOGIT * (theta - centreOf) : beyond[fit.standing[k]],
 	);
-	const errors = new Float64Array(size).fill(NaN);
+	fit.sandwich ??= sandwich(fit, members, place);
+	if (fit.sandwich === null) return { ratings, errors: new Float64Array(size).fill(NaN) };
+	const { inverse, half, diagonal } = fit.sandwich;
+	const m = members.length;
 	const own = members.map((k) => weights[k] / sum);
-	fit.sandwich ??= sandwich(fit, members);
-	if (fit.sandwich !== null) {
-		const { inverse, half, diagonal } = fit.sandwich;
-		const m = members.length;
-		const shift = product(half, product(inverse, own, m), m);
-		const common = shift.reduce((all, x, k) => all + own[k] * x, 0);
-		members.forEach((model, k) => {
-			errors[model] = ELO_PER_LOGIT * Math.sqrt(Math.max(diagonal[k] - 2 * shift[k] + common, 0));
-		});
-	}
-	return { ratings, errors };
+	const shift = product(half, product(inverse, own, m), m);
+	const common = shift.reduce((all, x, k) => all + own[k] * x, 0);
+	const error = (k) => ELO_PER_LOGIT * Math.sqrt(Math.max(diagonal[k] - 2 * shift[k] + common, 0));
+	return { ratings, errors: ofMembers(size, members, error) };
 }
 
 /** The pseudo-inverse of the information up to a shift, its product with the squared scores, and the covariance's diagonal. */
-function sandwich(fit, members) {
+function sandwich(fit, members, place) {
 	const { votes, factor, nodes } = fit.spread;
 	const signs = nodes ? [-1, 1] : [0];
 	const m = members.length;
-	const place = new Int32Array(fit.theta.length).fill(-1);
-	members.forEach((model, k) => (place[model] = k));
 	const information = new Float64Array(m * m);
 	const squares = new Float64Array(m * m);
 	for (let p = 0; p < votes.first.length; p++) {
@@ -533,15 +542,8 @@ function sandwich(fit, members) {
 				const expected = 1 / (1 + Math.exp(-difference - offset));
 				square += (votes.square[outcome][p] * (WIN_POINTS[outcome] - expected) ** 2) / signs.length;
 			}
-		for (const [matrix, x] of [
-			[information, curvature],
-			[squares, factor[p] ** 2 * square],
-		]) {
-			matrix[i * m + i] += x;
-			matrix[j * m + j] += x;
-			matrix[i * m + j] -= x;
-			matrix[j * m + i] -= x;
-		}
+		addDifference(information, m, i, j, curvature);
+		addDifference(squares, m, i, j, factor[p] ** 2 * square);
 	}
 	if (!factorised(information, m)) {
 		return null;

@@ -1,5 +1,5 @@
-// Bootstrap intervals, ranks, tiers and the answer of votes, as jaxeval.leaderboard gives them. All of this file and of
-// refit.js also runs in a worker. Ratings are Elo with mean 0 among the rated models; draws are arrays by model.
+// Bootstrap intervals, ranks, tiers and the answer of votes, as jaxeval.leaderboard gives them, which a worker computes.
+// Ratings are Elo with mean 0 among the rated models; draws are arrays by model.
 
 const LEVEL = 0.95;
 const ENOUGH_BATTLES = 200; // models with fewer have penalised intervals
@@ -48,21 +48,16 @@ function slowly(votes) {
  * where some models did not meet the others.
  */
 function chordOf(votes, fit) {
-	const members = Array.from(fit.theta.keys()).filter((k) => fit.active[k]);
+	const { members, place } = membersOf(votes.size, (k) => fit.active[k]);
 	const m = members.length;
-	const place = new Int32Array(votes.size).fill(-1);
-	members.forEach((model, k) => (place[model] = k));
-	const pairs = Array.from(votes.first.keys()).filter((p) => place[votes.first[p]] >= 0 && place[votes.second[p]] >= 0);
+	const pairs = pairsAmong(votes, place);
 	const [first, second] = [votes.first, votes.second].map((side) => Int32Array.from(pairs, (p) => place[side[p]]));
 	const matrix = new Float64Array(m * m);
 	pairs.forEach((p, k) => {
 		const [i, j] = [first[k], second[k]];
 		const share = 1 / (1 + Math.exp(fit.theta[members[j]] - fit.theta[members[i]]));
-		const n = OUTCOMES.reduce((sum, outcome) => sum + votes.count[outcome][p], 0) * share * (1 - share);
-		matrix[i * m + i] += n;
-		matrix[j * m + j] += n;
-		matrix[i * m + j] -= n;
-		matrix[j * m + i] -= n;
+		const n = OUTCOMES.reduce((sum, outcome) => sum + votes.count[outcome][p], 0);
+		addDifference(matrix, m, i, j, n * share * (1 - share));
 	});
 	if (m === 0 || !factorised(matrix, m)) return () => null;
 	const [total, won] = [new Float64Array(pairs.length), new Float64Array(pairs.length)];
@@ -98,11 +93,7 @@ function chordOf(votes, fit) {
 				longest = Math.max(longest, Math.abs(change[k]));
 			}
 			if (!(longest < 20)) return null;
-			if (longest < CHORD_TOLERANCE) {
-				const all = new Float64Array(votes.size).fill(NaN);
-				members.forEach((model, k) => (all[model] = theta[k]));
-				return all;
-			}
+			if (longest < CHORD_TOLERANCE) return ofMembers(votes.size, members, (k) => theta[k]);
 		}
 		return null;
 	};
@@ -123,16 +114,18 @@ function alignedDraws(draws, fit) {
 	return draws;
 }
 
+/** The numbers of the pairs of two members, by the `place` of each. */
+function pairsAmong(votes, place) {
+	return Array.from(votes.first.keys()).filter((p) => place[votes.first[p]] >= 0 && place[votes.second[p]] >= 0);
+}
+
 /** The inverse of the information of `m` models' pairs `{i, j, n, share}`, without the common shift; null if there is none. */
 function inverseInformation(pairs, m) {
 	const matrix = new Float64Array(m * m);
 	let trace = 0;
 	for (const { i, j, n, share } of pairs) {
 		const v = n * share * (1 - share);
-		matrix[i * m + i] += v;
-		matrix[j * m + j] += v;
-		matrix[i * m + j] -= v;
-		matrix[j * m + i] -= v;
+		addDifference(matrix, m, i, j, v);
 		trace += 2 * v;
 	}
 	return factorised(matrix, m) ? inverted(matrix, m).map((x) => x - 1 / trace) : null;
@@ -140,11 +133,9 @@ function inverseInformation(pairs, m) {
 
 /** The maximum of the log-likelihood + 1/2 log det information (Firth 1993) of models that met; null if it is not found. */
 function penalisedFit(votes, fit) {
-	const members = Array.from(fit.theta.keys()).filter((k) => fit.component[k] === 1);
+	const { members, place } = membersOf(votes.size, (k) => fit.component[k] === 1);
 	const m = members.length;
-	const place = new Int32Array(votes.size).fill(-1);
-	members.forEach((model, k) => (place[model] = k));
-	const pairs = Array.from(votes.first.keys()).filter((p) => place[votes.first[p]] >= 0 && place[votes.second[p]] >= 0);
+	const pairs = pairsAmong(votes, place);
 	const theta = Float64Array.from(members, (model) => fit.theta[model]);
 	centre(theta);
 	for (let step = 0; step < FIRTH_STEPS; step++) {
@@ -169,7 +160,7 @@ function penalisedFit(votes, fit) {
 		if (!Number.isFinite(longest)) return null;
 		if (longest < FIRTH_TOLERANCE) {
 			for (const pair of met) pair.n += pair.added; // battles that the penalty adds count as battles
-			return penalisedTables(votes, fit, members, theta, inverseInformation(met, m));
+			return penalisedTables(votes, fit, members, place, theta, inverseInformation(met, m));
 		}
 		for (let k = 0; k < m; k++) theta[k] += change[k] * Math.min(1, 1 / longest);
 	}
@@ -177,10 +168,8 @@ function penalisedFit(votes, fit) {
 }
 
 /** Ratings and errors of the penalised fit, Elo, and a function that gives differences of one model to all others. */
-function penalisedTables(votes, fit, members, theta, inverse) {
+function penalisedTables(votes, fit, members, place, theta, inverse) {
 	const m = members.length;
-	const place = new Int32Array(votes.size).fill(-1);
-	members.forEach((model, k) => (place[model] = k));
 	let [within, ofWins, total] = [0, 0, 0];
 	for (let p = 0; p < votes.first.length; p++) {
 		const [i, j] = [place[votes.first[p]], place[votes.second[p]]];
@@ -197,11 +186,7 @@ function penalisedTables(votes, fit, members, theta, inverse) {
 	const mean = n > 0 ? theta.reduce((sum, x, k) => sum + active[k] * x, 0) / n : 0;
 	const common = covered.reduce((sum, x, k) => sum + active[k] * x, 0);
 	const unit = ELO_PER_LOGIT * Math.sqrt(dispersion);
-	const of = (value) => {
-		const all = new Float64Array(votes.size).fill(NaN);
-		members.forEach((model, k) => (all[model] = value(k)));
-		return all;
-	};
+	const of = (value) => ofMembers(votes.size, members, value);
 	const root = (x) => Math.sqrt(Math.max(x, 0));
 	return {
 		strengths: of((k) => theta[k]),
@@ -491,63 +476,10 @@ function leaderLine(of) {
 	return `${names[first]} leads with ${rating}, ahead of all others${unranked ? " with a rank," : ""} ${sure}`;
 }
 
-/** The text of a worker that makes a board of a message {votes, names, n, seed, noun}, and says how far it is. */
-function workerText() {
-	const functions = [
-		alignedDraws,
-		centre,
-		chordOf,
-		comparedDraws,
-		components,
-		criticalOf,
-		factorised,
-		fitVotes,
-		inverseInformation,
-		inverted,
-		leaderLine,
-		newton,
-		nodesOf,
-		normalQuantile,
-		normalShare,
-		pairTerms,
-		penalisedFit,
-		penalisedTables,
-		product,
-		quantileOf,
-		ranksLeftOpen,
-		ratedBoard,
-		reached,
-		resampledBoard,
-		resampledStrengths,
-		sandwich,
-		slowly,
-		solved,
-		standings,
-		wholeNumbers,
-	];
-	const numbers = {
-		CHORD_STEPS,
-		CHORD_TOLERANCE,
-		ELO_PER_LOGIT,
-		ENOUGH_BATTLES,
-		FIRTH_STEPS,
-		FIRTH_TOLERANCE,
-		FIT_TOLERANCE,
-		FREQUENCY_FLOOR,
-		LEVEL,
-		LONGEST_STEP,
-		MOST_NOT_FINITE,
-		MOST_STEPS,
-		NOISE,
-		OUTCOMES,
-		PRELIMINARY_VOTES,
-		ROUNDING,
-		UNPLACED_ELO,
-		WIN_POINTS,
-		NORMAL_95,
+/** The text of the page's script. A worker runs it, too: there it is no page, and makes boards of messages. */
+const SCRIPT = typeof document === "undefined" ? null : document.currentScript.textContent;
+if (SCRIPT === null)
+	self.onmessage = ({ data: { votes, names, n, seed, noun } }) => {
+		const board = resampledBoard(votes, names, n, seed, noun, (done) => postMessage({ done }));
+		postMessage({ board });
 	};
-	const declared = Object.entries(numbers).map(([name, value]) => `const ${name} = ${JSON.stringify(value)};`);
-	const listen =
-		"onmessage = ({ data: { votes, names, n, seed, noun } }) => postMessage({ board: resampledBoard(votes, names, n, seed, noun, (done) => postMessage({ done })) });";
-	return ['"use strict";', ...declared, ...functions.map(String), listen].join("\n");
-}

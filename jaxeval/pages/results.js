@@ -41,7 +41,7 @@ const resultsPanel = {
 				});
 				nodes.push(
 					copyButtons(() => ({ columns, rows: shown, title: part.title })),
-					element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": part.title }, table),
+					scrolling(part.title, table),
 				);
 			}
 			if (part.left_out) nodes.push(element("p", { class: "note" }, part.left_out));
@@ -55,7 +55,7 @@ const resultsPanel = {
 
 /** A field to slide along, and the table of where it stands. */
 function slidingTable({ label, texts, tables }) {
-	const place = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label });
+	const place = scrolling(label);
 	const said = element("output", {}, "");
 	const draw = () => {
 		const at = Number(field.value);
@@ -102,11 +102,5 @@ function finite(x) {
 
 /** The ends of the scale of bars, with as many digits as they need. */
 function axisOf(low, high) {
-	const decimals = high - low > 20 ? 0 : high - low > 1 ? 1 : 2;
-	return element(
-		"span",
-		{ class: "ends" },
-		element("span", {}, fixed(low, decimals)),
-		element("span", {}, fixed(high, decimals)),
-	);
+	return axisTop(low, high, high - low > 20 ? 0 : high - low > 1 ? 1 : 2);
 }

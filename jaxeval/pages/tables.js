@@ -22,6 +22,24 @@ function dataTable({ label, columns, rows, sort, press, rowClass = () => null, a
 	);
 }
 
+/** A column of numbers, the largest first, as `spelled` writes them; `more` is what it has besides. */
+function numeric(id, title, value, spelled = fixed, more = {}) {
+	return { id, title, number: true, largestFirst: true, value, text: (row) => spelled(value(row)), ...more };
+}
+
+/** The column of ranks. */
+function rankColumn() {
+	return numeric("rank", "Rank", (row) => row.rank, count, { kind: "rank", largestFirst: false });
+}
+
+/** The column of models, of which a row is one, or has one. */
+function modelColumn(data, modelOf = ({ model }) => model, cellOf = (model) => named(data.models[model].name)) {
+	const name = (row) => data.models[modelOf(row)].name;
+	const cell = (row) => cellOf(modelOf(row), data);
+	const { head } = data.competitor;
+	return { id: "model", title: head, rowHeader: true, kind: "model", value: name, text: name, cell };
+}
+
 function heading(column, sort, press) {
 	const { id, title, help, number: right, value, top } = column;
 	const kind = [right ? "number" : "", column.kind ?? ""].join(" ").trim() || null;

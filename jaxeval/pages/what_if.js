@@ -167,29 +167,12 @@ function withMoves(rows, before, nested) {
 }
 
 function whatIfColumns(data) {
-	const name = (row) => data.models[row.model].name;
 	const half = (row) => NORMAL_95 * row.error;
 	const has = (row) => row.error > 0; // votes that are all ties show no variance
 	return [
-		{ id: "rank", title: "Rank", number: true, kind: "rank", value: (row) => row.rank, text: (row) => count(row.rank) },
-		{
-			id: "model",
-			title: data.competitor.head,
-			rowHeader: true,
-			kind: "model",
-			value: name,
-			text: name,
-			cell: (row) => named(name(row)),
-		},
-		{
-			id: "rating",
-			title: "Rating",
-			number: true,
-			kind: "rating",
-			largestFirst: true,
-			value: (row) => row.rating,
-			text: (row) => (Number.isFinite(row.rating) ? fixed(row.rating) : "unrated"),
-		},
+		rankColumn(),
+		modelColumn(data),
+		numeric("rating", "Rating", (row) => row.rating, ratingText, { kind: "rating" }),
 		{
 			id: "interval",
 			title: "95% interval",
@@ -203,43 +186,16 @@ function whatIfColumns(data) {
 				{ title: "Upper", value: (row) => (has(row) ? row.rating + half(row) : "") },
 			],
 		},
-		{
-			id: "was",
-			title: "All votes",
-			number: true,
-			largestFirst: true,
-			help: "The rating of all votes of the board",
-			value: (row) => row.was,
-			text: (row) => fixed(row.was),
-		},
-		{
-			id: "moved",
-			title: "Rating moved",
-			number: true,
-			largestFirst: true,
+		numeric("was", "All votes", (row) => row.was, fixed, { help: "The rating of all votes of the board" }),
+		numeric("moved", "Rating moved", (row) => row.moved, signed, {
 			help: `Against all votes, with equal means of the ${data.competitor.many} that both rate; grey where it is not told from chance`,
-			value: (row) => row.moved,
-			text: (row) => signed(row.moved),
 			cell: movedCell,
-		},
-		{
-			id: "places",
-			title: "Places",
-			number: true,
-			largestFirst: true,
+		}),
+		numeric("places", "Places", (row) => row.places, arrow, {
 			help: `Places up or down among the ${data.competitor.many} that both rate`,
-			value: (row) => row.places,
-			text: (row) => arrow(row.places),
 			cell: placesCell,
-		},
-		{
-			id: "votes",
-			title: "Votes",
-			number: true,
-			largestFirst: true,
-			value: (row) => row.votes,
-			text: (row) => count(row.votes),
-		},
+		}),
+		numeric("votes", "Votes", (row) => row.votes, count),
 		{ id: "notes", title: "Notes", kind: "notes", value: (row) => row.standing, text: (row) => row.standing },
 	];
 }
@@ -345,12 +301,7 @@ const whatIfPanel = {
 		const moved = element("p", { class: "moved", role: "status" });
 		const told = element("p", { class: "told", role: "status" });
 		const problems = element("div", {});
-		const place = element("div", {
-			class: "scroll",
-			tabindex: 0,
-			role: "region",
-			"aria-label": "Ratings of the refit",
-		});
+		const place = scrolling("Ratings of the refit");
 		let [rows, turn, shownFor] = [[], 0, null];
 		let [fields, lever] = [null, null];
 		const press = (id) => store.set(lever.options.find((own) => own.id === id).state);
@@ -470,8 +421,9 @@ function whatIfFields(store, data, board, keys) {
 		(id) => data.boards.find((other) => other.id === id).pairs?.models ?? [],
 	);
 	const all = [...new Set([...inOrder, ...rest, ...(board.pool?.kind === "add" ? others : [])])];
-	const modelList = (attributes = {}) =>
-		element("select", attributes, ...all.map((model) => element("option", { value: keys[model] }, modelName(model))));
+	const titleOf = (id) => data.boards.find((other) => other.id === id).title;
+	const entries = all.map((model) => [keys[model], modelName(model)]);
+	const modelList = (attributes = {}) => selection(entries, attributes);
 	const removable = (text, label, press) =>
 		element("li", {}, element("bdi", {}, text), " ", button("\u00d7", press, { "aria-label": label, class: "remove" }));
 	const nodes = [];
@@ -481,16 +433,7 @@ function whatIfFields(store, data, board, keys) {
 	if (pool?.kind === "add" && pool.ids.length > 1) {
 		const boxes = pool.ids.map((id) => {
 			const box = element("input", { type: "checkbox", value: id, onchange: changed });
-			return {
-				id,
-				box,
-				node: element(
-					"label",
-					{ class: "switch" },
-					box,
-					element("bdi", {}, data.boards.find((other) => other.id === id).title),
-				),
-			};
+			return { id, box, node: ticked(box, titleOf(id)) };
 		});
 		function changed() {
 			const parts = boxes.filter(({ box }) => box.checked).map(({ id }) => id);
@@ -508,12 +451,9 @@ function whatIfFields(store, data, board, keys) {
 		);
 	}
 	if (pool?.kind === "take" && pool.ids.length > 0) {
-		const list = element(
-			"select",
-			{ onchange: () => store.set({ parts: list.value === "" ? [] : [list.value] }) },
-			element("option", { value: "" }, "none"),
-			...pool.ids.map((id) => element("option", { value: id }, data.boards.find((other) => other.id === id).title)),
-		);
+		const list = selection([["", "none"], ...pool.ids.map((id) => [id, titleOf(id)])], {
+			onchange: () => store.set({ parts: list.value === "" ? [] : [list.value] }),
+		});
 		nodes.push(
 			group(
 				"Categories",
@@ -524,12 +464,11 @@ function whatIfFields(store, data, board, keys) {
 		shows.push(({ parts }) => (list.value = parts[0] ?? ""));
 	}
 
-	const ties = element(
-		"select",
-		{ onchange: () => store.set({ ties: ties.value }) },
-		element("option", { value: "half" }, "count as half a win"),
-		element("option", { value: "drop" }, "are left out"),
-	);
+	const waysOfTies = [
+		["half", "count as half a win"],
+		["drop", "are left out"],
+	];
+	const ties = selection(waysOfTies, { onchange: () => store.set({ ties: ties.value }) });
 	nodes.push(group("Ties", labelled("Ties", ties)));
 	shows.push((asked) => (ties.value = asked.ties));
 
@@ -549,11 +488,7 @@ function whatIfFields(store, data, board, keys) {
 
 	const [first, second] = [modelList({ onchange: tell }), modelList({ onchange: tell })];
 	if (all.length > 1) second.selectedIndex = 1;
-	const what = element(
-		"select",
-		{ onchange: tell },
-		...DROPPED.map(([kind, text]) => element("option", { value: kind }, text)),
-	);
+	const what = selection(DROPPED, { onchange: tell });
 	const times = element("input", { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "all" });
 	const theirs = element("p", { class: "note", role: "status" });
 	const dropped = element("ul", { class: "chips", "aria-label": "Votes left out" });
@@ -600,16 +535,15 @@ function whatIfFields(store, data, board, keys) {
 		);
 	});
 
-	const scale = element(
-		"select",
-		{ onchange: () => store.set({ gauge: scale.value, anchor: scale.value === "model" ? anchor.value : "" }) },
-		...[
-			["table", "as in the table"],
-			["mean", "mean rating"],
-			["votes", "mean rating, weighted by votes"],
-			["model", `rating of ${data.competitor.a_one}`],
-		].map(([kind, text]) => element("option", { value: kind }, text)),
-	);
+	const gauges = [
+		["table", "as in the table"],
+		["mean", "mean rating"],
+		["votes", "mean rating, weighted by votes"],
+		["model", `rating of ${data.competitor.a_one}`],
+	];
+	const scale = selection(gauges, {
+		onchange: () => store.set({ gauge: scale.value, anchor: scale.value === "model" ? anchor.value : "" }),
+	});
 	const anchor = modelList({ onchange: () => store.set({ anchor: anchor.value }) });
 	const at = element("input", { type: "number", step: "any", onchange: () => store.set({ at: usable(at.value) }) });
 	const anchorField = labelled(data.competitor.head, anchor);

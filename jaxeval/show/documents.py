@@ -211,8 +211,8 @@ def _aligned(cells: list[str], right: bool) -> list[str]:
 
 
 #: Characters that Markdown interprets; GitHub makes links of "://" and "www.", too.
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~$&@^#]|:(?=//)|(?<=www)\.)")
-_LATEX = {
+MARKDOWN_SIGN = re.compile(r"([\\`*_{}\[\]<>|~$&@^#]|:(?=//)|(?<=www)\.)")
+LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
     "}": r"\}",
@@ -237,7 +237,7 @@ _LATEX = {
     "-": "-{}",
     ",": ",{}",
 }
-_LATEX_SIGN = re.compile(r"[\\{}$&#%_^~<>|`'\"\[\]*]|-(?=-)|,(?=,)")
+LATEX_SIGN = re.compile(r"[\\{}$&#%_^~<>|`'\"\[\]*]|-(?=-)|,(?=,)")
 _NUMBER = re.compile(r"[+-]?[\d.,]+(e[+-]?\d+)?")
 #: A page holds so many rows.
 _ROWS_OF_A_PAGE = 45
@@ -245,7 +245,7 @@ _ROWS_OF_A_PAGE = 45
 
 def markdown_text(text: str) -> str:
     """``text`` escaped so that Markdown shows it unchanged; invisible characters are written out."""
-    return _MARKDOWN.sub(r"\\\1", visible(text))
+    return MARKDOWN_SIGN.sub(r"\\\1", visible(text))
 
 
 def markdown_table(
@@ -274,7 +274,7 @@ def markdown_table(
 
 def latex_text(text: str) -> str:
     """``text`` escaped so that LaTeX shows it unchanged; invisible characters are written out."""
-    return _LATEX_SIGN.sub(lambda sign: _LATEX[sign[0]], visible(text))
+    return LATEX_SIGN.sub(lambda sign: LATEX[sign[0]], visible(text))
 
 
 def latex_table(

@@ -274,7 +274,7 @@ def _notes(attrs: Mapping[str, Any]) -> list[str]:
 
 
 #: Signs, plain and of full width, at the beginning of a cell that spreadsheets take for a formula.
-_FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
+FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
 
 
 def _csv_bytes(table: pd.DataFrame | PlainTable, raw_names: bool) -> bytes:
@@ -286,7 +286,7 @@ def _csv_bytes(table: pd.DataFrame | PlainTable, raw_names: bool) -> bytes:
     from jaxeval.show.cells import is_missing
 
     def harmless(value: Any) -> Any:
-        return f"'{value}" if not raw_names and isinstance(value, str) and _FORMULA.match(value) else value
+        return f"'{value}" if not raw_names and isinstance(value, str) and FORMULA.match(value) else value
 
     if isinstance(table, PlainTable):
         rows = [table.columns, *(row.values() for row in table.records())]

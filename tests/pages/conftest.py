@@ -6,6 +6,8 @@ from importlib.resources import files
 
 import pytest
 
+from jaxeval.pages.document import written_signs
+
 #: Debian's; Playwright's own is on no package index.
 CHROMIUM = shutil.which("chromium")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]  # no sandbox: it refuses to run for root
@@ -70,7 +72,7 @@ def scripts(visit):
         page = visit(None)
         home = files("jaxeval.pages")
         texts = [home.joinpath(name).read_text(encoding="utf-8") for name in ("packed.js", *names)]
-        page.add_script_tag(content="\n".join(texts))
+        page.add_script_tag(content="\n".join([written_signs(), *texts]))
         return page
 
     return loaded
