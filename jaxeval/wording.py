@@ -188,11 +188,13 @@ def _escaped(sign: str) -> str:
     return sign if sign == "\n" else repr(sign)[1:-1]
 
 
+#: Names of the columns of two sides differ by these words, at one place.
+MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
+          ("white", "black"), ("red", "blue"))  # fmt: skip
 #: Words of side A and of side B. They say where the competitors stand, and not what these are.
-_SIDES = (
-    ("a", "b"), ("1", "2"), ("one", "two"), ("first", "second"), ("left", "right"), ("home", "away"),
-    ("white", "black"), ("red", "blue"), ("winner", "loser"), ("winning", "losing"),
-)  # fmt: skip
+_SIDES = (*MARKS, ("one", "two"), ("winner", "loser"), ("winning", "losing"))
+#: Where the words of a column's name part: home_team, player1, HomeTeam.
+_BETWEEN_WORDS = re.compile(r"[\W_]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 #: Words beside the one that says what is rated: ``player_name_a`` holds players.
 _FORMS = {"name", "id"}
 #: Words that say nothing of what is rated, and other words for a model.
@@ -219,7 +221,7 @@ def competitor_word(noun: str | Sequence[str] | None, *columns: str) -> Noun | N
     """
     if noun is not None:
         return Noun.of(noun)
-    if columns == ("model_a", "model_b") or (words := [_words(name) for name in columns]) == _DEFAULTS:
+    if columns == ("model_a", "model_b") or (words := [words_of(name) for name in columns]) == _DEFAULTS:
         return None
     if len(columns) == 2:
         sides = tuple(" ".join(word for word in parts if word not in _FORMS) for parts in words)
@@ -236,10 +238,9 @@ def competitor_word(noun: str | Sequence[str] | None, *columns: str) -> Noun | N
     return Noun.of(word) if clear and (not word.endswith("s") or word.endswith("ss")) else None
 
 
-def _words(name: str) -> list[str]:
-    """Return the words of a column's name: player1_id, Player 1 and playerOne have two or three."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z0-9])", " ", str(name))
-    return re.findall(r"[^\W_]+", apart.casefold())
+def words_of(name: Any) -> list[str]:
+    """Return the words of a column's name, without case: player1_id, Player 1 and playerOne have two or three."""
+    return [word.casefold() for word in _BETWEEN_WORDS.split(str(name)) if word]
 
 
 def _without(words: Sequence[list[str]], sides: tuple[str, str]) -> list[list[str]] | None:

@@ -15,7 +15,7 @@ from jaxeval.capability.columns import USUAL
 from jaxeval.cli.command_table import ROWS
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import folded, renames, words_of
+from jaxeval.data.columns import folded, renames
 from jaxeval.data.conditions import columns_of as columns_in
 from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.found_columns import (
@@ -54,7 +54,7 @@ from jaxeval.data.roles import (
 )
 from jaxeval.errors import DataError
 from jaxeval.statistics.random_facets import USUAL_FACETS
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted, named, words_of
 
 _LABELS_ONLY = "Is a judge good enough?"  # of labels without pairs of models
 #: Objects of the Arena's votes: what a leaderboard makes of them, by which options, and what they are.

@@ -29,7 +29,7 @@ from jaxeval.data.columns import (
     rows_of,
     told_renames,
 )
-from jaxeval.data.equal_rows import one_table, reject_same_tables
+from jaxeval.data.equal_rows import one_table
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.judge_calls import ReplyRules, replied_verdicts, usual_replies
@@ -400,8 +400,8 @@ def anchored_table(
             elif baseline is not None:
                 raise DataError("baseline= (--baseline) is for published formats, and this is none of them")
         frames.append(frame)
-    notes |= dict.fromkeys(reject_same_tables(frames, [file.name for file in files]))
-    return one_table(frames, [file.name for file in files]), list(notes)
+    table, again = one_table(frames, [file.name for file in files])
+    return table, list(notes | dict.fromkeys(again))
 
 
 def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list[str]]:

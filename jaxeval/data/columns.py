@@ -22,8 +22,6 @@ _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
 _ONE_OF = {"wins_a": "wina", "ties": "tie", "wins_b": "winb"}
 #: What R, Excel and others write in place of a missing number.
 _GAPS = ("NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "")
-#: Where the words of a column's name part: home_team, player1, HomeTeam.
-_BETWEEN_WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 _DECIMAL = re.compile(r"[-+]?\d*,\d+")
 #: Up to here doubles hold every whole number.
 _EXACT = 2.0**53
@@ -141,11 +139,6 @@ def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
 def folded(name: Any) -> str:
     """Return a name without case, blanks, hyphens and underscores."""
     return re.sub(r"[\s_-]+", "", str(name).casefold())
-
-
-def words_of(name: Any) -> list[str]:
-    """Return the words of a column's name, without case."""
-    return [word.casefold() for word in _BETWEEN_WORDS.split(str(name))]
 
 
 def told_renames(renamed: Mapping[Any, str]) -> tuple[str, ...]:

@@ -83,8 +83,8 @@ def reject_same_tables(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> 
     return sentences
 
 
-def one_table(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of several tables, those of files called ``names``.
+def one_table(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of several tables, those of files called ``names``; and sentences on few rows that come again.
 
     Raises:
         DataError: they have different columns, or one has the same rows as another.
@@ -92,8 +92,8 @@ def one_table(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFr
     for frame, name in zip(frames, names, strict=True):
         if odd := sorted(map(str, set(frame.columns) ^ set(frames[0].columns))):
             raise DataError(f"{name} and {names[0]} do not have the same columns: only one of them has {named(odd)}")
-    reject_same_tables(frames, names)
-    return pd.concat(frames, ignore_index=True)
+    sentences = reject_same_tables(frames, names)
+    return pd.concat(frames, ignore_index=True), sentences
 
 
 def _codes(column: pd.Series, of_name: np.uint64) -> _Codes:

@@ -12,22 +12,12 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import folded, renames, words_of
+from jaxeval.data.columns import folded, renames
 from jaxeval.data.labels import ONE_TWO_LABELS, RIGHT_OR_WRONG, spoken_label
 from jaxeval.data.published_formats import blind_questions
-from jaxeval.data.roles import (
-    COUNT_COLUMNS,
-    COUNTED,
-    MARKS,
-    ONE_HOT_COLUMNS,
-    POINTS,
-    RESULTS,
-    ROLES,
-    is_plain,
-    n_values,
-)
+from jaxeval.data.roles import COUNT_COLUMNS, COUNTED, ONE_HOT_COLUMNS, POINTS, RESULTS, ROLES, is_plain, n_values
 from jaxeval.errors import DataError
-from jaxeval.wording import named
+from jaxeval.wording import MARKS, named, words_of
 
 _SEEN = "model_a", "model_b"
 _LONGEST = 60  # letters of a name

@@ -21,7 +21,7 @@ from jaxeval.data.columns import (
     require_column,
 )
 from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
-from jaxeval.data.nested_columns import LaterColumns
+from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable, in_pandas
@@ -188,7 +188,7 @@ class ItemScores(Shown):
         names = {name: in_pandas(getattr(self, name)) for name in ("items", "evaluators", "models")}
         groups = {name: group for name in ("cluster", "benchmark") if (group := getattr(self, name)) is not None}
         in_groups = {name: group._replace(names=in_pandas(group.names)) for name, group in groups.items()}
-        return replace(self, columns=self.columns.then(_levels_in_pandas), **names, **in_groups)
+        return replace(self, columns=self.columns.then(levels_in_pandas), **names, **in_groups)
 
     def column(self, name: str) -> ItemColumn:
         """Return a further column.
@@ -224,10 +224,6 @@ class ItemScores(Shown):
         from jaxeval.show.table import PropertyTable
 
         return PropertyTable(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
-
-
-def _levels_in_pandas(column: ItemColumn) -> ItemColumn:
-    return column._replace(levels=in_pandas(column.levels))
 
 
 def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemColumn:

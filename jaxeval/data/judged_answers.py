@@ -30,7 +30,7 @@ from jaxeval.data.columns import (
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, usual_replies
 from jaxeval.data.labels import in_numbers
-from jaxeval.data.nested_columns import LaterColumns, with_fields
+from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas, with_fields
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.roles import ANSWER_LABELS, usual_column, usual_names
 from jaxeval.data.table_files import naming, read_as, read_plain_table, told_of
@@ -56,10 +56,6 @@ class Covariate(NamedTuple):
 
 def _of_items(covariate: Covariate, items: Bool | NDArray[np.intp]) -> Covariate:
     return covariate._replace(number=covariate.number[items])
-
-
-def _levels_in_pandas(covariate: Covariate) -> Covariate:
-    return covariate._replace(levels=in_pandas(covariate.levels))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -238,7 +234,7 @@ class JudgedAnswers(Shown):
 
     def with_pandas(self) -> JudgedAnswers:
         """Return the same with names as pandas has them."""
-        kept = self.covariates.then(_levels_in_pandas)
+        kept = self.covariates.then(levels_in_pandas)
         names = {name: in_pandas(getattr(self, name)) for name in ("items", "models", "judges")}
         return replace(self, covariates=kept, **names)
 

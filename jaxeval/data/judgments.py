@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, TypeVar
 
@@ -161,8 +161,9 @@ class Judgments(Shown):
                     continue
                 frames.append(in_pandas(form.read(source)))
                 messages[f"read as {form.name}{': ' * bool(form.about)}{form.about}"] = None
-        judgments = cls.from_pandas(one_table(frames, [base_name(name) for name in files]), shape, **roles)
-        return cls(judgments.table, judgments.roles, judgments.shape, (*messages, *judgments.read_as))
+        table, again = one_table(frames, [base_name(name) for name in files])
+        judgments = cls.from_pandas(table, shape, **roles)
+        return replace(judgments, read_as=(*messages, *again, *judgments.read_as))
 
     def __len__(self) -> int:
         return len(self.table)

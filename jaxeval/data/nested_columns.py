@@ -11,6 +11,7 @@ import numpy as np
 from jaxeval.data.columns import frame_of, renames, told_fields
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
+from jaxeval.plain_tables import in_pandas
 from jaxeval.wording import did_you_mean
 
 T = TypeVar("T")
@@ -174,3 +175,9 @@ class LaterColumns(Mapping[str, T]):
 
 def _changed(encode: Callable[[Any, str], T], change: Callable[[T], T], column: Any, name: str) -> T:
     return change(encode(column, name))
+
+
+def levels_in_pandas(column: T) -> T:
+    """Return an encoded column with its levels as pandas has them."""
+    encoded: Any = column
+    return encoded._replace(levels=in_pandas(encoded.levels))

@@ -18,7 +18,6 @@ from jaxeval.data.columns import (
     reject_missing,
     require_column,
     rows_of,
-    words_of,
 )
 from jaxeval.data.human_labels import MOST_LABELS, LabelScale, most_frequent, read_scale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, kept_columns, refuse_columns_twice, refuse_raters_twice
@@ -34,7 +33,7 @@ from jaxeval.data.roles import JUDGES, ONE_PERSON, TOGETHER, usual_column, usual
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable, in_pandas
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted, named, words_of
 
 #: Words by which two columns are the two orders of one judge.
 _ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", "b_first"))

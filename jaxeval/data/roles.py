@@ -103,9 +103,6 @@ POINTS = ("score", "goals", "points", "sets", "runs")
 JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
 ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}
 TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "key", "people"}
-#: Names of two sides differ by these words, at one place.
-MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
-          ("white", "black"), ("red", "blue"))  # fmt: skip
 #: Columns of how often the first side won, drew and lost.
 COUNTED = (("won", "wins", "win"), ("tied", "ties", "tie", "drawn", "draws", "draw"), ("lost", "losses", "loss"))
 #: Columns of results where one column is not enough: one of each row is 1; battles that side A won, ties, and battles

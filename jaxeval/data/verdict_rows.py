@@ -24,6 +24,8 @@ from jaxeval.wording import counted, visible
 WithoutVerdict = Literal["error", "drop"]
 #: The column that says which sample a row belongs to.
 SAMPLE = "(sample)"
+#: What both samples add up to in a report.
+_SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_missing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +127,8 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
     target = np.concatenate([human.target, unlabelled.target])
     report = replace(
         human.report,
-        n_rows=human.report.n_rows + unlabelled.report.n_rows,
-        n_battles=human.n_battles + unlabelled.n_battles,
+        **{name: getattr(human.report, name) + getattr(unlabelled.report, name) for name in _SUMS},
         n_models=len(models),
-        n_ties=human.report.n_ties + unlabelled.report.n_ties,
-        n_both_bad=human.report.n_both_bad + unlabelled.report.n_both_bad,
-        n_self_battles=human.report.n_self_battles + unlabelled.report.n_self_battles,
-        n_missing=human.report.n_missing + unlabelled.report.n_missing,
         read_as=(
             *human.report.read_as,
             *(f"the judge's verdicts: {sentence}" for sentence in unlabelled.report.read_as),

@@ -157,7 +157,8 @@ def write_blank(path: str | Path) -> None:
     Its data have ``blank``: the words for results and columns of `jaxeval.data`, see votes_file.js.
     """
     from jaxeval.data.labels import CODINGS, FAMILIES, TIES
-    from jaxeval.data.roles import MARKS, RESULTS
+    from jaxeval.data.roles import RESULTS
+    from jaxeval.wording import MARKS
 
     def outcomes(words: Mapping[Any, Any]) -> dict[str, int]:
         return {f"{word:g}" if isinstance(word, float) else word: int(2 - 2 * label.target)
