@@ -19,7 +19,7 @@ from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, did_you_mean, named, visible, visible_line
 
 if TYPE_CHECKING:
-    from jaxeval.cli.file_uses import Use
+    from jaxeval.cli.uses import Use
     from jaxeval.data.file_heads import Head
 
 _MOST = 12  # columns to name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +38,26 @@ _OTHER_EACH_TIME = {
 def columns_of(condition: str) -> tuple[str, ...]:
     """Return names of the columns that a condition is about, or paths of fields within them: "x.y" for field y."""
     return tuple(map(".".join, _references(_parsed(condition))))
+
+
+def equality(name: str, value: Any) -> str:
+    """Return the condition that a column has a value."""
+    is_number = isinstance(value, Number | np.number)
+    shown = str(value).removesuffix(".0") if is_number else _quoted(str(value), "'")
+    column = name if _is_bare(name) else _quoted(name, '"')
+    return f"{column} = {shown}"
+
+
+def _quoted(text: str, sign: str) -> str:
+    return sign + text.replace(sign, 2 * sign) + sign
+
+
+def _is_bare(name: str) -> bool:
+    """Return whether DuckDB takes a name without quotes for that of a column, as it does not take its own words."""
+    try:
+        return re.fullmatch(r"[a-z_]\w*", name) is not None and columns_of(f"{name} = 0") == (name,)
+    except (DataError, ImportError):
+        return False
 
 
 def _parsed(condition: str) -> list[dict[str, Any]]:
