@@ -25,7 +25,8 @@ MOST_LEVELS = 200
 
 _PIECE = 2**17  # bytes looked at together: they stay in a core's cache
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_NULL = re.compile(rb"[\n}][ \t\r]*null")
+#: One pattern of both takes five times as long: it has no first letter to search for.
+_NULLS = re.compile(rb"\n[ \t\r]*null"), re.compile(rb"\}[ \t\r]*null")
 _BRACKETS = b"[]{}"
 _NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
 # Signs before a bracket that begins a value. Where blanks come before it, it may also follow the object above.
@@ -255,7 +256,8 @@ def _json_block(
 
 def _holds_null(block: bytes) -> bool:
     """Return whether null begins a line, but for lines within an object, or follows an object."""
-    before = (block[max(found.start() - 64, 0) : found.start() + 1].rstrip() for found in _NULL.finditer(block))
+    places = (found.start() for null in _NULLS for found in null.finditer(block))
+    before = (block[max(place - 64, 0) : place + 1].rstrip() for place in places)
     return block.lstrip().startswith(b"null") or any(text[-1:] not in (b":", b",", b"[") for text in before)
 
 
