@@ -104,10 +104,14 @@ class BoardComparison(Result):
         ]
         agreement = self.agreement.reset_index()
         named_top = agreement.replace({"measure": {"top_overlap": f"top_{self.top}_overlap"}})
+        alike = Part("Agreement", named_top, rows="measure")
         return view._replace(
             title=f"{a} and {b} compared",
             notes=notes,
-            parts=[Part(None, self._columns(), rows=self.competitor), Part("Agreement", named_top, rows="measure")],
+            parts=[
+                Part(None, self._columns(), rows=self.competitor),
+                *([alike] if agreement["value"].notna().any() else []),
+            ],
             tables={"comparison": self.table, "agreement": agreement},
         )
 
@@ -247,9 +251,11 @@ class BoardComparison(Result):
         else:
             row = _records(table.loc[[table["difference"].abs().idxmax()]])[0]
             largest = f"the largest difference is that of {row['model']}: {_with_ends(row)}"
-            none = f"none of {noun.counted(n)} moved at the {level}"
-            first = none if self.one_scale else "the links of the boards differ"
-            sentences = [f"{first}; {largest}"]
+            if self.one_scale:
+                no_ends = " (open: too few votes for an interval)" if pd.isna(row["at_once_lower"]) else ""
+                sentences = [f"none of {noun.counted(n)} moved at the {level}; {largest}{no_ends}"]
+            else:
+                sentences = [f"the links of the boards differ; {largest}"]
         values = self.agreement
         tau = [values.loc["kendall_tau", name] for name in ("value", "lower", "upper")]
         if np.isfinite(tau[0]):

@@ -183,9 +183,9 @@ def ranking_agreement(one: Float, other: Float, top: int, precision: float = 0.0
     one, other = (np.where(there, x, np.nan) for x in (one, other))
     sums = np.zeros((4, len(one)))
     for i in range(one.shape[1] - 1):
-        with np.errstate(invalid="ignore"):  # both infinite: no difference to speak of
+        with np.errstate(invalid="ignore"):  # infinite ones: no difference to speak of
             gaps = [x[:, i, None] - x[:, i + 1 :] for x in (one, other)]
-        known = ~np.isnan(gaps[0] + gaps[1])
+        known = ~(np.isnan(gaps[0]) | np.isnan(gaps[1]))
         first, second = (np.where(known & (np.abs(gap) > precision), np.sign(gap), 0.0) for gap in gaps)
         sums += [(first * second).sum(1), known.sum(1), (known & (first == 0)).sum(1), (known & (second == 0)).sum(1)]
     step = precision or None

@@ -97,6 +97,17 @@ class TestBoards:
         result = run(*files)
         assert "and b 6; 0 of them are on both. If a model has another name" in " ".join(result.stderr.split())
 
+    def test_few_votes_leave_differences_open(self, tmp_path):
+        sides = pd.DataFrame({"model_a": [*"abcabc", "a", "b"], "model_b": [*"bcabca", "d", "d"]})
+        files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+        one, other, tie = "model_a", "model_b", "tie"
+        for file, winner in zip(files, ([one, other, tie] * 2, [other, other, tie, one, one, tie]), strict=True):
+            last = [one, one] if file == files[0] else [other, other]
+            sides.assign(winner=[*winner, *last]).to_csv(file, index=False)
+        result = run(*files)
+        assert "of a: +0.0 (open: too few votes for an interval)" in " ".join(result.stdout.split())
+        assert "Agreement" not in result.stdout
+
     def test_slices_with_the_draws_of_leaderboard(self, votes, folder, tmp_path):
         out = tmp_path / "out.parquet"
         slices = "--by", "language", "--slices", "English,Chinese"
