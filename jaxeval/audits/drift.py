@@ -19,9 +19,9 @@ from jaxeval.audits.periods import (
     TimedVotes,
     cut_periods,
     fit_timed,
+    period_word,
     step_test,
     timed_votes,
-    told_period,
     usual_period,
     vote_seconds,
 )
@@ -90,9 +90,9 @@ class Drift(Answered):
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
             text = f"No {noun.one} has {counted(self.settings['min_votes'], 'vote')} before and after a split of the "
-            yield Severity.CAUTION, f"{text}{n} {told_period(every)}s: drift cannot be seen."
+            yield Severity.CAUTION, f"{text}{n} {period_word(every)}s: drift cannot be seen."
             return
-        among = f"of {noun.counted(int(tested.sum()))} over {counted(n, told_period(every))}"
+        among = f"of {noun.counted(int(tested.sum()))} over {counted(n, period_word(every))}"
         if len(self.changes) == 0:
             best, usual = self.table.loc[tested].iloc[0], self.table.loc[tested, "detectable"].median()
             text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} ({visible_line(best['model'])})"

@@ -210,9 +210,9 @@ class _Bound(NamedTuple):
             spread = np.append(spread, _spread(inverse, core, more))
             size = np.append(size, np.sqrt(variance[more]))
             most = np.append(most, variance[more] / 4)
-        own_spread = float(always @ _spread(inverse, core, opponent)), float(always @ np.sqrt(variance[opponent]))
+        always_spread = float(always @ _spread(inverse, core, opponent)), float(always @ np.sqrt(variance[opponent]))
         sums = [_running_sums(x, capacity, _MOST_VOTES) for x in (spread, size)]
-        sums = [x + y for x, y in zip(sums, own_spread, strict=True)]
+        sums = [x + y for x, y in zip(sums, always_spread, strict=True)]
         lost, gained = np.zeros((2, _MOST_VOTES)), np.zeros(_MOST_VOTES)
         if moves.way == "dropped":
             lost = np.stack([_running_sums(x, capacity, _MOST_VOTES) for x in (bent, most)])

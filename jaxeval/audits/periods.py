@@ -205,7 +205,7 @@ _CODES = {"hour": "h", "day": "D", "week": "W", "month": "M", "quarter": "Q", "y
 _YEARS = 2000, 2100  # in which numbers are taken for seconds since 1970
 
 
-def told_period(every: Every) -> str:
+def period_word(every: Every) -> str:
     """Return what a period is called."""
     return every if isinstance(every, str) else "period"
 

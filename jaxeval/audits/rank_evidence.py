@@ -205,13 +205,13 @@ class RankEvidence(Answered):
             return
         first, least = lacking.iloc[0], lacking.loc[lacking["votes_needed"].idxmin()]
 
-        def told(row: Any) -> str:
+        def pair_sentence(row: Any) -> str:
             pair = f"{visible_line(row['above'])} from {visible_line(row['below'])} ({row['gap']:.1f} Elo)"
             return f"{pair} takes some {_two_digits(row['votes_needed'])} more votes between the two"
 
-        text = f"To tell {told(first)} with power {_POWER:g}"
+        text = f"To tell {pair_sentence(first)} with power {_POWER:g}"
         if least.name != first.name:
-            text += f"; the cheapest such pair: to tell {told(least)}"
+            text += f"; the cheapest such pair: to tell {pair_sentence(least)}"
         yield Severity.NOTE, f"{text}."
 
 

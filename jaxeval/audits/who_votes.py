@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.audits.parts import Answered, Audited, Severity, check_plain
-from jaxeval.audits.periods import Every, cut_periods, told_period, vote_seconds
+from jaxeval.audits.periods import Every, cut_periods, period_word, vote_seconds
 from jaxeval.audits.points import (
     GroupedVotes,
     Points,
@@ -122,7 +122,7 @@ class WhoVotes(Answered):
             text += "deviation), so that the votes of one voter are not independent: cluster by voter."
             yield Severity.NOTE, text
         if len(self.strongest):
-            yield _told_strongest(self.strongest.iloc[0])
+            yield _strongest_sentence(self.strongest.iloc[0])
 
     def _of_board(self) -> Iterator[tuple[Severity, str]]:
         if self.n_suspect_votes == 0 or self.without["change"].isna().all():
@@ -176,7 +176,7 @@ class WhoVotes(Answered):
     def _of_bursts(self) -> Iterator[tuple[Severity, str]]:
         if self.bursts is None or len(self.bursts) == 0:
             return
-        period = told_period(self.settings["every"])
+        period = period_word(self.settings["every"])
         odd = self.bursts[self.bursts["p_adjusted"] <= self.settings["alpha"]]
         if len(odd) == 0:
             text = f"No {period} gave any {self.competitor.one} more or fewer points than the board expects of it "
@@ -448,7 +448,7 @@ def _shift(without: Board, full: Board) -> Float:
     return np.where(both, ELO_PER_LOGIT * (moved - level), np.nan)
 
 
-def _told_strongest(top: pd.Series) -> tuple[Severity, str]:
+def _strongest_sentence(top: pd.Series) -> tuple[Severity, str]:
     who, votes, model = visible_line(top["voter"]), counted(top["n_votes"], "vote"), visible_line(top["pulled"])
     if np.isnan(top["pull_refitted"]):
         return Severity.SERIOUS, f"Without the {votes} of voter {who}, {model} has no rating."

@@ -120,7 +120,7 @@ def joint_errors(
     """
     m, j = len(anchors), len(new)
     p = expit(anchors[known.a] - anchors[known.b])
-    own_p = expit(new[placed.a] - anchors[placed.b])
+    placed_p = expit(new[placed.a] - anchors[placed.b])
     with np.errstate(invalid="ignore"):  # two models beyond all others
         human_p = expit(people[known.a] - people[known.b])
     voted = ~(np.isnan(human) | np.isnan(human_p)) & on_board
@@ -133,7 +133,7 @@ def joint_errors(
     entries = [
         (known.unit, known.a, judge_error),
         (known.unit, known.b, -judge_error),
-        (placed.unit, m + placed.a, placed.target - own_p),
+        (placed.unit, m + placed.a, placed.target - placed_p),
         (known.unit, np.full(len(p), m + j), of_beta),
         (known.unit, m + j + 1 + known.a, human_error),
         (known.unit, m + j + 1 + known.b, -human_error),
@@ -144,21 +144,21 @@ def joint_errors(
 
     # How much each parameter moves with each score.
     of_anchors = np.linalg.inv(_information(known.a, known.b, p * (1 - p), m) + 2 * ridge * np.eye(m))
-    slope, own_slope = (0.0 * x.target for x in (known, placed))
+    slope, placed_slope = (0.0 * x.target for x in (known, placed))
     steepness = np.zeros(0)
     if beta is not None:
-        slope, own_slope = (x.difference * x.target * (1 - x.target) for x in (known, placed))
+        slope, placed_slope = (x.difference * x.target * (1 - x.target) for x in (known, placed))
         steepness = (known.difference**2 * known.target * (1 - known.target))[decided]
     per_beta = of_anchors @ (np.bincount(known.a, slope, m) - np.bincount(known.b, slope, m))
-    weight = np.bincount(placed.a * m + placed.b, own_p * (1 - own_p), j * m).reshape(j, m)
+    weight = np.bincount(placed.a * m + placed.b, placed_p * (1 - placed_p), j * m).reshape(j, m)
     information = weight.sum(1) + 2 * ridge
-    own_per_beta = (np.bincount(placed.a, own_slope, j) + weight @ per_beta) / information
+    placed_per_beta = (np.bincount(placed.a, placed_slope, j) + weight @ per_beta) / information
     answer = np.zeros((j + m, 2 * m + j + 1))
     share = zero / zero.sum()
     answer[:j, :m] = (weight / information[:, None] - share) @ of_anchors
     answer[:j, m : m + j] = np.diag(1 / information)
     if steepness.sum() > 0:
-        answer[:j, m + j] = (own_per_beta - share @ per_beta) / steepness.sum()
+        answer[:j, m + j] = (placed_per_beta - share @ per_beta) / steepness.sum()
     human_weight = np.where(voted, human_p * (1 - human_p), 0.0)
     of_people = np.linalg.pinv(_information(known.a, known.b, human_weight, m), hermitian=True)
     answer[j:, m + j + 1 :] = of_people - share @ of_people

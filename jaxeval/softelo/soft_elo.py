@@ -219,7 +219,7 @@ def soft_elo(
         shown = {"n_resamples": n_resamples, "base": base, "min_battles": min_battles}
         return Identity(settings, data, shown, noun="battles")
 
-    warnings = [text for found in of_facets if found is not None for text in found.warnings]
+    warnings = [text for each in of_facets if each is not None for text in each.warnings]
     with open_run(identity, lanes, "folds and resamples of held-out models", **running) as run:
         folds = hold_out(sets, methods, float(ridge), ties, run=run)
         frames = [
@@ -242,8 +242,8 @@ def soft_elo(
             for k, (frame, fold, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
                 elo = base + ELO_PER_LOGIT * (part.transpose(1, 0, 2) - above_human(fold, fold)[:, :, None])
                 elo[~np.isfinite(fold.theta[1:])] = np.nan
-                if (found := of_facets[k]) is not None:
-                    elo = _moved(elo, found, judged, fold, methods, frame, float(ridge), seed)
+                if (random_facets := of_facets[k]) is not None:
+                    elo = _moved(elo, random_facets, judged, fold, methods, frame, float(ridge), seed)
                 draws[k][:, names.get_indexer(judged.models)] = elo
                 error = elo.std(axis=2, ddof=1) if n_resamples > 1 else np.full(elo.shape[:2], np.nan)
                 frame["standard_error"] = error.T.ravel()
@@ -271,7 +271,7 @@ def soft_elo(
         judges=tuple(judges),
         settings=settings,
         warnings=[*_warnings(models, len(judges) > 1), *warnings],
-        _about="; ".join(dict.fromkeys(found.about for found in of_facets if found is not None)),
+        _about="; ".join(dict.fromkeys(each.about for each in of_facets if each is not None)),
     )
 
 
@@ -293,8 +293,8 @@ def _moved(
     moved = np.empty_like(elo)
     for k, influence in enumerate(judged):
         of_models = np.zeros((n, len(battles.models)))
-        for side, own in zip((battles.model_a, battles.model_b), np.split(influence, 2), strict=True):
-            of_models[np.arange(n), side] = n * ELO_PER_LOGIT * np.nan_to_num(own)
+        for side, of_side in zip((battles.model_a, battles.model_b), np.split(influence, 2), strict=True):
+            of_models[np.arange(n), side] = n * ELO_PER_LOGIT * np.nan_to_num(of_side)
         moved[k] = facets.moved(estimates[k], elo[k].T, of_models, seed).T
     return moved
 
