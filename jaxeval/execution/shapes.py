@@ -22,6 +22,7 @@ UNIT_ROWS = 4
 _VECTOR = 8  # XLA vectorises well if this divides the number of lanes
 _FEW_SLOTS = 8  # of a call on a CPU
 _UNITS = 768  # columns of units of small boards: boards of 20,000 to 40,000 battles have a size in common
+_UNIT_SIZES = 6  # each four times the last; the largest is for three million battles
 _FEWEST_ROWS = 1024  # of arrays with a row per lane: the arrays are small, and there are often this many resamples
 _OF_ONE_LANE = 2**14  # numbers that a statistic makes: with more, lanes side by side leave the cache
 _CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a program takes to compile
@@ -36,9 +37,9 @@ BATTLE_PLACES = 1024  # where battles are drawn one by one
 
 # Rows of a block of battles: enough for both cores, and, times the lanes, no more than the cache holds.
 _BLOCK_ROWS, _ACCELERATOR_BLOCK_ROWS = 2**13, 2**20
-_FEW_BLOCKS = 8  # there is room for at least these, unless there is only one
+_FEW_BLOCKS = 6  # there is room for at least these, unless there is only one
 _GROUP_ROWS = (16, 4, 1)
-_PADDING = 1.2  # groups have the largest size by which the rows grow no more than by this factor
+_ROWS_OF_A_GROUP = 1.8  # in a pass of 32 lanes a group takes as long as so many of its rows
 
 #: Numbers of a block of `elementwise.evaluate`; up to so many are computed by NumPy, which takes ten milliseconds.
 ELEMENTS = 2**16
@@ -266,8 +267,8 @@ def padded_graph(n_pairs: int, n_rows: int) -> tuple[int, int]:
 
 
 def padded_units(n: int) -> int:
-    """Return columns of units that rows of battles read: few sizes, because drawing them takes a thirtieth of a run."""
-    few = [_UNITS << 2 * k for k in range(4)]
+    """Return columns of units that rows of battles read: few sizes, of which a CPU draws only what is in use."""
+    few = [_UNITS << 2 * k for k in range(_UNIT_SIZES if _on_cpu() else 4)]
     return next(size for size in few if n <= size) if n <= few[-1] else _in_steps(n, power_of_two(n) // 16)
 
 
@@ -286,17 +287,24 @@ class Blocks(NamedTuple):
 
 
 def battle_blocks(per_pair: NDArray[np.int64]) -> Blocks:
-    """Return blocks for (P,) rows of the pairs: groups as large as padding allows, blocks as large as the cache does.
+    """Return blocks for (P,) rows of the pairs: groups for which a pass takes least, blocks as large as the cache.
 
-    A group's rows are of one pair. Only the blocks in use are run, so their number may come in few steps.
+    A group's rows are of one pair. Only the blocks in use are run, so their number comes in few steps: those of
+    `padded_units`, as most often a column of units is a group.
     """
-    size = next((g for g in _GROUP_ROWS if (-(-per_pair // g) * g).sum() <= _PADDING * per_pair.sum()), 1)
-    n_groups = int((-(-per_pair // size)).sum())
+
+    def groups(rows: int) -> int:
+        return int((-(-per_pair // rows)).sum())
+
+    size = min(_GROUP_ROWS, key=lambda rows: groups(rows) * (rows + _ROWS_OF_A_GROUP))
+    n_groups = groups(size)
     most = (_BLOCK_ROWS if _on_cpu() else _ACCELERATOR_BLOCK_ROWS) // size
+    if n_groups <= most:
+        return Blocks(1, padded_columns(n_groups), size)
     n_blocks = -(-n_groups // most)
-    return Blocks(
-        power_of_two(max(n_blocks, _FEW_BLOCKS)) if n_blocks > 1 else 1, min(padded_columns(n_groups), most), size
-    )
+    few = [_FEW_BLOCKS << 2 * k for k in range(4)]
+    room = [n for n in few if n_blocks <= n] or [_in_steps(n_blocks, power_of_two(n_blocks) // 16)]
+    return Blocks(room[0], most, size)
 
 
 def padded_places(n: int, least: int) -> int:

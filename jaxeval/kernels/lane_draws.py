@@ -8,10 +8,10 @@ from functools import partial
 from typing import NamedTuple
 
 from jaxeval.kernels import resample, squares
-from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Num, UInt64
-from jaxeval.kernels.platforms import add_at, added, index_dtype
+from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Num, Shaped, UInt64
+from jaxeval.kernels.platforms import add_at, added, by_platform, index_dtype
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
-from jaxeval.lazy_names import jnp
+from jaxeval.lazy_names import jnp, lax
 
 
 def draw(
@@ -64,10 +64,62 @@ class DrawnSums(NamedTuple):
 
 
 def _poisson(units: Units, dtype: type, key: UInt64[Array, "R S"]) -> Num[Array, "K*Q R"]:
-    """Poisson draws of all units under the keys."""
-    assert units.tables is not None
-    word = squares.words32(resample.counters(units).reshape(-1, 1), resample.of_strata(key.T, _strata(units), 0))
-    return units.tables.draw(word, lambda x: x.reshape(-1, 1)).astype(dtype)
+    """Poisson draws of all units under the keys; on a CPU, block by block of the columns in use, without strata."""
+    tables, stratum = units.tables, _strata(units)
+    assert tables is not None
+
+    def at_once(key: Array) -> Array:
+        word = squares.words32(resample.counters(units).reshape(-1, 1), resample.of_strata(key.T, stratum, 0))
+        return tables.draw(word, lambda x: x.reshape(-1, 1)).astype(dtype)
+
+    def by_block(key: Array) -> Array:
+        def add(t: Array, drawn: Array) -> Array:
+            word = squares.words32(_block(resample.counters(units), t)[..., None], key.T)
+            own = tables.draw(word, lambda x: _block(x, t)[..., None]).astype(dtype)
+            return lax.dynamic_update_slice_in_dim(drawn, own, t * _BLOCK, 1)
+
+        drawn = jnp.zeros((*units.size.shape, len(key)), dtype)
+        return lax.fori_loop(0, _blocks(units), add, drawn).reshape(-1, len(key))
+
+    if stratum is not None or units.size.shape[1] % _BLOCK:
+        return at_once(key)
+    return by_platform(key, cpu=by_block, default=at_once)
+
+
+_BLOCK = 1024  # columns
+
+
+def _block(grid: Shaped[Array, "K Q ..."], t: Integer[Array, ""]) -> Shaped[Array, "K columns ..."]:
+    return lax.dynamic_slice_in_dim(grid, t * _BLOCK, _BLOCK, 1)
+
+
+def _blocks(units: Units) -> Int32[Array, ""]:
+    """Return how many blocks of columns are in use."""
+    column = jnp.arange(units.size.shape[1], dtype=jnp.int32)
+    return (jnp.max(jnp.where(jnp.any(units.size > 0, 0), column, -1)) + _BLOCK) // _BLOCK
+
+
+def _total(units: Units, drawn: Num[Array, "K*Q R"]) -> Int32[Array, "R"]:
+    """Return the sum of the draws of all units."""
+
+    def at_once(drawn: Array) -> Array:
+        return jnp.sum(drawn, 0, dtype=jnp.int32)
+
+    def by_block(drawn: Array) -> Array:
+        # Column by column of a block, which XLA on the CPU vectorises.
+        n_lanes = drawn.shape[1]
+        grid = drawn.reshape(*units.size.shape, n_lanes)
+
+        def add(t: Array, total: Array) -> Array:
+            own = _block(grid, t).astype(jnp.int32)
+            return sum((own[row] for row in range(len(own))), total)
+
+        of_columns = lax.fori_loop(0, _blocks(units), add, jnp.zeros((_BLOCK, n_lanes), jnp.int32))
+        return at_once(of_columns)
+
+    if units.size.shape[1] % _BLOCK:
+        return at_once(drawn)
+    return by_platform(drawn, cpu=by_block, default=at_once)
 
 
 def _strata(units: Units) -> Int32[Array, "K*Q"] | None:
@@ -83,7 +135,7 @@ def _multinomial(
 
     def count(drawn: Array) -> Array:
         if stratum is None:
-            return jnp.sum(drawn, 0, dtype=jnp.int32)[:, None]
+            return _total(units, drawn)[:, None]
         sums = jnp.zeros((len(units.strata.total), drawn.shape[1]), jnp.int32)
         return sums.at[stratum].add(drawn.astype(jnp.int32)).T
 

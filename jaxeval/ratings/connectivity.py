@@ -123,7 +123,7 @@ def is_secure(units: Float) -> bool:
     ``units[i, j]`` counts the independently drawn units in which i takes points off j. Starting from the model with
     most of them, a model joins the secure set when it took points off the set in at least 40 units, and lost points
     to it in as many. If all models join, some resample among B separates them with probability under
-    2 M B exp(-40).
+    2 M B exp(-40). Where many models met a few times each, `_has_no_small_cut` says the same.
     """
     joined = np.zeros(len(units), bool)
     joined[np.argmax(units.sum(0) + units.sum(1))] = True
@@ -131,9 +131,28 @@ def is_secure(units: Float) -> bool:
         up, down = units[:, joined].sum(1), units[joined].sum(0)
         ready = (np.minimum(up, down) >= _SECURE_UNITS) & ~joined
         if not ready.any():
-            return False
+            return _has_no_small_cut(np.minimum(units, units.T))
         joined |= ready
     return True
+
+
+def _has_no_small_cut(both: Float) -> bool:
+    """Return whether hardly a resample lacks all units, either way, between any set of models and the others.
+
+    Between i and j are ``both[i, j]`` units at least in which i takes points off j, and as many in which j does off i.
+    With lambda the second eigenvalue of the graph's Laplacian, a set of s of M models has lambda s (M - s) / M units
+    or more with the others (Fiedler 1973), and there are C(M, s) such sets. If each size of sets has 40 units beyond
+    the logarithm of their number, some resample among B separates models with probability under M B exp(-40).
+    """
+    m = len(both)
+    degree = both.sum(1) - both.diagonal()
+    if m < 2 or degree.min() < _SECURE_UNITS + np.log(m):  # lambda is at most M / (M - 1) of the least degree
+        return False
+    laplacian = np.diag(degree + both.diagonal()) - both
+    least = scipy.linalg.eigvalsh(laplacian, subset_by_index=[1, 1])[0]
+    s = np.arange(1, m // 2 + 1)
+    sets = scipy.special.gammaln(m + 1) - scipy.special.gammaln(s + 1) - scipy.special.gammaln(m - s + 1)
+    return bool((least * s * (m - s) / m - sets >= _SECURE_UNITS).all())
 
 
 def board_warnings(

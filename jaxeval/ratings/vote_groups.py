@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
-from jaxeval.execution.shapes import UNIT_ROWS
+from jaxeval.execution.shapes import BATTLE_PLACES, UNIT_ROWS
 from jaxeval.kernels.resample import DrawScheme, Packing
-from jaxeval.resampling.units import UnitDraw, checked_strata, pad, stratum_of_groups, unit_draw
+from jaxeval.resampling.units import UnitDraw, checked_strata, pad, shortfall_of, stratum_of_groups, unit_draw
 from jaxeval.statistics.clusters import cluster_factors
 
 
@@ -63,10 +63,14 @@ class UnitMembers(NamedTuple):
     cluster: Int | None  # (K,) unit numbers of the clusters of several battles, -1 of the others
 
     def drawn(self, n_columns: int, scheme: DrawScheme, label: str) -> tuple[UnitDraw, Int]:
-        """Return the draw of the units on a grid of ``n_columns``, and (E,) the place of each unit on it, row-major."""
+        """Return the draw of the units on a grid of ``n_columns``, and (E,) the place of each unit on it, row-major.
+
+        There are as many places for single draws as votes on a full grid need: grids of one size share a compilation.
+        """
         column, row = np.divmod(self.unit, UNIT_ROWS)
         grid = pad(self.units, (UNIT_ROWS, n_columns))
-        return unit_draw(grid, scheme, label, Packing(None), self.stratum), row * n_columns + column
+        places = max(BATTLE_PLACES, 2 * int(shortfall_of(np.array(grid.size))))
+        return unit_draw(grid, scheme, label, Packing(None), self.stratum, places), row * n_columns + column
 
     def of_cells(self, number: Int) -> UnitMembers:
         """Give the same units with the battles of another table of cells: ``number`` (C,) of each cell, -1 for none."""

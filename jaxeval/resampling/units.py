@@ -387,7 +387,15 @@ class UnitDraw(NamedTuple):
     packing: Packing  # how the draws of a column of entries are kept
 
 
-def unit_draw(sizes: Int, scheme: DrawScheme, label: str, packing: Packing, stratum: Int | None = None) -> UnitDraw:
-    """The draw from entries of ``sizes`` (K, Q) units for the slice named ``label``; ``stratum`` as in `make_units`."""
-    units = make_units(sizes, stratum, shortfall=None if scheme == DrawScheme.MULTINOMIAL else 0)
+def unit_draw(
+    sizes: Int,
+    scheme: DrawScheme,
+    label: str,
+    packing: Packing,
+    stratum: Int | None = None,
+    least_places: int = BATTLE_PLACES,
+) -> UnitDraw:
+    """The draw from entries of ``sizes`` (K, Q) units for the slice named ``label``; the rest as in `make_units`."""
+    shortfall = None if scheme == DrawScheme.MULTINOMIAL else 0
+    units = make_units(sizes, stratum, shortfall=shortfall, least_places=least_places)
     return UnitDraw(scheme, units, np.uint64(stream_number(label)), packing)

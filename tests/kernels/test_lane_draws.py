@@ -18,14 +18,18 @@ NAMED = np.uint64(7), np.uint64(3), np.arange(40)
 
 
 # So small a shortfall as 12 is often exceeded: then the draw is repeated in some lanes and not in others.
-@pytest.mark.parametrize(("scheme", "shortfall", "dtype"), [
-    (DrawScheme.MULTINOMIAL, 12, np.uint8),
-    pytest.param(DrawScheme.MULTINOMIAL, 60, np.uint8, marks=pytest.mark.slow),
-    pytest.param(DrawScheme.POISSON, 0, np.int32, marks=pytest.mark.slow),
-    (DrawScheme.BAYESIAN, 0, np.float64),
+# Many columns are drawn block by block, up to the last one that is in use.
+@pytest.mark.parametrize(("scheme", "shortfall", "dtype", "columns"), [
+    (DrawScheme.MULTINOMIAL, 12, np.uint8, 30),
+    (DrawScheme.MULTINOMIAL, 60, np.uint8, 3 * 1024),
+    pytest.param(DrawScheme.MULTINOMIAL, 60, np.uint8, 30, marks=pytest.mark.slow),
+    pytest.param(DrawScheme.POISSON, 0, np.int32, 30, marks=pytest.mark.slow),
+    pytest.param(DrawScheme.POISSON, 0, np.int32, 3 * 1024, marks=pytest.mark.slow),
+    (DrawScheme.BAYESIAN, 0, np.float64, 30),
 ])  # fmt: skip
-def test_draws(scheme, shortfall, dtype):
-    units = jax.tree.map(jnp.asarray, make_units(np.random.default_rng(0).integers(0, 6, (4, 30)), shortfall=shortfall))
+def test_draws(scheme, shortfall, dtype, columns):
+    size = np.random.default_rng(0).integers(0, 6, (4, columns)) * (np.arange(columns) < 1030)
+    units = jax.tree.map(jnp.asarray, make_units(size, shortfall=shortfall))
     found = jax.jit(lane_draws.draw, static_argnums=(1, 2))(units, scheme, dtype, *NAMED)
     with traced_for("cuda"):
         elsewhere = jax.jit(partial(lane_draws.draw), static_argnums=(1, 2))(units, scheme, dtype, *NAMED)

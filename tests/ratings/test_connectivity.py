@@ -113,3 +113,21 @@ def test_wins_alone_do_not_join():
     units = np.array([[0.0, 1e6], [39.0, 0.0]])
     assert not is_secure(units)
     assert not is_secure(units.T)
+
+
+def test_many_models_that_met_a_few_times_each():
+    """No pair has forty units; a set of models has as many with the others, unless two halves hardly met."""
+    rng = np.random.default_rng(0)
+    wins = rng.poisson(2.0, (120, 120)).astype(float)
+    np.fill_diagonal(wins, 0)
+    assert wins.max() < 40
+    assert is_secure(wins)
+    assert not sometimes_separated(rng, wins, 20)
+    half = np.arange(120) < 60
+    apart = np.where(half[:, None] == half, wins, 0)
+    apart[0, 119], apart[119, 0] = 3, 3
+    assert not is_secure(apart)
+    assert sometimes_separated(rng, apart, 100)
+    few = wins.copy()
+    few[7] *= rng.random(120) < 0.1  # a model that hardly took points off anybody
+    assert not is_secure(few)
