@@ -137,11 +137,11 @@ function modelCell(model, data) {
 	const known = maker && about[maker.key];
 	if (!known) return shown;
 	const makers = [...new Set(data.models.map(({ about: own }) => own[maker.key]).filter(Boolean))].sort();
-	const colour = makers.indexOf(known) % 8;
+	const own = ownColour(makers.indexOf(known) % 8);
 	return element(
 		"span",
 		{ class: "made" },
-		element("span", { class: `maker dot-${colour}`, title: known, "aria-hidden": "true" }, [...known][0].toUpperCase()),
+		element("span", { ...own, class: "maker", title: known, "aria-hidden": "true" }, [...known][0].toUpperCase()),
 		shown,
 	);
 }

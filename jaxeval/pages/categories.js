@@ -2,6 +2,8 @@
 
 const MOST_CATEGORIES = 40;
 const SHADES = 7;
+/** How much of the colour of bands the shades have, from the first on; the last has none. */
+const SHARES = [95, 75, 57, 42, 28, 15];
 
 const categoriesPanel = {
 	id: "categories",
@@ -55,12 +57,14 @@ function matrix(boards, cells, state, data) {
 		const places = Math.max(...board.rows.map(({ rank }) => rank ?? 0), 1);
 		const shade = (model) => {
 			const row = ofBoard[k].get(model);
-			if (row?.rank === undefined) return "none";
+			if (row?.rank === undefined) return {};
 			const open = row.best === undefined ? 0 : (row.worst - row.best) / places;
 			const place = Math.min(Math.floor(((row.rank - 1) / places) * SHADES), SHADES - 1);
-			return open > 0.5 ? "open" : `shade-${Math.min(place + Math.floor(open * SHADES), SHADES - 1)}`;
+			const share = SHARES[place + Math.floor(open * SHADES)];
+			if (open > 0.5) return { class: "shade open" };
+			return share === undefined ? {} : { class: "shade shaded", "--share": `${share}%` };
 		};
-		const cell = (model) => element("span", { class: `shade ${shade(model)}` }, text(model));
+		const cell = (model) => element("span", { class: "shade", ...shade(model) }, text(model));
 		return {
 			id: board.id,
 			title: board.title,

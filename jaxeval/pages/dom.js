@@ -2,7 +2,10 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element of HTML. Attributes `onclick` and the like are listeners; false and null leave an attribute out. */
+/**
+ * An element of HTML. Attributes `onclick` and the like are listeners, `--share` and the like are properties of its style;
+ * false and null leave an attribute out.
+ */
 function element(tag, attributes = {}, ...children) {
 	return filled(document.createElement(tag), attributes, children);
 }
@@ -15,11 +18,17 @@ function drawn(tag, attributes = {}, ...children) {
 function filled(node, attributes, children) {
 	for (const [name, value] of Object.entries(attributes)) {
 		if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+		else if (name.startsWith("--")) node.style.setProperty(name, value);
 		else if (value === true) node.setAttribute(name, "");
 		else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
 	}
 	node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
 	return node;
+}
+
+/** The k-th colour of lines. */
+function ownColour(k) {
+	return { "--own": `var(--own-${k})` };
 }
 
 /** A name in its own direction of writing. */

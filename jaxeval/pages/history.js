@@ -80,21 +80,22 @@ function historyChart(history, rows, of, data, width) {
 	rows.forEach(({ model }, k) => {
 		const known = series[k].map((value, t) => [times[t], value]).filter(([, value]) => Number.isFinite(value));
 		if (known.length === 0) return;
+		const own = ownColour(k);
 		const at = (value, t) => `${x(times[t]).toFixed(1)} ${y(value).toFixed(1)}`;
 		const inside = times.map((_, t) => t).filter((t) => ends[k].every((end) => Number.isFinite(end[t])));
 		const [under, over] = ends[k].map((end) => inside.map((t) => at(end[t], t)));
 		if (inside.length > 1)
-			parts.push(drawn("path", { class: `spread dot-${k}`, d: `M${[...under, ...over.reverse()].join("L")}Z` }));
+			parts.push(drawn("path", { ...own, class: "spread", d: `M${[...under, ...over.reverse()].join("L")}Z` }));
 		const path = known
 			.map(([time, value], t) => `${t ? "L" : "M"}${x(time).toFixed(1)} ${y(value).toFixed(1)}`)
 			.join("");
 		const { name } = data.models[model];
-		parts.push(drawn("path", { class: `line line-${k}`, d: path }, drawn("title", {}, name)));
+		parts.push(drawn("path", { ...own, class: "line", d: path }, drawn("title", {}, name)));
 		for (const [time, value] of known)
 			parts.push(
 				drawn(
 					"circle",
-					{ class: `dot dot-${k}`, cx: x(time), cy: y(value), r: 2.5 },
+					{ ...own, class: "dot", cx: x(time), cy: y(value), r: 2.5 },
 					drawn(
 						"title",
 						{},
@@ -105,7 +106,7 @@ function historyChart(history, rows, of, data, width) {
 		parts.push(
 			drawn(
 				"text",
-				{ class: `name-of-line dot-${k}`, x: width - names, y: places[k] + 4 },
+				{ ...own, class: "name-of-line", x: width - names, y: places[k] + 4 },
 				shortened(name, Math.floor(names / 7)),
 			),
 		);

@@ -242,7 +242,8 @@ function priceChart(rows, title, data, width) {
 		const [right, up] = [x(Math.log10(price)).toFixed(1), y(rating).toFixed(1)];
 		return k ? `H${right}V${up}` : `M${right} ${up}`;
 	});
-	if (front.length > 0) parts.push(drawn("path", { class: "line line-1", d: `${steps.join("")}H${width - 110}` }));
+	if (front.length > 0)
+		parts.push(drawn("path", { ...ownColour(1), class: "line", d: `${steps.join("")}H${width - 110}` }));
 	const names = apart(
 		front.map(({ rating }) => y(rating) - 8),
 		12,
@@ -254,7 +255,9 @@ function priceChart(rows, title, data, width) {
 				drawn("line", { class: "rule", x1: cx, x2: cx, y1: y(row.rating - row.half), y2: y(row.rating + row.half) }),
 			);
 		const said = `${data.models[row.model].name}: ${fixed(row.rating)}, ${title} ${count(row.price)}`;
-		parts.push(drawn("circle", { class: row.front ? "dot dot-1" : "point", cx, cy, r: 4 }, drawn("title", {}, said)));
+		parts.push(
+			drawn("circle", { ...ownColour(1), class: row.front ? "dot" : "point", cx, cy, r: 4 }, drawn("title", {}, said)),
+		);
 	}
 	front.forEach((row, k) => {
 		const name = shortened(data.models[row.model].name, 26);
