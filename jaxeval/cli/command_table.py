@@ -17,6 +17,7 @@ class Row(NamedTuple):
     call: str = ""  # an example, of files that `simulate all` writes
     page: str = ""
     asks: str = ""  # the question that it answers of a file that fits it, where that is not ``line``
+    home: str = ""  # its module, which is imported when it is asked for, where that is not the ``name``
 
     @property
     def in_python(self) -> str:
@@ -33,10 +34,10 @@ COMMANDS: Mapping[str, Sequence[Row]] = {
             asks="Ratings, with intervals and ranks"),
         Row("rankings", "Rate items from rankings of two or more.", "leaderboard(read_rankings(FILE))",
             "ranking, as a > b = c; or item, rank and the ranking that they belong to", "rankings.csv",
-            "tasks/rate-models-from-rankings.md", asks="Ratings of the items"),
+            "tasks/rate-models-from-rankings.md", asks="Ratings of the items", home="leaderboard"),
         Row("panel", "Rate models from the verdicts of several judges.", "fit_judge_panel(TABLE)",
             "judge, item, model_a, model_b, verdict; or a column of verdicts for each judge", "panel.parquet",
-            "judge-panels.md", asks="Ratings, and how far each judge follows them"),
+            "judge-panels.md", asks="Ratings, and how far each judge follows them", home="leaderboard"),
         Row("anchored", "Rate models that all met the same reference.", "anchored_scores(read_anchored_verdicts(FILE))",
             "model, verdict (win, tie, loss), and judge, anchor, task, item, run if there are any", "anchored.csv",
             "tasks/scores-against-a-reference.md", asks="Ratings above the reference"),
@@ -45,9 +46,9 @@ COMMANDS: Mapping[str, Sequence[Row]] = {
             asks="A leaderboard of scores, with intervals"),
         Row("index", "Put models on one scale by many benchmarks.", "capability_index(TABLE)",
             "model, benchmark, score: shares of right answers", "benchmarks.csv", "capability-index.md",
-            asks="What do the benchmarks say together?"),
+            asks="What do the benchmarks say together?", home="headline"),
         Row("horizons", "How long are the tasks that agents solve?", "time_horizons(TABLE)",
-            "agent, task, family, minutes (of people), success", "runs.csv", "time-horizons.md"),
+            "agent, task, family, minutes (of people), success", "runs.csv", "time-horizons.md", home="headline"),
     ),
     "What differs, and is it more than chance?": (
         Row("compare-boards", "Which models moved between two boards of votes?",
@@ -60,14 +61,15 @@ COMMANDS: Mapping[str, Sequence[Row]] = {
     ),
     "Can I believe it?": (
         Row("audit", "Do the votes support their leaderboard?", "audit(read_battles(FILE))", "",
-            "votes.parquet --voter voter --time time", "audit.md", asks="Can the leaderboard be believed?"),
+            "votes.parquet --voter voter --time time", "audit.md", asks="Can the leaderboard be believed?",
+            home="agreement"),
         Row("agreement", "Do judges agree with people, and where do they err?", "judge_agreement(TABLE)",
             "judge, item, verdict, and human labels in human",
             "judges.csv --human human,expert --judges judge-1,judge-2",
             "tasks/is-my-llm-judge-good-enough.md", asks="Can the judges be trusted?"),
         Row("error-budget", "Which error is it: of items, judges, prompts, seeds?",
             "error_budget(TABLE, FACETS)", "", "facets.csv --random judge,prompt", "which-error.md",
-            asks="Which error is it: of items, or of what else was sampled?"),
+            asks="Which error is it: of items, or of what else was sampled?", home="compare_scores"),
         Row("meta", "Which benchmarks or judges rank models as people do?", "compare_evaluators(TABLE, GOLD)",
             "a row for each model, and columns of scores, one of them gold", "evaluators.csv --gold arena",
             "tasks/does-my-evaluator-rank-like-people.md", asks="Which evaluators rank models as the gold scores do?"),
@@ -77,7 +79,8 @@ COMMANDS: Mapping[str, Sequence[Row]] = {
             "judge_accuracy(read_judged_answers(LABELLED), read_judged_answers(FILE))",
             "model, item, judgment (0 or 1), and human for some",
             "--calibration labelled.csv --test answers.csv --judgment judge-1 --model model --item item",
-            "tasks/rogan-gladen.md", asks="How often are models right, the judge's errors corrected?"),
+            "tasks/rogan-gladen.md", asks="How often are models right, the judge's errors corrected?",
+            home="judged_scores"),
         Row("soft-elo", "Ratings as people's votes give them, from a judge's scores.",
             "soft_elo(read_judged_battles(FILE))", "model_a, model_b, a judge's scores_a and scores_b, and human",
             "merge judged.csv --new new.csv", "tasks/soft-elo.md",
@@ -86,14 +89,16 @@ COMMANDS: Mapping[str, Sequence[Row]] = {
     "What should be judged next?": (
         Row("next", "Which battles tell most, or how many votes are needed?",
             "next_battles(fit_bradley_terry(read_battles(FILE)), K)", "", "votes.parquet --k 200 --top-size 3",
-            "what-to-judge-next.md", asks="Which battles tell most?"),
-        Row("plan-scores", "How many items or trials does a benchmark need?", "plan_scores(read_scores(FILE))"),
+            "what-to-judge-next.md", asks="Which battles tell most?", home="next_battles"),
+        Row("plan-scores", "How many items or trials does a benchmark need?", "plan_scores(read_scores(FILE))",
+            home="compare_scores"),
     ),
     "How does it look?": (
-        Row("demo", "Rate simulated votes, and draw their leaderboard.", "leaderboard(simulate_battles())"),
+        Row("demo", "Rate simulated votes, and draw their leaderboard.", "leaderboard(simulate_battles())",
+            home="leaderboard"),
         Row("simulate", "Write example files for all other commands.", "simulate_votes()"),
         Row("page", "Write a page that rates votes in a browser.",
-            "page(leaderboard(read_battles(FILE)), PAGE)"),
+            "page(leaderboard(read_battles(FILE)), PAGE)", home="publishing"),
     ),
 }  # fmt: skip
 ROWS = {row.name: row for rows in COMMANDS.values() for row in rows}

@@ -59,17 +59,18 @@ class Comparing(FacetOptions):
         "is worse by more; 2: INCONCLUSIVE, the data show neither; 3: there was an error.",
     )  # fmt: skip
     peek: bool = option(
-        False, "With --gate: decide by p-values that hold at every look, if you look again as items come in."
-    )
+        False, "With --gate: decide by p-values that hold at every look, if you look again as items come in.",
+        needs="gate",
+    )  # fmt: skip
     summary: TextOutput | None = option(
         None, "With --gate: write the verdict and its table as Markdown, as for $GITHUB_STEP_SUMMARY.", "FILE",
-        section=SHOWN,
+        section=SHOWN, needs="gate",
     )  # fmt: skip
     junit: TextOutput | None = option(
-        None, "With --gate: write a JUnit report, with a test case for each task.", "FILE", section=SHOWN
+        None, "With --gate: write a JUnit report, with a test case for each task.", "FILE", section=SHOWN, needs="gate"
     )
     json: Json | None = option(
-        None, "With --gate: write the verdict, the tasks and the settings as JSON.", "FILE", section=SHOWN
+        None, "With --gate: write the verdict, the tasks and the settings as JSON.", "FILE", section=SHOWN, needs="gate"
     )
     margin: float | None = option(
         None, "The smallest difference that matters. Adds tests that A is not worse than B by it, and that A and B are "
@@ -84,11 +85,6 @@ class Comparing(FacetOptions):
     )  # fmt: skip
     level: Share = again(ResamplingOptions, "level")
     seed: int = again(ResamplingOptions, "seed")
-
-    def __post_init__(self) -> None:
-        without = self.given("peek", "summary", "junit", "json")
-        if without and not self.gate:
-            raise click.UsageError(f"{next(iter(without.values()))} needs --gate")
 
     def write(self, gate: ScoreGate) -> None:
         """Write the reports."""

@@ -91,6 +91,7 @@ class Competitor(Options, section=SHOWN):
 
 
 _MOST_PAIRED = 50  # models of a table of all pairs
+_OF_COST = "cost: it is compared with it"
 
 
 class Costs(Options, section=COLUMNS):
@@ -101,13 +102,9 @@ class Costs(Options, section=COLUMNS):
         "whom.", "COL",
     )  # fmt: skip
     budget: float | None = option(
-        None, "With --cost: which model is best among those that cost no more.", "X", flag="--at-most", least=0
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.budget is not None and self.cost is None:
-            raise click.UsageError("--at-most needs --cost: it is compared with it")
+        None, "With --cost: which model is best among those that cost no more.", "X", flag="--at-most", least=0,
+        needs=_OF_COST,
+    )  # fmt: skip
 
     def front(self, quality: Any, costs: Any, level: float) -> ParetoFront | None:
         """Return the front of models whose ``costs`` are known by name, drawn, or made of the column, if any."""
@@ -164,6 +161,8 @@ def command(
         def run(*, distributed: Any = None, **values: Any) -> None:
             values["progress"] = False if values.get("quiet") else None
             made: dict[str, Any] = {key: kind.of(values) for key, kind in kinds.items()}
+            for options_made in made.values():
+                _check_needs(options_made)
             _check_outputs([*arguments, *options.values()], values)
             with contextlib.nullcontext() if distributed is None else connected(distributed):
                 function(**made, **{key: values[key] for key in texts})
@@ -174,6 +173,15 @@ def command(
         return made
 
     return decorate
+
+
+def _check_needs(options: Options) -> None:
+    """Raise an error if an option was given without the one that it needs."""
+    declared = {name: option for name, _, _, option in declared_in(type(options))}
+    for name, flag in options.given().items():
+        needed, _, why = declared[name].needs.partition(": ")
+        if needed and not getattr(options, needed):
+            raise click.UsageError(f"{flag} needs {declared[needed].flag}{why and f': {why}'}")
 
 
 def _check_outputs(params: Sequence[click.Parameter], values: Mapping[str, Any]) -> None:

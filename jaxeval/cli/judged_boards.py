@@ -40,39 +40,35 @@ def boards_by(
     return estimator(*data, **{**arguments, **further}), {name: options[name] for name in _OF_TABLE}
 
 
+_OF_VERDICTS = "judged: the judge's verdicts"
+
+
 class Judged(Options):
     """The options."""
 
     judged: File | None = option(
         None, "Where people's votes are few: a judge's verdicts on the same battles and on many others. They make the "
         "errors of the ratings smaller (prediction-powered), and are read like FILES. --item joins both.", "FILE",
+        needs="item: the column by which a vote finds the judge's verdict on the same battle",
     )  # fmt: skip
-    item: str | None = again(CallReading, "item")
+    item: str | None = again(CallReading, "item", needs=_OF_VERDICTS)
     lam: float | None = option(
-        None, "With --judged: the judge's weight; by default the weight with the least variance.", "L", least=0, most=1
-    )
+        None, "With --judged: the judge's weight; by default the weight with the least variance.", "L", least=0,
+        most=1, needs=_OF_VERDICTS,
+    )  # fmt: skip
     samples: Samples = option(
         "by pair", "With --judged: compare the votes with the verdicts pair by pair, or over all battles.",
-        choices=("by pair", "pooled"),
+        choices=("by pair", "pooled"), needs=_OF_VERDICTS,
     )  # fmt: skip
     without_verdict: WithoutVerdict = option(
-        "error", "With --judged: what to do about votes without a verdict.", choices=("error", "drop")
-    )
+        "error", "With --judged: what to do about votes without a verdict.", choices=("error", "drop"),
+        needs=_OF_VERDICTS,
+    )  # fmt: skip
 
     @property
     def keep(self) -> list[str]:
         """The column of items, which both files must have."""
-        if self.judged is None:
-            if self.given():
-                raise click.UsageError(
-                    "--item, --lam, --samples and --without-verdict need --judged, the judge's verdicts"
-                )
-            return []
-        if self.item is None:
-            raise click.UsageError(
-                "--judged needs --item, the column by which a vote finds the judge's verdict on the same battle"
-            )
-        return [self.item]
+        return [] if self.item is None else [self.item]
 
     def boards(
         self, human: Battles, verdicts: Battles, typed: Options, options: dict[str, Any], random: Sequence[str] = ()
@@ -94,12 +90,8 @@ class Borrowing(Options, section=GROUPS):
     )
     prior_spread: float | None = option(
         None, "With --borrow: the scale of how far ratings may differ from group to group; by default 100.", "ELO",
-        least=0, open=True,
+        least=0, open=True, needs="borrow",
     )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        if self.prior_spread is not None and not self.borrow:
-            raise click.UsageError("--prior-spread needs --borrow")
 
     def boards(self, battles: Battles, typed: SliceOptions, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the boards of all groups, and the options of their table."""

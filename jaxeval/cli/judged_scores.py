@@ -35,6 +35,9 @@ _ESTIMATORS = (
 )  # fmt: skip
 
 
+_OF_LABELS = "human: the labels that correct the scores"
+
+
 class Labels(Options, section=COLUMNS):
     """The options."""
 
@@ -42,28 +45,23 @@ class Labels(Options, section=COLUMNS):
         None, "Column of human labels. Where people judged some of the answers, and the scores are a judge's, they "
         "correct the scores. [human, label or human_pref, if there; of scores none]", "COL",
     )  # fmt: skip
-    judge: str | None = again(CallReading, "judge")
-    only_judge: str | None = option(None, "Read this judge only, of several.", "NAME")
+    judge: str | None = again(CallReading, "judge", needs=_OF_LABELS)
+    only_judge: str | None = option(
+        None, "Read this judge only, of several.", "NAME", needs="judge: the column that names judges"
+    )
     estimator: str | None = option(
         None, "With --human: how scores are corrected; by default ppi_plus_plus of a random part, else rogan_gladen.",
-        choices=_ESTIMATORS,
+        choices=_ESTIMATORS, needs=_OF_LABELS,
     )  # fmt: skip
     sampling: Sampling | None = option(
         None, "How the labelled answers were chosen. random: a random part. by-label: so many of each class. borrowed: "
         "of another model or day. It decides what may be believed. [not known]", flag="--calibration-sampling",
-        section=INTERVALS,
+        section=INTERVALS, needs=_OF_LABELS,
     )  # fmt: skip
 
     @property
     def there(self) -> bool:
         """Whether scores are to be corrected by human labels."""
-        if self.human is None and {self.judge, self.only_judge, self.estimator, self.sampling} != {None}:
-            raise click.UsageError(
-                "--judge, --only-judge, --estimator and --calibration-sampling need --human, the labels that correct "
-                "the scores"
-            )
-        if self.only_judge is not None and self.judge is None:
-            raise click.UsageError("--only-judge needs --judge, the column that names judges")
         return self.human is not None
 
     def corrected_by(self, accuracy: JudgeAccuracy) -> str:

@@ -65,11 +65,12 @@ class OfVotes(Covariates):
         None, "Control for style as the Arena does: tokens, headers, lists and bold text, from the columns of its "
         "files. Each is (a - b) / (a + b), standardised.", choices=("arena",),
     )  # fmt: skip
-    raw_features: bool = option(False, "Do not divide features by their root mean square.")
+    raw_features: bool = option(False, "Do not divide features by their root mean square.", needs="features")
     position: bool = option(False, "Control for the advantage of side A.")
     neutral: str | None = option(
-        None, "With --position: column that is true where neither side has the advantage.", "COL"
-    )
+        None, "With --position: column that is true where neither side has the advantage.", "COL",
+        needs="position: it says where that does not hold",
+    )  # fmt: skip
     same_group: tuple[str, ...] = option(
         (), "Control for the side whose group (column A or B) is the battle's own (COL), such as a judge's family; "
         "may be repeated.", "COL:A:B",
@@ -83,10 +84,6 @@ class OfVotes(Covariates):
     )  # fmt: skip
     vote_id: str | None = again(TwoBoards, "id", None, more="A state that was begun with it keeps to it.", flag="--id")
     time: str | None = again(VoteColumns, "time", more="The page of --html says when they end.")
-
-    def __post_init__(self) -> None:
-        if self.raw_features and not self.features:
-            raise click.UsageError("--raw-features needs --features")
 
 
 _RENAMED = {"--benchmark": "--eval-benchmark"}

@@ -10,6 +10,7 @@ import sys
 import click
 
 from jaxeval._version import __version__
+from jaxeval.cli.command_table import ROWS
 from jaxeval.cli.commands import Commands
 from jaxeval.cli.compiling import kept_programs
 from jaxeval.cli.terminal import tell
@@ -27,20 +28,11 @@ The shell completes commands and options after
 Compiled programs are kept in your cache folder. JAXEVAL_CACHE names another folder, or is "off"."""
 
 
-#: Modules of commands, each imported when one of its commands is asked for.
-_HOMES = {
-    "agreement": "agreement audit", "anchored": "anchored", "compare_boards": "compare-boards",
-    "compare_scores": "compare-scores error-budget plan-scores", "headline": "horizons index", "judged_scores": "judge",
-    "leaderboard": "demo leaderboard panel rankings", "meta": "meta", "next_battles": "next", "publishing": "page",
-    "scores": "scores", "simulate": "simulate", "soft_elo": "soft-elo",
-}  # fmt: skip
-
-
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
     epilog=_EPILOG,
-    homes={name: home for home, names in _HOMES.items() for name in names.split()},
+    homes={row.name: row.home or row.name.replace("-", "_") for row in ROWS.values()},
 )
 @click.version_option(__version__, prog_name="jaxeval")
 def main() -> None:

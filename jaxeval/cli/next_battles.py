@@ -57,10 +57,12 @@ class VotePlan(Options):
     )
     difference: tuple[float, ...] = option(
         (), "With --plan: how many votes tell apart two models that differ by so much; may be repeated.", "ELO",
-        least=0, open=True,
+        least=0, open=True, needs="plan",
     )  # fmt: skip
-    votes: tuple[int, ...] = option((), "With --plan: what N more votes can tell; may be repeated.", "N", least=1)
-    power: Share | None = option(None, "Chance to tell them apart. [0.8]", "P")
+    votes: tuple[int, ...] = option(
+        (), "With --plan: what N more votes can tell; may be repeated.", "N", least=1, needs="plan"
+    )
+    power: Share | None = option(None, "Chance to tell them apart. [0.8]", "P", needs="plan")
 
 
 class NextFit(PairOptions):
@@ -91,8 +93,6 @@ def next_battles(
     k, width, seed, plan = aim.k, aim.width, aim.seed, targets.plan
     if plan and k is not None:
         raise click.UsageError("--k and --plan do not go together: with --plan say --votes")
-    if not plan and (targets.difference or targets.votes or targets.power is not None):
-        raise click.UsageError("--difference, --votes and --power need --plan")
     if (not plan and (k is None) == (not width)) or (len(width) > 1 and not plan):
         raise click.UsageError("give --k, the number of battles, or one --width that they are to reach; or --plan")
     features, columns = covariates_of(covariates.features)

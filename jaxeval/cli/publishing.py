@@ -61,7 +61,10 @@ class Published(Plot, Top, section=SHOWN):
         None, "Write a static Space of the Hugging Face Hub to the folder NAME: page, table, README, card, and a "
         "workflow that makes it again each night.", "OWNER/NAME",
     )  # fmt: skip
-    upload: bool = option(False, "Upload the folder of --space, with the token of huggingface_hub (HF_TOKEN).")
+    upload: bool = option(
+        False, "Upload the folder of --space, with the token of huggingface_hub (HF_TOKEN).",
+        needs="space: it uploads that folder",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,8 +79,6 @@ class Published(Plot, Top, section=SHOWN):
             raise click.UsageError("--labels-of-groups needs --html: pages show these words")
         if wrong := [text for text in self.labels_of_groups if not all(text.partition("="))]:
             raise click.UsageError(f"--labels-of-groups takes NAME=WORDS, got {wrong[0]!r}")
-        if self.upload and self.space is None:
-            raise click.UsageError("--upload needs --space: it uploads that folder")
 
     def tables(self, tables: Mapping[str, pd.DataFrame]) -> Mapping[str, pd.DataFrame]:
         """Return the tables to write, the leaderboard in the columns that were asked for."""

@@ -155,13 +155,9 @@ class BoardReading(Costs, Reading):
         "licence, price) are added to every output.", "FILE", section=ROWS,
     )  # fmt: skip
 
-    cost: str | None = again(Costs, "cost", more="It is one of --metadata.")
-    budget: float | None = again(Costs, "budget")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.cost is not None and self.metadata is None:
-            raise click.UsageError("--cost needs --metadata: it is a column of that file")
+    cost: str | None = again(
+        Costs, "cost", more="It is one of --metadata.", needs="metadata: it is a column of that file"
+    )
 
     def with_metadata(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table of models with the columns of ``--metadata``."""
@@ -207,8 +203,6 @@ def covariates_of(
     """Return the covariates, and the columns that they need."""
     from jaxeval.data.features import position_advantage, same_group
 
-    if neutral and not position:
-        raise click.UsageError("--neutral says where --position does not hold: it needs --position")
     pairs = _split(names.split(","), "--features takes columns A,B or pairs of columns A:B", 1, 2) if names else []
     groups = _split(same_groups, "--same-group takes three columns COL:A:B", 3, 3)
     features: list[FeatureLike] = [parts[0] if len(parts) == 1 else (parts[0], parts[1]) for parts in pairs]

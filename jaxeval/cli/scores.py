@@ -76,7 +76,6 @@ class ScoreBoardOptions(Costs, declared.FacetOptions):
         Costs, "cost", more="It may differ between rows, as dollars, tokens or seconds do: costs are then means, and "
         "drawn with the scores.",
     )  # fmt: skip
-    budget: float | None = again(Costs, "budget")
     population: str = option(
         "items", "What the intervals are about: other items like these, new trials of the same items, or other "
         "benchmarks like these.", choices=("items", "trials", "benchmarks"),
@@ -93,8 +92,9 @@ class ScoreBoardOptions(Costs, declared.FacetOptions):
         None, "Also: abilities of models on one scale by an item response model, where models have different items."
     )
     n: str | None = option(
-        None, "Column with the number of questions of each item, for --irt of shares of right answers.", "COLUMN"
-    )
+        None, "Column with the number of questions of each item, for --irt of shares of right answers.", "COLUMN",
+        needs="irt: it is the number of questions behind each share",
+    )  # fmt: skip
     subset: int | None = option(
         None, "Also: K weighted items that stand for all of them, and their error for other models.", "K", least=2
     )
@@ -104,8 +104,6 @@ class ScoreBoardOptions(Costs, declared.FacetOptions):
         super().__post_init__()
         if self.cost is not None and self.by is not None:
             raise click.UsageError("--cost is about one board, and does not go with --by")
-        if self.n is not None and self.irt is None:
-            raise click.UsageError("--n needs --irt: it is the number of questions behind each share")
 
 
 @command("scores")

@@ -44,6 +44,7 @@ class Declared(NamedTuple):
     hidden: bool = False
     number: int = 0  # in the order of declaration, which is that of help
     kind: str | None = None  # how text becomes a value, if the type does not say it
+    needs: str = ""  # the name of the option without which it says nothing, and perhaps why, as "cost: it is compared"
 
 
 def option(default: Any, text: str, metavar: str | None = None, **how: Any) -> Any:
@@ -52,9 +53,12 @@ def option(default: Any, text: str, metavar: str | None = None, **how: Any) -> A
 
 
 def again(home: type[Options], name: str, /, default: Any = MISSING, more: str = "", **how: Any) -> Any:
-    """Declare an option that another class has, with another ``default``, ``more`` help, or what differs otherwise."""
+    """Declare an option that another class has, with another ``default``, ``more`` help, or what differs otherwise.
+
+    It needs no other option, unless that is said again.
+    """
     (original,) = (x for x in fields(home) if x.name == name)
-    declared = original.metadata[_DECLARED]._replace(section=section_of(home, name))
+    declared = original.metadata[_DECLARED]._replace(section=section_of(home, name), needs="")
     declared = declared._replace(**{"text": f"{declared.text} {more}".strip(), **how})
     return field(default=original.default if default is MISSING else default, metadata={_DECLARED: declared})
 

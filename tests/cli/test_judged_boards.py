@@ -85,14 +85,14 @@ def test_what_does_not_go_together(files, arguments, told):
 
 def test_options_without_verdicts(files):
     result = run(files / "votes.csv", "--item", "prompt")
-    assert "need --judged, the judge's verdicts" in " ".join(result.output.split())
+    assert "needs --judged: the judge's verdicts" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("option", [("--samples", "pooled"), ("--without-verdict", "drop"), ("--lam", 0.5)])
 def test_no_option_is_passed_over_without_verdicts(files, option):
     result = run(files / "votes.csv", *option)
     assert result.exit_code == 2
-    assert "need --judged, the judge's verdicts" in " ".join(result.output.split())
+    assert "needs --judged: the judge's verdicts" in " ".join(result.output.split())
 
 
 def test_verdicts_left_out_are_told(files, tmp_path):

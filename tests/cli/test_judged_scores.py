@@ -125,7 +125,7 @@ def test_errors_are_nan_where_nothing_bounds_a_score(table):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (["--judge", "judge"], "--judge, --only-judge, --estimator and --calibration-sampling need --human"),
+    (["--judge", "judge"], "--judge needs --human: the labels that correct the scores"),
     (["--human", "human", "--only-judge", "x"], "--only-judge needs --judge"),
     (["--human", "human", "--pass-at", 2], "--pass-at and --human do not go together"),
     (["--human", "human", "--population", "trials"], "--population and --human do not go together"),

@@ -353,7 +353,7 @@ class TestStyleControl:
         (["--features", "size"], "no column 'size'"),
         (["--features", "a:b:length"], "columns A,B or pairs of columns A:B"),
         (["--effect", "x.png"], "--effect draws what control does to one board: it needs --features"),
-        (["--neutral", "neutral"], "--neutral says where --position does not hold: it needs --position"),
+        (["--neutral", "neutral"], "--neutral needs --position: it says where that does not hold"),
         (["--position", "--neutral", "length"], "column 'length' must be true or false"),
         (["--same-group", "judge:maker_a"], "--same-group takes three columns COL:A:B, got 'judge:maker_a'"),
         (["--same-group", "judge:maker_a:maker_b"], "the models and other features determine 'same judge'"),
