@@ -120,7 +120,7 @@ class Reading(Competitor, VoteReading):
         """Return the battles, with the word for what competes, if one was given."""
         if self.competitor is None:
             return battles
-        return replace(battles, report=replace(battles.report, _said=self.competitor))
+        return battles.reporting(_said=self.competitor)
 
     def chosen(self, battles: Battles) -> Battles:
         """Return the battles that count, with models renamed; names to leave out may be old or new ones."""

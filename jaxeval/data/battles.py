@@ -18,13 +18,13 @@ from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
 from jaxeval.data.groups import Grouped
-from jaxeval.data.report import DataReport
+from jaxeval.data.report import DataReport, Reported
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import pd
-from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer
 from jaxeval.wording import Noun, counted, did_you_mean, named
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _MOST_TOLD = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Battles(Grouped, Shown):
+class Battles(Grouped, Reported):
     """Battles between M models, in R rows. A row may stand for several equal battles; no result depends on that.
 
     ``models`` are sorted by name. ``target`` (R,) in [0, 1] is the probability that side A wins (1, 1/2 and 0 for
@@ -324,8 +324,8 @@ class Battles(Grouped, Shown):
         now = ", ".join(f"{name} is now {names[name]}" for name in renamed[:_MOST_TOLD])
         note = f"{self.competitor.many} renamed: {now}"
         more = f" and {len(renamed) - _MOST_TOLD:,} more" if len(renamed) > _MOST_TOLD else ""
-        report = replace(self.report, n_models=len(models), read_as=(*self.report.read_as, note + more))
-        return replace(self, models=pd.Index(models, name="model"), model_a=first, model_b=second, report=report)
+        renamed_models = replace(self, models=pd.Index(models, name="model"), model_a=first, model_b=second)
+        return renamed_models.reporting(note + more, n_models=len(models))
 
     def head(self, n: int = 5) -> pd.DataFrame:
         """The first ``n`` rows of `to_pandas`."""

@@ -29,14 +29,14 @@ from jaxeval.data.presentation_orders import (
 )
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import base_name
-from jaxeval.data.report import OutputsReport
+from jaxeval.data.report import OutputsReport, Reported
 from jaxeval.data.roles import SCORES, usual_column, usual_names
 from jaxeval.data.table_files import head_names, naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import Stated, Unparsed
-from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer
 from jaxeval.wording import counted, named
 
 _BATTLE = ["judge", "item", "model_a", "model_b", "run"]
@@ -45,7 +45,7 @@ _SIDES = np.array(["model_a", "model_b"], object)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgeOutputs(Shown):
+class JudgeOutputs(Reported):
     """Verdicts of judges on pairs of models, read from what they printed.
 
     ``calls`` has a row per call: ``judge, item, model_a, model_b, run``; ``shown_first`` ("model_a" or "model_b");
@@ -412,8 +412,7 @@ def _of_replies(path: Path, arguments: dict[str, Any]) -> dict[str, JudgedBattle
     judges = {}
     for name in outputs.judges:
         battles = outputs.judged(name, hard_label=hard_label)
-        messages = (*str(outputs.report).splitlines(), *battles.report.read_as)
-        judges[str(name)] = replace(battles, report=replace(battles.report, read_as=messages))
+        judges[str(name)] = battles.reporting(*str(outputs.report).splitlines(), first=True)
     return judges
 
 

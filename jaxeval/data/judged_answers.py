@@ -31,7 +31,7 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, usual_replies
 from jaxeval.data.labels import in_numbers
 from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas, with_fields
-from jaxeval.data.report import AnswersReport, MissingJudgment
+from jaxeval.data.report import AnswersReport, MissingJudgment, Reported
 from jaxeval.data.roles import ANSWER_LABELS, usual_column, usual_names
 from jaxeval.data.table_files import naming, read_as, read_plain_table, told_of
 from jaxeval.errors import DataError
@@ -39,7 +39,7 @@ from jaxeval.execution.signatures import with_options_of
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import Unparsed
 from jaxeval.plain_tables import Names, PlainTable, RowNumbers, in_pandas
-from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer
 from jaxeval.wording import counted, did_you_mean
 
 ONLY_MODEL = "all answers"
@@ -59,7 +59,7 @@ def _of_items(covariate: Covariate, items: Bool | NDArray[np.intp]) -> Covariate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgedAnswers(Shown):
+class JudgedAnswers(Reported):
     """Answers of M models to N items as J judges saw them.
 
     ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; it is the mean over the runs of a judge, and NaN
@@ -348,14 +348,9 @@ def read_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
     if (table := read_plain_table(path, text)) is not None:
         with naming(path):
             answers = JudgedAnswers.from_pandas(table, **columns)
-        return _told(answers, path)
-    return _told(read_as(JudgedAnswers.from_pandas, path, text, columns), path)
-
-
-def _told(answers: JudgedAnswers, path: str | Path) -> JudgedAnswers:
-    """Return the answers with what was unusual about their file in their report."""
-    report = replace(answers.report, read_as=(*answers.report.read_as, *told_of(local_file(path))))
-    return replace(answers, report=report)
+    else:
+        answers = read_as(JudgedAnswers.from_pandas, path, text, columns)
+    return answers.reporting(*told_of(local_file(path)))
 
 
 def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:

@@ -29,11 +29,11 @@ from jaxeval.data.human_labels import VerdictTable
 from jaxeval.data.labels import Labels, Sides, check_labels
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.presentation_orders import OneOrder, in_turn, one_label, orders_in_rows
-from jaxeval.data.report import JudgedReport
+from jaxeval.data.report import JudgedReport, Reported
 from jaxeval.data.roles import SCORES, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
-from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer
 from jaxeval.wording import counted
 
 Scores = str | Sequence[str]
@@ -41,7 +41,7 @@ HardLabel = Literal["scores", "verdict"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgedBattles(Grouped, Shown):
+class JudgedBattles(Grouped, Reported):
     """N battles between M models as one judge saw them.
 
     ``models`` are sorted. ``score_difference`` is A minus B: the mean over criteria, averaged over both presentation
@@ -209,15 +209,10 @@ class JudgedBattles(Grouped, Shown):
                 f"no battle is left of {counted(n_rows, 'row')}: {is_self.sum():,} of a model against itself, "
                 f"{unscored.sum():,} without a score of the judge"
             )
-        kept = whole.subset(~(is_self | unscored))
-        report = replace(
-            kept.report,
-            n_rows=n_rows,
-            n_self_battles=int(is_self.sum()),
-            n_without_score=int((unscored & ~is_self).sum()),
+        kept = whole.subset(~(is_self | unscored)).reporting(
+            n_rows=n_rows, n_self_battles=int(is_self.sum()), n_without_score=int((unscored & ~is_self).sum())
         )
-        rest = kept.columns[[c for c in frame.columns if c not in used]]
-        return replace(kept, columns=rest, report=report)
+        return replace(kept, columns=kept.columns[[c for c in frame.columns if c not in used]])
 
     @property
     def n_battles(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -108,7 +108,7 @@ def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:
         calls = verdicts.calls.merge(verdicts.battles[[*keys, *further.difference(ORDERS)]], how="left", on=keys)
         parts = [(None, targets_of(calls["verdict"]), (calls["shown_first"] == "model_b").to_numpy())]
         battles = _rows_of(calls, ("model_a", "model_b"), parts, "judge")
-        return _told(battles, *str(verdicts.report).splitlines())
+        return battles.reporting(*str(verdicts.report).splitlines())
     if isinstance(verdicts, JudgedBattles):
         verdicts = {verdicts.judge_name: verdicts}
     if isinstance(verdicts, Mapping):
@@ -134,7 +134,7 @@ def _of_judged(judged: Mapping[Any, JudgedBattles]) -> Battles:
     if not frames:
         raise DataError("the mapping of judges is empty")
     table = pd.concat(frames, ignore_index=True)
-    return _told(Battles.from_pandas(table, target=_TARGET), *messages)
+    return Battles.from_pandas(table, target=_TARGET).reporting(*messages, target=None)
 
 
 def _orders_of(battles: JudgedBattles) -> Iterator[tuple[Float, bool]]:
@@ -173,16 +173,16 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
         parts = [(name, reader.targets(name), b_first) for name in names]
         judge = "judge"
         rest = frame.drop(columns=[name for name in (*names, judge) if name in frame]).assign(**{ROW: frame.index})
-        return _told(_rows_of(rest, sides, parts, judge), *reader.notes)
+        return _rows_of(rest, sides, parts, judge).reporting(*reader.notes)
     if set(ORDERS) <= set(frame.columns):
         n = len(frame)
         parts_of = [(None, reader.targets(name), np.full(n, k == 1)) for k, name in enumerate(ORDERS)]
-        return _told(_rows_of(frame, sides, parts_of, where.judge), *reader.notes)
+        return _rows_of(frame, sides, parts_of, where.judge).reporting(*reader.notes)
     column = usual_column(frame, None, (*usual_names("verdict"), "winner"))
     if column is None:  # one-hot columns, scores, counts
         return Battles.from_pandas(frame, model_a=sides[0], model_b=sides[1])
     part = None, reader.targets(column), reader.b_first(where.shown_first)
-    return _told(_rows_of(frame, sides, [part], where.judge), *reader.notes)
+    return _rows_of(frame, sides, [part], where.judge).reporting(*reader.notes)
 
 
 def _rows_of(
@@ -199,9 +199,9 @@ def _rows_of(
     column = usual_column(table, judge, "judge")
     if column is not None:
         reject_missing(table[column].isna().to_numpy(), column)
-    battles = Battles.from_pandas(table, model_a=sides[0], model_b=sides[1], target=_TARGET)
+    battles = Battles.from_pandas(table, model_a=sides[0], model_b=sides[1], target=_TARGET).reporting(target=None)
     lacking = sum(int(np.isnan(target).sum()) for _, target, _ in parts)
-    return _told(battles, *([f"{counted(lacking, 'verdict')} missing: left out"] if lacking else []))
+    return battles.reporting(f"{counted(lacking, 'verdict')} missing: left out") if lacking else battles
 
 
 def _long(frame: pd.DataFrame, sides: tuple[str, str], target: Float, b_first: Bool) -> pd.DataFrame:
@@ -210,9 +210,3 @@ def _long(frame: pd.DataFrame, sides: tuple[str, str], target: Float, b_first: B
     columns = {sides[0]: np.where(b_first, b, a), sides[1]: np.where(b_first, a, b)}
     columns[_TARGET] = np.where(b_first, 1 - target, target)
     return frame.drop(columns=["winner", "target"], errors="ignore").assign(**columns)[~np.isnan(target)]
-
-
-def _told(battles: Battles, *sentences: str) -> Battles:
-    """The same battles; ``sentences`` on how they were read are added to their report."""
-    report = replace(battles.report, target=None, read_as=(*battles.report.read_as, *sentences))
-    return replace(battles, report=report)

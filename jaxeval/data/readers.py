@@ -111,8 +111,7 @@ def read_battles(
         with naming(label):
             battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
         message = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
-        read_as = (message, *battles.report.read_as, *named_twice(path))
-        battles = replace(battles, report=replace(battles.report, read_as=read_as))
+        battles = battles.reporting(message, first=True).reporting(*named_twice(path))
         return replace(battles, further=partial(_further, path, battles, {**columns, "baseline": baseline}, {}))
     heads = [head_columns(file) for file in files]
     # Who voted, if all files say it in a column that nobody named: it is read to say how unequally people vote.
@@ -319,8 +318,7 @@ def count_battles(
     times = counted[_TIMES].to_numpy().astype(np.int64)
     table = with_codes(counted.drop_columns(_TIMES).rename_columns(names))
     battles = Battles.from_pandas(frame_of(table, nested=True), rows=Rows(times, first=None), keep=keep, **columns)
-    read_as = (*told_renames(spelled), *battles.report.read_as)
-    return replace(battles, report=replace(battles.report, read_as=read_as))
+    return battles.reporting(*told_renames(spelled), first=True)
 
 
 def _lazy(relation: Any) -> nw.LazyFrame[Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Hashable
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, Self
 
 from jaxeval.options.columns import BothBad
 from jaxeval.show.shown import Answer, Shown
@@ -73,6 +73,19 @@ class Report(Shown):
                 number = counted(value, sentence["noun"], sentence["plural"]) if sentence["noun"] else ""
                 lines.append(f"{number} {sentence['text'].format(self)}".strip())
         return "\n".join([*lines, *self._last_lines()])
+
+
+class Reported(Shown):
+    """Judgments with a ``report`` of how they were read: a frozen dataclass."""
+
+    report: Any
+
+    def reporting(self, *sentences: str, first: bool = False, **changes: Any) -> Self:
+        """Return the same with further sentences on how it was read, at the end or ``first``, and ``changes``."""
+        before, after = (sentences, ()) if first else ((), sentences)
+        report = replace(self.report, read_as=(*before, *self.report.read_as, *after), **changes)
+        own: Any = self
+        return replace(own, report=report)
 
 
 @dataclass(frozen=True, repr=False)

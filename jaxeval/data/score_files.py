@@ -96,7 +96,7 @@ def read_judged_scores(
                 "(--missing complete) takes the items that all models have, missing='available' (--missing available) "
                 "scores each model on its own items"
             )
-        return replace(answers, report=replace(answers.report, read_as=(*notes, *answers.report.read_as)))
+        return answers.reporting(*notes, first=True)
 
 
 def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:

@@ -307,12 +307,9 @@ def _found_by_item(battles: Battles) -> Battles:
     """The same battles, with what was left out as words in their report: rows are joined by item, not by position."""
     report, n = battles.report, _left_out(battles.report)
     message = f"{counted(n, 'row')} left out when they were read"
-    report = replace(
-        report, n_missing=0, n_zero_weight=0, n_empty_rows=0,
-        n_both_bad=0 if report.both_bad == "drop" else report.n_both_bad,
-        read_as=(*report.read_as, message) if n else report.read_as,
-    )  # fmt: skip
-    return replace(battles, report=report)
+    n_both_bad = 0 if report.both_bad == "drop" else report.n_both_bad
+    counts = {"n_missing": 0, "n_zero_weight": 0, "n_empty_rows": 0, "n_both_bad": n_both_bad}
+    return battles.reporting(*([message] if n else []), **counts)
 
 
 def _keys(battles: Battles, item: str) -> pd.DataFrame:

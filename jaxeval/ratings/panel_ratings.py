@@ -376,5 +376,4 @@ def _clusters(
     if rows.item is None:
         return rows, None, [NO_ITEMS]
     message = "each row of the table is taken as an item" if rows.item == ROW else f"items: column {rows.item!r}"
-    report = replace(rows.report, read_as=(*rows.report.read_as, message))
-    return replace(rows, report=report), rows.item, []
+    return rows.reporting(message), rows.item, []
