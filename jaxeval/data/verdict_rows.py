@@ -308,7 +308,7 @@ def _found_by_item(battles: Battles) -> Battles:
     report, n = battles.report, _left_out(battles.report)
     message = f"{counted(n, 'row')} left out when they were read"
     n_both_bad = 0 if report.both_bad == "drop" else report.n_both_bad
-    counts = {"n_missing": 0, "n_zero_weight": 0, "n_empty_rows": 0, "n_both_bad": n_both_bad}
+    counts: dict[str, Any] = {"n_missing": 0, "n_zero_weight": 0, "n_empty_rows": 0, "n_both_bad": n_both_bad}
     return battles.reporting(*([message] if n else []), **counts)
 
 
