@@ -63,12 +63,12 @@ def explained(
         others |= {name: replace(options, features=(), ties=ties) for name, ties in _TIE_MODELS.items()}
     for name, other in others.items():
         covariates = design(battles, other.features, other.normalize)
-        (fitted,) = fit_slices([(battles.models, whole_board(battles, covariates, other)[0])], covariates, other)
+        (fitted,) = fit_slices([(battles.models, whole_board(battles, other, covariates)[0])], covariates, other)
         votes = pair_votes(fitted)
         rows.append((name, float(votes.pearson.sum()), int(votes.met.sum()) - n_free(fitted)))
     no_slices = "no column of slices was named" if by is None else ""
     if by is not None:
-        slices = make_slices(battles, design(battles, (), True), BootstrapOptions(by=by).checked(battles))
+        slices = make_slices(battles, BootstrapOptions(by=by).checked(battles))
         if slices.overlapping:
             no_slices = f"the slices by {', '.join(slices.overlapping)} overlap: {slices.told}"
         else:

@@ -262,7 +262,7 @@ def goodness_of_fit(
         )
     options = FitOptions(ties=ties, features=features, cluster=cluster, method="dense").checked(battles)
     covariates = design(battles, options.features, options.normalize)
-    cells, drawn = whole_board(battles, covariates, options)
+    cells, drawn = whole_board(battles, options, covariates)
     (fitted,) = fit_slices([(battles.models, cells)], covariates, options)
     votes = pair_votes(fitted)
     dof = int(votes.met.sum()) - n_free(fitted)
@@ -284,7 +284,7 @@ def goodness_of_fit(
     plain, plain_votes, plain_drawn = fitted, votes, drawn
     if options.contextual:  # what results depend on, and what removes misfit, is asked of plain ratings
         bare, nothing = replace(options, features=(), ties="half"), design(battles, (), True)
-        plain_cells, plain_drawn = whole_board(battles, nothing, bare)
+        plain_cells, plain_drawn = whole_board(battles, bare)
         plain = fit_slices([(battles.models, plain_cells)], nothing, bare)[0]
         plain_votes = pair_votes(plain)
     triads = triads_of(votes, battles.n_models)

@@ -12,7 +12,6 @@ import pandas as pd
 
 from jaxeval.arrays import as_leaf
 from jaxeval.data.battles import Battles, as_battles
-from jaxeval.data.features import design
 from jaxeval.engine.choice_boards import MODEL, ChoiceBoard, OccasionCells, OccasionRows, fit_choice_board
 from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
@@ -139,7 +138,7 @@ class ChoiceModel(Shown):
             if getattr(options, name) != getattr(plain, name):
                 raise ValueError(f"{name}= is about Bradley-Terry ratings: a model of one's own has none, leave it out")
         assert isinstance(rows, OccasionRows)
-        return _Boards(make_slices(rows, design(rows, (), True), options), options, self, rows)
+        return _Boards(make_slices(rows, options), options, self, rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,6 @@ from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
 from jaxeval.data.columns import as_frame, factorize_sorted
-from jaxeval.data.features import design
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.execution.shapes import UNIT_ROWS, Step, padded, padded_columns
@@ -200,7 +199,7 @@ def weighed_battles(battles: Battles, options: Mapping[str, Any]) -> tuple[list[
         DataError, ValueError: as `bootstrap`.
     """
     options_checked = BootstrapOptions(**options).checked(battles)
-    slices = make_slices(battles, design(battles, (), True), options_checked)
+    slices = make_slices(battles, options_checked)
     groups = slices.groups or [None]
     made = [
         _votes(battles.models, *board, drawn, options_checked.drawn, label, name)

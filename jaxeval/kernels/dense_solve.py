@@ -18,10 +18,10 @@ from jaxeval.kernels.solve import (
     Terms,
     capped,
     centred,
+    inverse_and_diagonal,
     iterate,
     loop,
     newton_step,
-    pseudo_inverse,
     regular,
     solved_and_log_det,
 )
@@ -108,9 +108,7 @@ def inverse_information(
     link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""], active: Bool[Array, "M"]
 ) -> tuple[Float[Array, "M M"], Float[Array, "M"]]:
     """Pseudo-inverse of the information of the ``active`` models, and the diagonal of the information itself."""
-    xp = namespace(theta)
-    matrix = information(link, theta, table, ridge)
-    return pseudo_inverse(matrix, active, len(active), ridge), xp.where(active, xp.diagonal(matrix), 0.0)
+    return inverse_and_diagonal(information(link, theta, table, ridge), active, len(active), ridge)
 
 
 class _Best(NamedTuple):

@@ -62,6 +62,12 @@ def spread(layout: Any, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Ar
     return tuple(x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics)
 
 
+def of_rows(first: Num[Array, "M M"], n: Num[Array, "M M"]) -> Num[Array, "M M"]:
+    """Return what the row's model has of ``n``, from what the ``first`` model of each pair has: the lower one."""
+    i = jnp.arange(len(n))
+    return jnp.where(i[:, None] < i, first, n - first)
+
+
 def row_sums(table: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
     """Row sums as a product with ones: XLA's CPU reduction of a fused (M, M) expression is several times slower."""
     if namespace(table) is np:
@@ -89,9 +95,8 @@ def oriented(
     layout: Layout, dense: tuple[Num[Array, "M M"], ...], packing: Packing, dtype: type
 ) -> tuple[Float[Array, "M M"], ...]:
     """Weights of battles, what the row's model took of them, and the ties if kept, from gathered statistics."""
-    i = jnp.arange(dense[0].shape[0])
     n, first, *ties = unpacked(dense, packing, dtype)
-    tables = n, jnp.where(i[:, None] < i, first, n - first), *ties
+    tables = n, of_rows(first, n), *ties
     if layout.pair_weight is None:
         return tables
     return tuple(x * layout.pair_weight.astype(dtype) for x in tables)

@@ -460,6 +460,14 @@ def pseudo_inverse(
     return xp.where(_both(moves), inverse, 0.0) - xp.where(_both(active), 1 / (shift * n_active), 0.0)
 
 
+def inverse_and_diagonal(
+    matrix: Float[Array, "P P"], moves: Bool[Array, "P"], n_models: int, ridge: Real[Array, ""]
+) -> tuple[Float[Array, "P P"], Float[Array, "P"]]:
+    """Return the `pseudo_inverse` of the information, and its own diagonal; 0 for what does not move."""
+    xp = namespace(matrix)
+    return pseudo_inverse(matrix, moves, n_models, ridge), xp.where(moves, xp.diagonal(matrix), 0.0)
+
+
 def _both(kept: Bool[Array, "*lanes P"]) -> Bool[Array, "*lanes P P"]:
     """Return whether row and column are ``kept``."""
     return kept[..., :, None] & kept[..., None, :]

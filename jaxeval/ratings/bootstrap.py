@@ -124,7 +124,7 @@ def fit_bradley_terry(
 
 def _fit(battles: Battles, options: FitOptions, start: Float | None = None) -> BradleyTerryFit:
     covariates = design(battles, options.features, options.normalize)
-    cells, drawn = whole_board(battles, covariates, options)
+    cells, drawn = whole_board(battles, options, covariates)
     slices = [(battles.models, cells)]
     (fitted,) = fit_slices(slices, covariates, options, starts=None if start is None else [start])
     if start is not None and fitted.status != Status.CONVERGED:  # ratings on another scale, say
@@ -284,7 +284,7 @@ def bootstrap(
             kind = RankingBoards
             check_for_rankings(checked)
         of_facets = board_facets(checked, battles, facets)
-        slices = make_slices(battles, design(battles, checked.features, checked.normalize), checked)  # compressed
+        slices = make_slices(battles, checked)  # compressed
         results = kind(slices, checked, battles.report).resampled(of_run(options))  # fitted, posed, run and tabled
         if slices.groups is None:
             return with_random_facets(results[0], battles, of_facets)

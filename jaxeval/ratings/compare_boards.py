@@ -24,7 +24,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import factorize_sorted, plain
-from jaxeval.data.features import Feature, design
+from jaxeval.data.features import Feature
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.readers import read_battles
 from jaxeval.data.shared_votes import SharedVotes, Sharing, all_equal, columns_for_votes, look_equal, shared_votes
@@ -67,10 +67,8 @@ class Posed:
     def of(cls, battles: Battles, options: BootstrapOptions) -> Posed:
         """Return the board of all ``battles``, with the errors of `jaxeval.bootstrap`."""
         checked = options.checked(battles)
-        covariates = design(battles, checked.features, checked.normalize)
-        return cls(
-            battles, checked, make_slices(battles, covariates, checked), whole_board_rows(battles, covariates, checked)
-        )
+        slices = make_slices(battles, checked)
+        return cls(battles, checked, slices, whole_board_rows(battles, checked, slices.covariates))
 
     @cached_property
     def digest(self) -> tuple[str, str]:

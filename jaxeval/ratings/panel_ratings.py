@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.data.features import design
 from jaxeval.data.labels import Labels
 from jaxeval.data.panel_verdicts import ROW, PanelCells, PanelColumns, PanelRows, panel_rows
 from jaxeval.execution.runs import of_run
@@ -313,7 +312,7 @@ def fit_judge_panel(
     arguments = {**locals(), **options, "cluster": drawn_by}
     checked = BootstrapOptions.of(arguments).checked(rows)
     of_facets = board_facets(checked, rows, facet_names(random))
-    slices = make_slices(rows, design(rows, (), True), checked)
+    slices = make_slices(rows, checked)
     boards = _Panels(slices, checked, rows, side_bias, messages).by_group(of_run(options))
     return boards if isinstance(boards, dict) else with_random_facets(boards, rows, of_facets)
 

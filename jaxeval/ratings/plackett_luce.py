@@ -15,7 +15,6 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
-from jaxeval.data.features import design
 from jaxeval.data.ranking_places import REST, Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
@@ -375,7 +374,7 @@ def fit_plackett_luce(
     """
     rows = as_rankings(rankings).rows
     options = FitOptions(ridge=ridge, gauge=gauge, base=base, cluster=cluster, strata=strata).checked(rows)
-    cells, drawn = whole_board(rows, design(rows, (), True), options)
+    cells, drawn = whole_board(rows, options)
     assert isinstance(cells, RankingCells)
     return ranking_fit(fit_ranking_board(rows.models, cells, options), drawn, rows.report, options)
 

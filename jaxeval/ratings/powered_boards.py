@@ -32,7 +32,7 @@ from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms, strength_slo
 from jaxeval.ratings.connectivity import analyse, per_model
 from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, lane_refits, refit_problem
+from jaxeval.ratings.refits import MAX_STEPS, BoardRefits, lane_refits, refit_problem
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -208,8 +208,6 @@ def _flags(board: Board) -> tuple[str, ...]:
     )
 
 
-# In turn, each for the lanes that those before it left; and their limits of steps.
-_MAX_STEPS = {Solver.CHORD: 40, Solver.NEWTON_CG: 60, Solver.NEWTON: 200}
 # Numbers that a lane has for each entry that is drawn, each pair and each pair of models, at most.
 _PER_ENTRY, _PER_PAIR, _TABLES = 2, 24, 4
 
@@ -242,4 +240,4 @@ def powered_refits(
     def words(solver: Solver) -> int:
         return held + (_TABLES if solver == Solver.NEWTON else 1) * size**2
 
-    return lane_refits(options, refit_powered, fitted.form, problem, _MAX_STEPS, words, secure=secure)
+    return lane_refits(options, refit_powered, fitted.form, problem, MAX_STEPS, words, secure=secure)

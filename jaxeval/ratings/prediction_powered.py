@@ -12,7 +12,6 @@ import pandas as pd
 from jaxeval.arrays import Float
 from jaxeval.checks import check_choice, checked_number
 from jaxeval.data.battles import Battles, as_battles
-from jaxeval.data.features import design
 from jaxeval.data.report import DataReport
 from jaxeval.data.verdict_rows import SAMPLE, VerdictCells, VerdictRows, verdict_rows
 from jaxeval.errors import DataError
@@ -270,7 +269,7 @@ def prediction_powered(
     of_facets = board_facets(checked, rows, facets)
     # Every resample holds as many battles of each sample as the data; clusters may lie in both.
     drawn = checked if checked.cluster is not None or checked.scheme == "poisson" else replace(checked, strata=SAMPLE)
-    slices = make_slices(rows, design(rows, (), True), drawn)
+    slices = make_slices(rows, drawn)
     pair = None if best_for is None else _checked_models(best_for, rows)
     how = {"samples": samples, "given_lam": weight, "best_for": pair}
     boards = _Powered(slices, checked, rows.report, drawn, how).by_group(of_run(options))

@@ -325,9 +325,9 @@ class BoardModel(Protocol):
         ...
 
 
-# In turn, each for the lanes that those before it left; Firth's penalty has one solver of its own.
-_MAX_STEPS = {Solver.CHORD: 40, Solver.NEWTON_CG: 60, Solver.NEWTON: 200}
-_FIRTH_STEPS = {Solver.FIRTH: 200}
+#: Solvers in turn, each for the lanes that those before it left, and their limits of steps.
+MAX_STEPS = {Solver.CHORD: 40, Solver.NEWTON_CG: 60, Solver.NEWTON: 200}
+_FIRTH_STEPS = {Solver.FIRTH: 200}  # a solver of its own
 # Tables that a lane works on; Newton's factor is one more.
 _TABLES = {Solver.CHORD: 1, Solver.NEWTON_CG: 3, Solver.NEWTON: 4, Solver.FIRTH: 12}
 _WITHOUT_TABLES = 16  # numbers that a draw of a unit without tables works on, in rounds
@@ -380,7 +380,7 @@ def dense_refits(
             _BYTES_PER_WORD * max(table_words(problems, s) for s in (solver, Solver.NEWTON)),
             takes=takes.get(solver),
         )
-        for solver, steps in (_FIRTH_STEPS if options.penalty == "firth" else _MAX_STEPS).items()
+        for solver, steps in (_FIRTH_STEPS if options.penalty == "firth" else MAX_STEPS).items()
     ]
     return BoardRefits(options, refits.refit, problems, form, ways, start.shape[-1], len(boards))
 

@@ -16,7 +16,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.data.battle_rows import n_battles_of
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, Compress, count_by
-from jaxeval.data.features import Design
+from jaxeval.data.features import Design, design
 from jaxeval.data.groups import OVERALL, told_overlap
 from jaxeval.errors import DataError, MemoryLimitError
 from jaxeval.execution.precision import in_threads
@@ -165,19 +165,20 @@ class Slices(NamedTuple):
         ]
 
 
-def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions) -> Slices:
+def make_slices(battles: Battles, options: BootstrapOptions) -> Slices:
     """Return the whole board, or one for each group of the columns ``by``, compressed to cells.
 
     Raises:
         DataError: there is no such column, values are missing, there are too many slices, or none has enough battles.
     """
+    covariates = design(battles, options.features, options.normalize)
     if options.by is None:
-        cells, drawn = whole_board(battles, covariates, options)
+        cells, drawn = whole_board(battles, options, covariates)
         return Slices(
             groups=None, boards=[(battles.models, cells)], drawn=[drawn], covariates=covariates, by=[],
             left_out=pd.Series(dtype=np.int64), n_missing=0,
         )  # fmt: skip
-    compressed, groups_of = _compressed(battles, covariates, options)
+    compressed, groups_of = _compressed(battles, options, covariates)
     by = list(options.by)
     members = battles.members(by, options.missing)
     codes, groups, there = members.codes, members.groups, members.codes >= 0
@@ -202,24 +203,24 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
     )  # fmt: skip
 
 
-def whole_board(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Cells, VoteGroups]:
+def whole_board(battles: Battles, options: FitOptions, covariates: Design | None = None) -> tuple[Cells, VoteGroups]:
     """Return the cells of all battles, and which of them are drawn together, and within which strata."""
     if options.cluster is None and options.strata is None and not options.contextual:
         return battles.cells, VoteGroups()
-    compressed, groups_of = _compressed(battles, covariates, options)
+    compressed, groups_of = _compressed(battles, options, covariates)
     cells, cell = compressed(slice(None))
     return cells, groups_of(slice(None), cell)
 
 
-def whole_board_rows(battles: Battles, covariates: Design, options: FitOptions) -> NDArray[np.intp]:
+def whole_board_rows(battles: Battles, options: FitOptions, covariates: Design) -> NDArray[np.intp]:
     """Return (R,) the cell of `whole_board` that each row belongs to."""
-    return _compressed(battles, covariates, options)[0](slice(None))[1]
+    return _compressed(battles, options, covariates)[0](slice(None))[1]
 
 
-def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Compress, GroupCodes]:
+def _compressed(battles: Battles, options: FitOptions, covariates: Design | None) -> tuple[Compress, GroupCodes]:
     """Return two functions: one turns rows into cells, the other says which rows, in which cells, belong together."""
     compressed: Compress = battles.compress
-    if options.contextual:
+    if options.contextual and covariates is not None:
         compressed = partial(compress, battles, feature=covariates.matrix)
     return compressed, vote_groups(battles, options.cluster, options.strata)
 

@@ -14,7 +14,6 @@ from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.checks import check_room, checked_positive
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.cells import Cells
-from jaxeval.data.features import design
 from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.progress import progress_bar
@@ -445,10 +444,9 @@ def small_categories(
     if by is None:
         raise TypeError("by= takes the name of a column or a list of names, got None")
     checked = replace(BootstrapOptions.of(arguments), method="dense").checked(battles)
-    no_covariates = design(battles, (), True)
-    slices = make_slices(battles, no_covariates, checked)
+    slices = make_slices(battles, checked)
     check_room(checked.n_resamples, RESULT_BYTES * battles.n_models * len(slices.boards))
-    cells, drawn = whole_board(battles, no_covariates, checked)
+    cells, drawn = whole_board(battles, checked)
     (whole,) = fit_boards([(battles.models, cells)], checked)
     with progress_bar(len(slices.boards), "categories", progress) as advance:
         borrowed = []

@@ -12,7 +12,6 @@ from scipy.stats import norm, t
 
 import jaxeval
 from jaxeval import Battles, DataError, fit_judge_panel, leaderboard, simulate_panel
-from jaxeval.data.features import design
 from jaxeval.data.panel_verdicts import PanelColumns, panel_rows
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.choice_models import count_choices
@@ -187,7 +186,7 @@ class TestDraws:
         options = BootstrapOptions(cluster="item" if scheme == "items" else None, n_resamples=B)
         options = options if scheme == "items" else BootstrapOptions(scheme=scheme, n_resamples=B)
         options = options.checked(rows)
-        cells, drawn = whole_board(rows, design(rows, (), True), options)
+        cells, drawn = whole_board(rows, options)
         fitted = fit_panel_board(rows.models, cells, rows.judges, options, True)
         refits = panel_refits(fitted, "", drawn, options)
         with double_precision():

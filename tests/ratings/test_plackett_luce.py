@@ -11,7 +11,6 @@ from ranked import TOY, levels, simulated, table
 
 import jaxeval
 from jaxeval import Battles, DataError, Rankings, bootstrap, fit_bradley_terry, fit_plackett_luce, leaderboard
-from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.choice_models import count_choices
 from jaxeval.kernels.batch.refits import draw_one
@@ -160,7 +159,7 @@ class TestTwoItems:
 def drawn(rankings, number, scheme, **groups):
     """How often each ranking is in one resample, by cell; and the cells as lists of levels."""
     options = BootstrapOptions(scheme=scheme, **groups).checked(rankings.rows)
-    cells, drawn = whole_board(rankings.rows, design(rankings.rows, (), True), options)
+    cells, drawn = whole_board(rankings.rows, options)
     refits = ranking_refits(fit_ranking_board(rankings.items, cells, options), "", drawn, options)
     with double_precision():
         count = np.asarray(draw_one(count_choices, refits.problem, refits.form, np.uint64(0), np.int64(number)))

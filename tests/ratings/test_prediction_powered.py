@@ -8,7 +8,6 @@ from compilations import compilations
 
 import jaxeval
 from jaxeval import Battles, DataError, leaderboard, prediction_powered, simulate_verdicts
-from jaxeval.data.features import design
 from jaxeval.data.verdict_rows import SAMPLE, verdict_rows
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.prediction_powered import Form, powered_sums
@@ -171,7 +170,7 @@ class TestResamples:
         pooled = prediction_powered(*samples, n_resamples=B, samples="pooled")
         rows = verdict_rows(*samples, [])
         options = BootstrapOptions(n_resamples=B, strata=SAMPLE)
-        cells, drawn = whole_board(rows, design(rows, (), True), options)
+        cells, drawn = whole_board(rows, options)
         fitted = fit_powered_board(rows.models, cells, options, Form.BY_PAIR)
         refits = powered_refits(fitted, "", drawn, options, None)
         for r in (0, 17):
@@ -193,7 +192,7 @@ class TestResamples:
     def test_hardly_any_column_is_empty(self):
         """Most pairs of few votes have none: columns are those of votes and verdicts, not two for each pair."""
         rows = verdict_rows(*simulate_verdicts(400, 2_000, 60, seed=0), [])
-        cells, drawn = whole_board(rows, design(rows, (), True), BootstrapOptions(strata=SAMPLE))
+        cells, drawn = whole_board(rows, BootstrapOptions(strata=SAMPLE))
         sizes = np.asarray(vote_draws(cells.by_sample(2_000), drawn, n_pairs=4_000)[0].units.size)
         assert sizes.shape[1] < 1.25 * sizes.any(0).sum()
 

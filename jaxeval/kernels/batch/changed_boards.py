@@ -225,14 +225,13 @@ def refit_misfit(boards: SimulatedLanes, mesh: Mesh, solver: Solver, terms: Term
     """
 
     def chunk(numbers: Array, boards: SimulatedLanes, terms: Terms) -> Misfit:
-        design, i = boards.design, jnp.arange(len(boards.start))
+        design = boards.design
         n = design.n[design.position]
 
         def one(number: Array) -> Misfit:
             ties = boards.ties[number]
             points = boards.wins[number] + ties / 2
-            first = points[design.position]
-            table = PairTable(n, row_sums(jnp.where(i[:, None] < i, first, n - first)))
+            table = PairTable(n, row_sums(pair_tables.of_rows(points[design.position], n)))
             if solver == Solver.CHORD:
                 end = dense_solve.chord_of_link(Link.LOGIT, table, boards.start, boards.inverse, terms)
             else:

@@ -23,11 +23,11 @@ from jaxeval.kernels.solve import (
     Status,
     Terms,
     capped,
+    inverse_and_diagonal,
     iterate,
     loop,
     newton_step,
     preconditioner,
-    pseudo_inverse,
 )
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 from jaxeval.lazy_names import jax, jnp, lax
@@ -474,8 +474,8 @@ def fit_contextual(
     moves = alive(lane, active[:, None], free)
     end, (matrix,) = newton(lane, start[:, None], moves)
     moves = moves[:, 0]
-    inverse = pseudo_inverse(matrix, moves, len(active), terms.ridge[0])
-    return jax.tree.map(lambda x: x[..., 0], end), inverse, jnp.where(moves, jnp.diagonal(matrix), 0.0)
+    of_all = inverse_and_diagonal(matrix, moves, len(active), terms.ridge[0])
+    return jax.tree.map(lambda x: x[..., 0], end), *of_all
 
 
 def count_rows(

@@ -111,8 +111,7 @@ def soft_wins(judged: JudgedSet, beta: Float[Array, ""], n: Float[Array, "M M"])
     m = len(n)
     per_cell = judged.battles * probability(Link.LOGIT, beta * judged.level)[judged.label]
     per_pair = added(jnp.zeros(m * (m - 1) // 2 + 1), (judged.pair, per_cell))
-    first, i = per_pair[judged.position], jnp.arange(m)
-    return jnp.where(i[:, None] < i, first, n - first)
+    return pair_tables.of_rows(per_pair[judged.position], n)
 
 
 class FullFit(NamedTuple):

@@ -23,7 +23,7 @@ from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitProblem
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Num
-from jaxeval.kernels.solve import Solution, Terms, pseudo_inverse
+from jaxeval.kernels.solve import Solution, Terms, inverse_and_diagonal
 from jaxeval.lazy_names import jax, jnp, lax
 
 _UNROLLED = 8  # items of a set that are added in one pass over the sets
@@ -224,5 +224,4 @@ def fit_rankings(
     of_lane = RankingModel(len(count)).derivatives(choices, counts, terms.ridge)
     end = choice_models.newton(of_lane, jnp.zeros((m, 1)), rated.active, jnp.ones((1, m)), terms)
     (matrix,), active = of_lane.information(end.theta), rated.active[:, 0]
-    inverse = pseudo_inverse(matrix, active, m, terms.ridge)
-    return jax.tree.map(lambda x: x[..., 0], end), inverse, jnp.where(active, jnp.diagonal(matrix), 0.0)
+    return jax.tree.map(lambda x: x[..., 0], end), *inverse_and_diagonal(matrix, active, m, terms.ridge)

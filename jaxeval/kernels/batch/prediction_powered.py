@@ -261,10 +261,8 @@ def _solve(
 
     ``first`` are the points of each pair's first model.
     """
-    i = jnp.arange(len(n))
-    result = jnp.where(i[:, None] < i, first, n - first)
     # Models compare as soon as they met: their points may lie outside of what battles can give.
-    table, standing = _table(n, result, connectivity.standing(n, problem.main), terms)
+    table, standing = _table(n, pair_tables.of_rows(first, n), connectivity.standing(n, problem.main), terms)
     active = rated(standing, terms.ridge)
     if form.solver == Solver.NEWTON:
         end = dense_solve.newton(Link.LOGIT, table, active, terms, problem.start)
