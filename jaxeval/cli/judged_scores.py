@@ -17,7 +17,6 @@ from jaxeval.options.boards import GroupOption
 from jaxeval.options.columns import CallReading, FacetOptions, File, ItemScoreColumns, Names, Pair, Unparsed
 from jaxeval.options.field import COLUMNS, INTERVALS, ROWS, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
-from jaxeval.plain_tables import counts_rows
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -253,6 +252,7 @@ def _unnamed(answers: JudgedAnswers, path: FileName, used: Set[Any]) -> list[str
     """Propose to name the columns of models and items that are there, where nobody has named them."""
     from jaxeval.data.roles import columns_of, usual_names
     from jaxeval.data.table_files import column_names
+    from jaxeval.plain_tables import counts_rows
 
     unused = [name for name in column_names(path) if name not in used]
     model, item = (next(iter(columns_of(unused, usual_names(role))), None) for role in ("model", "item"))
