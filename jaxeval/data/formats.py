@@ -80,11 +80,8 @@ def whole_table(path: Path, needed: Columns, nested: bool, text: Sequence[str] =
 
     With ``nested``, columns of objects and lists stay columns of Arrow.
     """
-
-    def read(widened: dict[str, Any]) -> pd.DataFrame:
-        return pd.concat([frame_of(piece, nested) for piece in pieces(path, needed, text, widened)], ignore_index=True)
-
-    return with_types(path, read)
+    parts = with_types(path, lambda wide: [frame_of(piece, nested) for piece in pieces(path, needed, text, wide)])
+    return pd.concat(parts, ignore_index=True)
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,6 @@ _TEXT, _DATE = re.compile("[A-Za-z]|.*[_/#|()]"), re.compile(r"\d{4}-\d\d-\d\d")
 _NO_TEXT = {"true", "false", "nan", "inf", "infinity"}
 
 
-def small_csv_names(path: Path) -> list[str]:
-    """Return names of the columns of a small file of CSV; none of other files."""
-    return [name for name, values in _columns_of(path).items() if isinstance(values, tuple)]
-
-
 def small_table(path: Path, needed: Columns) -> PlainTable | None:
     """Give the needed columns of a small file; None where Arrow is to read it, as it may find other types, or an error.
 

@@ -24,7 +24,7 @@ from jaxeval.data.json_lines import MOST_BYTES, json_tables, lines_of_json
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, base_name
-from jaxeval.data.small_files import small_csv_names, small_table
+from jaxeval.data.small_files import small_table
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import lazy_module, pa, pd
 from jaxeval.plain_tables import PlainTable
@@ -75,10 +75,8 @@ def read_plain_table(name: FileName, text: Sequence[str] = ()) -> PlainTable | N
 
 
 def _whole_table(path: Path, text: Sequence[str]) -> pa.Table:
-    def whole(widened: dict[str, Any]) -> pa.Table:
-        return pa.concat_tables(pieces(path, ALL_COLUMNS, text, widened), promote_options="permissive")
-
-    return with_types(path, whole)
+    how = "permissive"
+    return with_types(path, lambda wide: pa.concat_tables(pieces(path, ALL_COLUMNS, text, wide), promote_options=how))
 
 
 def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns: Mapping[str, Any]) -> T:
@@ -96,12 +94,10 @@ def column_names(name: FileName) -> list[str]:
         check_regular(path)
         if (small := small_table(path, ALL_COLUMNS)) is not None:
             return small.columns
-        if format_of(path).kind == Kind.PARQUET:
-            import pyarrow.parquet as pq
-
-            with undamaged():
-                return list(pq.read_schema(path).names)
-        return list(_whole_table(path, ()).column_names)
+        if format_of(path).kind == Kind.JSON:  # whose lines may have names of their own
+            return list(_whole_table(path, ()).column_names)
+        with undamaged():
+            return _head(path)[0]
 
 
 @contextmanager
@@ -179,7 +175,7 @@ def _head(path: Path) -> tuple[list[str], list[str]]:
     if form.kind in (Kind.EXCEL, Kind.PREFLIB):
         return next(pieces(path, ALL_COLUMNS, (), {})).column_names, []
     if form.kind != Kind.JSON:
-        return small_csv_names(path) or _csv_names(path, form), []
+        return _csv_names(path, form), []
     with stream_of(path, form.compression) as file:
         begun = lines_of_json(lambda n: file.read() if n < 0 else file.read(n)).lstrip()
         while b"\n" not in begun and len(begun) < MOST_BYTES and (more := file.read(MOST_BYTES)):
@@ -400,25 +396,23 @@ def _reject_other_encodings(path: Path, form: FileFormat) -> None:
 
 
 def _csv_names(path: Path, form: FileFormat) -> list[str]:
-    """Return names of the columns, also where rows end early."""
-    skip = csv.ReadOptions(skip_rows=form.skipped)
-    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+    """Return names of the columns."""
     try:
-        with opened(path, form.compression)[0] as file, csv.open_csv(file, skip, parse) as reader:
-            return list(reader.schema.names)
-    except UnicodeDecodeError:
+        names = next(filter(None, _csv_rows(path, form)), None)
+    except csv_text.Error as error:
+        raise DataError(f"cannot be read: {error}") from error
+    if names is None:
+        raise DataError("the file is empty: it has blank lines only")
+    if any("\udc80" <= sign <= "\udcff" for name in names for sign in name):
         _reject_other_encodings(path, form)
-        raise
-    except pa.ArrowInvalid as error:
-        if not _ends_early(error):
-            raise
-        with opened(path, form.compression)[0] as file:
-            return next(csv_text.reader(_lines(file, form), delimiter=form.delimiter))
+    return names
 
 
-def _lines(file: pa.NativeFile, form: FileFormat) -> Iterator[str]:
-    """Yield the lines of CSV from the header on."""
-    return islice(codecs.getreader("utf-8-sig")(file), form.skipped, None)
+def _csv_rows(path: Path, form: FileFormat, **how: Any) -> Iterator[list[str]]:
+    """Yield the rows of CSV from the header on; bytes that are no UTF-8 are lone surrogates."""
+    with stream_of(path, form.compression) as file:
+        lines = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
+        yield from csv_text.reader(islice(lines, form.skipped, None), delimiter=form.delimiter, **how)
 
 
 def _ends_early(error: Exception) -> bool:
@@ -431,9 +425,9 @@ def _padded(path: Path, form: FileFormat, n_columns: int, error: Exception) -> P
     """Return a copy of a file whose rows that end early have as many values as the header, the last ones missing."""
     copy = Path(tempfile.mkdtemp(dir=folder_of_copies())) / path.name
     try:
-        with opened(path, form.compression)[0] as file, copy.open("w", newline="", encoding="utf-8") as target:
+        with copy.open("w", newline="", encoding="utf-8") as target:
             writer, short, n_rows = csv_text.writer(target, delimiter=form.delimiter), [], -1  # the header is no row
-            for row in csv_text.reader(_lines(file, form), delimiter=form.delimiter, strict=True):
+            for row in _csv_rows(path, form, strict=True):
                 short += [n_rows] if 0 < len(row) < n_columns else []
                 n_rows += len(row) > 0
                 writer.writerow(row + [""] * (n_columns - len(row)) if row else row)

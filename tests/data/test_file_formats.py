@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from command_line import run
 
 from jaxeval import Battles, read_battles, read_scores
 from jaxeval.data.file_formats import FileFormat, Kind, format_of
+from jaxeval.data.table_files import column_names, head_names
 from jaxeval.errors import DataError
 
 VOTES = pd.DataFrame({"model_a": list("xyzx"), "model_b": list("yzxz"), "winner": ["model_a", "model_b", "tie", "tie"],
@@ -346,3 +348,22 @@ def test_counts_that_are_too_large(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text(f"model_a,model_b,wins_a,ties,wins_b\nx,y,{2**53},1,1\n")
     assert "counts must be below 2**53" in run("leaderboard", path).stderr
+
+
+@pytest.mark.parametrize(("content", "says"), [
+    (b"\n\r\n\n", "file.csv: the file is empty: it has blank lines only"),
+    (b"model_a,m\xf6del,winner\n", "file.csv: line 1 is not UTF-8, the byte 0xf6: save the file as UTF-8"),
+    (b"\x82\x00\x1b[31m\n1,2,3\n", "file.csv: line 1 is not UTF-8, the byte 0x82: save the file as UTF-8"),
+    (b"x" * 200_000 + b",y\n1,2\n", "file.csv: cannot be read: field larger than field limit"),
+])  # fmt: skip
+def test_a_header_that_names_nothing(tmp_path, content, says):
+    (tmp_path / "file.csv").write_bytes(content)
+    with pytest.raises(DataError, match=f"^{re.escape(says)}"):
+        read_battles(tmp_path / "file.csv")
+
+
+def test_names_of_rows_that_cannot_be_read(tmp_path):
+    """The header alone says them."""
+    path = tmp_path / "file.csv"
+    path.write_text('"model_a","a, ""b""\nc",winner\na,b\na,b,tie,1\n')
+    assert head_names(path) == column_names(path) == ["model_a", 'a, "b"\nc', "winner"]
