@@ -122,8 +122,9 @@ class RankEvidence(Answered):
     def _of_neighbours(self) -> Iterator[tuple[Severity, str]]:
         apart, alone = self.neighbours["told_apart"], self.neighbours["told_apart_alone"]
         if apart.all():
-            text = f"All {counted(len(apart), 'pair of neighbours', 'pairs of neighbours')} on the board are told apart"
-            yield Severity.REASSURING, f"{text} at {self.level:.0%} for all pairs at once."
+            one, n = len(apart) == 1, f"{len(apart):,}"
+            text = f"{'The only pair' if one else f'All {n} pairs'} of neighbours on the board {'is' if one else 'are'}"
+            yield Severity.REASSURING, f"{text} told apart at {self.level:.0%} for all pairs at once."
             return
         severity = Severity.CAUTION if apart.mean() < 0.5 else Severity.NOTE
         text = f"{(~apart).sum():,} of {counted(len(apart), 'pair')} of neighbours on the board cannot be told apart"
@@ -132,6 +133,8 @@ class RankEvidence(Answered):
 
     def _of_first(self) -> Iterator[tuple[Severity, str]]:
         may = self.table[(self.table["rank_best"] == 1).fillna(False)]
+        if len(may) == 1:  # by a penalised fit where draws do not compare it
+            may = may.assign(comparable=True)
         names, n_few = list(may.loc[may["comparable"], "model"].map(visible_line)), int((~may["comparable"]).sum())
         noun = self.competitor
         more = counted(n_few, f"more {noun.one} has", f"more {noun.many} have")
@@ -301,10 +304,15 @@ def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:
     error = np.where(error > contrasts.precision, error, np.nan)  # else it is rounding
     gap = contrasts.estimate[above] - contrasts.estimate[below]
     comparable = np.isin(above, compared.models) & np.isin(below, compared.models)
+    apart, alone = (comparable & (gap > x * error) for x in (compared.critical(level), normal_quantile(level)))
+    if contrasts.closed_form is not None and not comparable.all():  # each of all pairs takes an equal part of 1 - level
+        at_once = 1 - (1 - level) / (len(ranked) * (len(ranked) - 1) / 2)
+        difference, of_fit = (x[np.arange(len(above)), below] for x in contrasts.closed_form(above, at_once))
+        apart |= ~comparable & (difference > normal_quantile(at_once) * of_fit)
+        alone |= ~comparable & (difference > normal_quantile(level) * of_fit)
     return pd.DataFrame({
         "above": board.models[above], "below": board.models[below], "gap": gap, "standard_error": error,
-        "told_apart": comparable & (gap > compared.critical(level) * error),
-        "told_apart_alone": comparable & (gap > normal_quantile(level) * error),
+        "told_apart": apart, "told_apart_alone": alone,
         "votes_needed": _votes_needed(board.fit, above, below, gap, level),
     })  # fmt: skip
 

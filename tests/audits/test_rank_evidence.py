@@ -140,6 +140,20 @@ def test_models_with_too_few_votes_are_not_said_to_be_first():
     assert "thin" not in first
 
 
+def test_a_model_that_hardly_ever_lost_is_first():
+    """Draws without its three lost battles give it no rating, and the penalised fit tells it apart."""
+    votes = pd.DataFrame({"model_a": "a", "model_b": "b", "winner": ["model_a"] * 297 + ["model_b"] * 3})
+    found = jaxeval.rank_evidence(votes, n_resamples=1000, progress=False)
+    texts = [finding.text for finding in found.findings()]
+    assert texts[:2] == [
+        "The only pair of neighbours on the board is told apart at 95% for all pairs at once.",
+        "Only 1 model may be first at 95%: a.",
+    ]
+    even = votes.head(60).assign(winner=["model_a", "model_b"] * 30)
+    texts = [finding.text for finding in jaxeval.rank_evidence(even, n_resamples=100, progress=False).findings()]
+    assert texts[0].startswith("1 of 1 pair of neighbours on the board cannot be told apart")
+
+
 def test_what_cannot_be_answered_says_why(votes):
     with pytest.raises(DataError, match="families has none of the 8 models"):
         jaxeval.rank_evidence(votes, families={"gpt": "A"}, n_resamples=20, progress=False)
