@@ -56,11 +56,14 @@ def count_rows(which: Bool, rows: Rows | None) -> int:
     return int(which.sum() if rows is None else rows.times[which].sum())
 
 
-def first_place(which: Bool, rows: Rows | None = None) -> str:
-    """Return where the first of ``which`` (N,) is in the input: " (first in row 3; rows count from 0)"."""
+def first_place(which: Bool, rows: Rows | None = None, shown: str = "") -> str:
+    """Return where the first of ``which`` (N,) is in the input, and what is ``shown`` of it, in brackets.
+
+    This is " (first in row 3: -1; rows count from 0)", or empty where the place is not known.
+    """
     row = int(which.argmax())
     place = f"row {row}" if rows is None else rows.place(row)
-    return f" (first in {place}; rows count from 0)" if place else ""
+    return f" (first in {place}{shown}; rows count from 0)" if place else ""
 
 
 def as_frame(table: Any) -> pd.DataFrame:
@@ -505,9 +508,7 @@ def _as_number(value: Any) -> str:
 def reject_values(values: Float, bad: Bool, name: str, rule: str, rows: Rows | None = None) -> None:
     """Raise an error that states the broken ``rule`` and shows the ``bad`` values (N,), if there are any."""
     if bad.any():
-        row = int(bad.argmax())
-        place = f"row {row}" if rows is None else rows.place(row)
-        first = f" (first in {place}: {values[row]:.16g}; rows count from 0)" if place else ""
+        first = first_place(bad, rows, f": {values[bad.argmax()]:.16g}")
         n = counted(count_rows(bad, rows), "value is wrong", "values are wrong")
         least, most = values[bad].min(), values[bad].max()
         bounds = f": {least:.16g}" if least == most else f", from {least:.16g} to {most:.16g}"

@@ -450,11 +450,8 @@ def _one_each(values: Float, place: Int, shape: tuple[int, int], what: str) -> F
     np.maximum.at(most, place[there], values[there])
     differ = least < most
     if differ.any():
-        row = int(differ[place].argmax())
-        raise DataError(
-            f"{what}: {counted(differ.sum(), 'answer has', 'answers have')} several (first in row {row}; rows count "
-            "from 0): give all rows of an answer the same"
-        )
+        n = counted(differ.sum(), "answer has", "answers have")
+        raise DataError(f"{what}: {n} several{first_place(differ[place])}: give all rows of an answer the same")
     return np.where(np.isfinite(most), most, np.nan).reshape(shape)
 
 

@@ -18,6 +18,7 @@ from jaxeval.data.columns import (
     Rows,
     as_frame,
     finite_or_nan,
+    first_place,
     renames,
     renumbered,
     require_column,
@@ -376,9 +377,8 @@ def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores
     partial = scored & np.isnan(difference).any(1)
     if partial.any():
         raise DataError(
-            f"{counted(partial.sum(), 'row has', 'rows have')} scores for some criteria only (first in row "
-            f"{int(partial.argmax())}; rows count from 0). Means over different criteria do not compare: fill the "
-            "missing scores, or drop those rows first"
+            f"{counted(partial.sum(), 'row has', 'rows have')} scores for some criteria only{first_place(partial)}. "
+            "Means over different criteria do not compare: fill the missing scores, or drop those rows first"
         )
     # In order of size, so that the order of the criteria cannot move the last bit.
     return np.sort(difference, axis=1).mean(1)
@@ -396,14 +396,12 @@ def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
         parsed.append(scores if isinstance(scores, dict) else {})
     if wrong:
         bad = np.isin(codes, [number for number, _ in wrong])
-        row = int(bad.argmax())
-        reason = dict(wrong)[int(codes[row])]
-        shown = repr(column.iloc[row])
+        row, shown = int(bad.argmax()), repr(column.iloc[bad.argmax()])
+        shown = f": {dict(wrong)[int(codes[row])]}: {shown[:80]}{'...' if len(shown) > 80 else ''}"
         raise DataError(
             f"column {name!r}: {bad.sum():,} of {counted(len(bad), 'row')} {'holds' if bad.sum() == 1 else 'hold'} no "
-            f"scores by criterion (first in row {row}: {reason}: {shown[:80]}{'...' if len(shown) > 80 else ''}; rows "
-            "count from 0); expected text or dicts like {'helpfulness': 8.5, 'clarity': 9}; repair or drop those rows "
-            "first"
+            f"scores by criterion{first_place(bad, shown=shown)}; expected text or dicts like {{'helpfulness': 8.5, "
+            "'clarity': 9}; repair or drop those rows first"
         )
     table = pd.DataFrame.from_records([*parsed, {}], index=range(len(parsed) + 1)).astype(float)
     if table.columns.empty:

@@ -15,6 +15,7 @@ from jaxeval.data.columns import (
     encode_models,
     factorize_sorted,
     finite_or_nan,
+    first_place,
     reject_again,
     reject_values,
     require_column,
@@ -301,11 +302,10 @@ def kept_columns(frame: pd.DataFrame, names: Sequence[str], unit: NDArray[np.int
     kept, start = {}, np.unique(unit, return_index=True)[1]
     for name in names:
         code = factorize_sorted(frame[name], name)[0]
-        if (several := np.flatnonzero(code != code[start][unit])).size:
+        if (several := code != code[start][unit]).any():
             raise DataError(
-                f"column {name!r} has several values within a battle, or an item (first in row {int(several[0])}; rows "
-                "count from 0), whose verdicts are taken together: name a column with one value for each (random=, "
-                "--random)"
+                f"column {name!r} has several values within a battle, or an item{first_place(several)}, whose verdicts "
+                "are taken together: name a column with one value for each (random=, --random)"
             )
         kept[name] = code[start]
     return kept

@@ -304,8 +304,7 @@ def _named_once(a: Battles, b: Battles, codes: tuple[Int, Int], what: str) -> tu
             n = int(several.sum())
             raise DataError(
                 f"{what}: {counted(n, 'row')} of board {board} {'shares its' if n == 1 else 'share their'} value with "
-                f"other votes (first in row {int(several.argmax())}; rows count from 0), so that it names no single "
-                "vote: name further columns"
+                f"other votes{first_place(several)}, so that it names no single vote: name further columns"
             )
     return codes
 

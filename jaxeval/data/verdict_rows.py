@@ -15,7 +15,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.data.columns import reject_missing
+from jaxeval.data.columns import first_place, reject_missing
 from jaxeval.data.report import DataReport
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, visible
@@ -215,17 +215,16 @@ def _same_battles(human: Battles, judged: Battles) -> Bool:
     if differ.any():
         row = int(differ.argmax())
         pairs = [f"{visible(str(a[row]))} and {visible(str(b[row]))}" for a, b in sides]
-        raise DataError(
-            f"{counted(int(differ.sum()), 'row of human and judged is', 'rows of human and judged are')} of different "
-            f"pairs of models (first in row {row}: {pairs[0]}, but {pairs[1]}; rows count from 0): bring both tables "
-            "into the same order"
-        )
+        n = counted(int(differ.sum()), "row of human and judged is", "rows of human and judged are")
+        place = first_place(differ, shown=f": {pairs[0]}, but {pairs[1]}")
+        raise DataError(f"{n} of different pairs of models{place}: bring both tables into the same order")
     counts = _count(human), _count(judged)
     if (other := counts[0] != counts[1]).any():
         row = int(other.argmax())
+        place = first_place(other, shown=f": {counts[0][row]:,} and {counts[1][row]:,}")
         raise DataError(
-            f"in {counted(int(other.sum()), 'row')} human and judged count different numbers of battles (first in row "
-            f"{row}: {counts[0][row]:,} and {counts[1][row]:,}; rows count from 0): read both with the same columns"
+            f"in {counted(int(other.sum()), 'row')} human and judged count different numbers of battles{place}: read "
+            "both with the same columns"
         )
     return flipped & ~same
 

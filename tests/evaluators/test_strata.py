@@ -25,7 +25,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def items():
-    return ItemScores.from_pandas(table(), keep=["task", "one"])
+    return ItemScores.from_pandas(table())
 
 
 @pytest.mark.parametrize("resample", ["items", "both"])
