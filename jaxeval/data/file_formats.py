@@ -83,6 +83,12 @@ def has_known_ending(path: Path) -> bool:
 
 def format_of(path: Path) -> FileFormat:
     """Return the format of a file."""
+    state = path.stat()
+    return _format(path, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _format(path: Path, size: int, mtime: int) -> FileFormat:
     kind, compression = _kind_by_name(path), None
     with path.open("rb") as file:
         head = file.read(max(map(len, _BEGINNINGS)))

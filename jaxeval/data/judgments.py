@@ -160,6 +160,8 @@ class Judgments(Shown):
                     messages |= dict.fromkeys(told_of(file))
                     continue
                 frames.append(in_pandas(form.read(source)))
+                if not len(frames[-1]):
+                    raise DataError(f"it holds {form.name}, and no judgments")
                 messages[f"read as {form.name}{': ' * bool(form.about)}{form.about}"] = None
         table, again = one_table(frames, [base_name(name) for name in files])
         judgments = cls.from_pandas(table, shape, **roles)
