@@ -128,7 +128,7 @@ def test_files(tmp_path):
     assert answers.read_as == ("read as a log of Inspect: epochs are trials, tasks benchmarks",)
     assert answers.scores().means["score"].to_dict() == jaxeval.read_scores(log).means["score"].to_dict() == {"m": 0.5}
     log.write_text(json.dumps({"results": {"t": {"acc,none": 0.5}}, "configs": {}, "versions": {}, "n-shot": {}}))
-    with pytest.raises(DataError, match="^log.json: it holds results of lm-evaluation-harness, and no judgments"):
+    with pytest.raises(DataError, match=r"^log.json: it holds results of lm-evaluation-harness, and no judgments"):
         Judgments.read(log)
     path.write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"the columns do not say what is judged; needed are, for pairs: model_a or"):
