@@ -210,7 +210,7 @@ def _checked_numbers(statistic: Statistic, weights: Any, data: Any) -> Any:
     value = statistic.function(weights, data)
     parts = value.values() if isinstance(value, Mapping) else [value]
     for part in parts:
-        is_array = isinstance(part, Array | np.ndarray | int | float | np.number)
+        is_array = isinstance(part, jax.Array | np.ndarray | int | float | np.number)
         if not is_array or jnp.iscomplexobj(part):
             what = "complex numbers" if is_array else f"a {type(part).__name__}"
             kind = f"a dict with {what}" if isinstance(value, Mapping) else what

@@ -1,6 +1,8 @@
 """Statistics of one's own: draws, intervals and errors beside NumPy and SciPy; and what goes wrong, in words."""
 
 import functools
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -385,3 +387,12 @@ class TestErrors:
         doubled = functools.partial(lambda k, weights, x: k * means(weights, x), 2.0)
         for function in (doubled, jax.jit(lambda weights, x: 2 * means(weights, x))):
             np.testing.assert_allclose(draws_of(function, X, n_resamples=2).estimate, 2 * X.mean(0))
+
+
+def test_a_process_that_checks_no_kinds_of_arrays():
+    """Tests check them, users do not: a name that only the checks have must not be needed."""
+    line = (
+        "import jaxeval; print(jaxeval.draws_of(lambda w, d: w @ d / w.sum(), [0.0, 1.0], n_resamples=5).draws.shape)"
+    )
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("(5, 1)\n", 0), done.stderr
