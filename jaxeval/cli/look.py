@@ -208,7 +208,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
         text = f"say it so: {line_of(use, files)}\n{text}; found: {use.why}{'; ' * bool(use.open)}{use.open}"
     if not fitting and uses:
         text += f"; the file rather fits: {line_of(uses[0], files)}"
-    if not fitting and command in _BLANKS and lacks and not {*typed} & _ROLES:
+    if not fitting and command in _BLANKS and lacks and "no column" in str(error) and not {*typed} & _ROLES:
         line = shlex.join(["jaxeval", command, *map(str, files)])
         text = f"say it so: {line} {_BLANKS[command]}\n{text}"
     error.args = (text, *error.args[1:])

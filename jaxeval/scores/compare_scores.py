@@ -113,7 +113,7 @@ class ScoreComparison(Result):
         is_open |= self.settings["alternative"] == "two-sided" and p > 1 - self.settings["level"]
         order = f"{a} and {b} are not told apart" if is_open else f"{a} is {side} {b}"
         ends = "" if self.lower != self.lower else f" [{in_points(self.lower, '+')}, {in_points(self.upper, '+')}]"
-        counts = f"{self.only_a:,} items for {a}, {self.only_b:,} for {b}, of {self.n_items:,}"
+        counts = f"{counted(self.only_a, 'item')} for {a}, {self.only_b:,} for {b}, of {self.n_items:,}"
         if (self.only_a - self.only_b) * self.difference < 0:
             counts += ", which do not count alike"
         judged = "judge" in self.settings

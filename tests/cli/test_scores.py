@@ -93,6 +93,8 @@ def test_models_that_are_not_told_apart(single, tmp_path):
     few = pd.read_csv(single).groupby("model").head(60)
     few.to_csv(tmp_path / "few.csv", index=False)
     assert "m0 and m1 are not told apart: difference " in said("compare-scores", "m0", "m1", tmp_path / "few.csv")
+    pd.read_csv(single).groupby("model").head(3).to_csv(tmp_path / "three.csv", index=False)
+    assert "(1 item for m0, 0 for m2, of 3)" in said("compare-scores", "m0", "m2", tmp_path / "three.csv")
     assert "m0 is above m2: difference +" in said("compare-scores", "m0", "m2", tmp_path / "few.csv")
 
 
@@ -105,6 +107,7 @@ def test_errors_name_the_option(file, tmp_path):
     found = run("scores", tmp_path / "twice.csv")
     assert found.exit_code == 1
     assert "--trial" in found.output
+    assert "COLUMN" not in found.output
     found = run("compare-scores", "m0", "m7", file)
     assert found.exit_code == 1
     assert "no model is called 'm7'" in found.output
