@@ -57,6 +57,7 @@ class Comparing(FacetOptions):
     gate: bool = option(
         False, "Decide whether A may replace B, by task. Ends with 0: PASS, A is not worse by the margin; 1: FAIL, it "
         "is worse by more; 2: INCONCLUSIVE, the data show neither; 3: there was an error.",
+        needs="margin: the smallest loss that matters",
     )  # fmt: skip
     peek: bool = option(
         False, "With --gate: decide by p-values that hold at every look, if you look again as items come in.",
@@ -132,7 +133,10 @@ def _json(gate: ScoreGate) -> str:
     return json.dumps(gate.to_dict(), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-@command("compare-scores", GateCommand, metavars={"b": "B|all"})
+_APART = {"peek": "human", "bounds": "human", "random": "human peek bounds"}
+
+
+@command("compare-scores", GateCommand, metavars={"b": "B|all"}, apart=_APART)
 def compare_scores(
     a: str, b: str, files: FilesIfAny, columns: ScoreReading, labels: Labels, comparing: Comparing, outputs: Outputs
 ) -> None:
@@ -145,13 +149,8 @@ def compare_scores(
     from jaxeval.scores.compare_scores import compare_with_baseline
 
     level, seed, bounds = comparing.level, comparing.seed, comparing.bounds
-    if comparing.gate and comparing.margin is None:
-        raise click.UsageError("--gate needs a --margin: the smallest loss that matters")
-    if comparing.peek and labels.human is not None:
-        raise click.UsageError("--peek and --human do not go together: corrected scores have no p-value for all looks")
-    if comparing.random and (labels.there or comparing.peek or bounds is not None or not files):
-        other = "--human" if labels.there else "--peek" if comparing.peek else "--bounds" if files else "two files"
-        raise click.UsageError(f"--random and {other} do not go together: leave one out")
+    if comparing.random and not files:
+        raise click.UsageError("--random and two files do not go together: leave one out")
     if comparing.gate and b == "all":
         raise click.UsageError("--gate is about two models: name the one that A must not be worse than")
     if not files and (labels.there or not (_is_path(a) and _is_path(b))):
@@ -163,8 +162,6 @@ def compare_scores(
     notes = [f"{100 * level:g}% intervals, tests {comparing.alternative}, seed {seed}"]
     warnings: list[str] = []
     if labels.there:
-        if bounds is not None:
-            raise click.UsageError("--bounds and --human do not go together: leave one out")
         drawn = {"level": level, "seed": seed, "n_resamples": 1000, "progress": outputs.progress}
         scores, read = labels.accuracy(files, columns.columns, columns.missing, None, drawn)
         options["estimator"] = by = labels.corrected_by(scores)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from math import inf
 from pathlib import Path
@@ -112,8 +112,6 @@ class Costs(Options, section=COLUMNS):
 
         if self.cost is None:
             return None
-        if not hasattr(quality, "estimate") and not hasattr(quality, "joint"):
-            raise click.UsageError("--cost is about one board, and does not go with --by")
         return pareto_front(quality, costs(self.cost) if callable(costs) else costs, level=level)
 
     def tables(self, front: ParetoFront | None) -> dict[str, pd.DataFrame]:
@@ -133,12 +131,14 @@ def command(
     group: click.Group | None = None,
     metavars: Mapping[str, str] = {},
     types: Mapping[str, click.ParamType] = {},  # type: ignore[type-arg]
+    apart: Mapping[str, str] = {},
     **settings: Any,
 ) -> Callable[[Function], click.Command]:
     """Make a command of a function: its parameters are dataclasses of `Options`, or arguments of `ARGUMENTS`.
 
     The docstring is the help. An option that two classes have goes to both. ``types`` and ``metavars`` of arguments are
-    named where they are not those of all such; ``settings`` are further ones of the class.
+    named where they are not those of all such; ``apart`` names options that do not go with one, by its name;
+    ``settings`` are further ones of the class.
     """
 
     def decorate(function: Function) -> click.Command:
@@ -161,8 +161,7 @@ def command(
         def run(*, distributed: Any = None, **values: Any) -> None:
             values["progress"] = False if values.get("quiet") else None
             made: dict[str, Any] = {key: kind.of(values) for key, kind in kinds.items()}
-            for options_made in made.values():
-                _check_needs(options_made)
+            _check_together(made.values(), apart)
             _check_outputs([*arguments, *options.values()], values)
             with contextlib.nullcontext() if distributed is None else connected(distributed):
                 function(**made, **{key: values[key] for key in texts})
@@ -175,13 +174,19 @@ def command(
     return decorate
 
 
-def _check_needs(options: Options) -> None:
-    """Raise an error if an option was given without the one that it needs."""
-    declared = {name: option for name, _, _, option in declared_in(type(options))}
-    for name, flag in options.given().items():
-        needed, _, why = declared[name].needs.partition(": ")
-        if needed and not getattr(options, needed):
-            raise click.UsageError(f"{flag} needs {declared[needed].flag}{why and f': {why}'}")
+def _check_together(made: Iterable[Options], apart: Mapping[str, str]) -> None:
+    """Raise an error if an option was given without the one that it needs, or with one that it does not go with."""
+    given: dict[str, str] = {}
+    for options in made:
+        declared = {name: option for name, _, _, option in declared_in(type(options))}
+        given |= (own := options.given())
+        for name, flag in own.items():
+            needed, _, why = declared[name].needs.partition(": ")
+            if needed and not getattr(options, needed):
+                raise click.UsageError(f"{flag} needs {declared[needed].flag}{why and f': {why}'}")
+    for name, others in apart.items():
+        if name in given and (other := next(filter(given.get, others.split()), None)):
+            raise click.UsageError(f"{given[name]} and {given[other]} do not go together: leave one out")
 
 
 def _check_outputs(params: Sequence[click.Parameter], values: Mapping[str, Any]) -> None:

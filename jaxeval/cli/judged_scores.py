@@ -189,13 +189,8 @@ class JudgeOptions(ResamplingOptions, section=""):
     random: Names | None = again(FacetOptions, "random", more="judge: accuracies by judges like these, too.")
     n_resamples: int = again(ResamplingOptions, "n_resamples", 10_000)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.random and self.pairs:
-            raise click.UsageError("--random and --compare do not go together: leave one out")
 
-
-@command("judge", renamed={"--label": "--human"})
+@command("judge", renamed={"--label": "--human"}, apart={"random": "pairs"})
 def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
     """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
 

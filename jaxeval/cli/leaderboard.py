@@ -18,7 +18,7 @@ from jaxeval.cli.judged_boards import Borrowing, Judged, PanelReading
 from jaxeval.cli.outputs import Outputs, beside, draw, present
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Published
-from jaxeval.cli.reading import BoardReading, Covariates, check_draws, covariates_of, gauge_of
+from jaxeval.cli.reading import BoardReading, Covariates, check_draws, covariates_of, gauge_of, refuse_beside
 from jaxeval.cli.terminal import tell
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName
@@ -87,9 +87,12 @@ class OfVotes(Covariates):
 
 
 _RENAMED = {"--benchmark": "--eval-benchmark"}
+_OF_GROUPS = {"eval_results": "by"}
+_APART = {**_OF_GROUPS, "effect": "by", "cost": "by", "random": "by borrow effect", "vote_id": "count judged",
+          "judged": "state effect borrow"}  # fmt: skip
 
 
-@command("leaderboard", renamed=_RENAMED)
+@command("leaderboard", renamed=_RENAMED, apart=_APART)
 def leaderboard(
     *, files: FilesOrStream, options: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
     facets: FacetOptions, further: OfVotes, published: Published, outputs: Outputs,
@@ -111,17 +114,11 @@ def leaderboard(
         covariates += arena_style()
         of_covariates += arena_style_columns(head_names(files_of(files)[0]))
     effect, vote_id = further.effect, further.vote_id
-    if effect is not None and (not covariates or options.by):
-        raise click.UsageError(
-            "--effect draws what control does to one board: it needs --features or --style, and does not go with --by"
-        )
+    if effect is not None and not covariates:
+        raise click.UsageError("--effect draws what control does to one board: it needs --features or --style")
     random = facets.facets
-    alone = {"--by": options.by, "--borrow": borrowing.borrow, "--effect": effect}
-    if random and (others := [flag for flag, value in alone.items() if value]):
-        raise click.UsageError(f"--random and {others[0]} do not go together: leave one out")
     if options.missing == "label" and not options.by:
         raise click.UsageError("--missing label needs --by; without groups say drop")
-    published.check(options.by)
     groups = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name)]
     times = [] if further.time is None else [further.time]
     keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep, *times, *random]))
@@ -132,21 +129,14 @@ def leaderboard(
     board: dict[str, Any] = options.arguments() | {"missing": options.missing if options.by else "error"}
     board |= {"features": covariates, "normalize": not further.raw_features}
     rate = partial(_rate, board=board, published=published, outputs=outputs, reading=reading, time=further.time)
-    if vote_id is not None and (reading.count is not None or judge.judged is not None or n_sharing() > 1):
-        raise click.UsageError("--id does not go with --count, --judged or --distributed: leave one out")
+    if n_sharing() > 1:
+        of_votes = {**further.given("vote_id", "state", "effect"), **judge.given("judged")}
+        refuse_beside("--distributed", {**of_votes, **borrowing.given("borrow"), **facets.given("random")}, set())
     if judge.judged is not None:
-        if further.state is not None or effect is not None or n_sharing() > 1 or borrowing.borrow:
-            raise click.UsageError(
-                "--judged does not go with --state, --effect, --borrow or --distributed: leave one out"
-            )
         human, verdicts = (reading.chosen(read(paths)) for paths in (files, [judge.judged]))
         rate(human, boards=partial(judge.boards, human, verdicts, options, random=random))
         return
     if n_sharing() > 1:
-        if further.state is not None or effect is not None or borrowing.borrow or random:
-            raise click.UsageError(
-                "--distributed does not go with --state, --effect, --borrow or --random: leave one out"
-            )
         rate(reading.chosen(gather_files(files, read)))
         return
     with contextlib.nullcontext() if further.state is None else StateFile.opened(further.state, files) as opened:
@@ -183,7 +173,7 @@ class RankingReading(Competitor, section=COLUMNS):
     )  # fmt: skip
 
 
-@command("rankings", renamed=_RENAMED)
+@command("rankings", renamed=_RENAMED, apart=_OF_GROUPS)
 def rankings(
     files: Files, options: GroupBoard, columns: RankingReading, published: Published, outputs: Outputs
 ) -> None:
@@ -194,12 +184,11 @@ def rankings(
     """
     from jaxeval.data.rankings import read_rankings
 
-    published.check(options.by)
     ranked = read_rankings(files, **{name: x for name, x in columns.arguments().items() if x is not None})
     _rate(ranked.rows, options.arguments(), published, outputs)
 
 
-@command("panel", renamed=_RENAMED)
+@command("panel", renamed=_RENAMED, apart={**_OF_GROUPS, "cost": "by", "random": "by", "rows": "cluster"})
 def panel(
     files: Files, options: GroupBoard, panel: PanelReading, reading: BoardReading, facets: FacetOptions,
     published: Published, outputs: Outputs,
@@ -210,11 +199,6 @@ def panel(
     battle and a column of verdicts for each of --judges; or scores; or what judges printed, in a column such as output.
     Items are resampled whole. Side A is the one that was shown first.
     """
-    if options.cluster and panel.rows:
-        raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one out")
-    published.check(options.by)
-    if facets.random and options.by:
-        raise click.UsageError("--random and --by do not go together: leave one out")
     keep = [*(options.by or ()), *(name for name in (options.cluster, options.strata) if name), *facets.facets]
     verdicts = reading.chosen(panel.read(files, reading, keep))
     board = options.arguments() | {"missing": options.missing if options.by else "error"}

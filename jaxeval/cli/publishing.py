@@ -88,11 +88,6 @@ class Published(Plot, Top, section=SHOWN):
 
         return {**tables, "leaderboard": arena_table(tables["leaderboard"], self.day)}
 
-    def check(self, by: Any) -> None:
-        """Refuse what boards of groups do not have."""
-        if by and self.eval_results:
-            raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
-
     @property
     def day(self) -> date:
         """The day of the leaderboard."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
 from jaxeval import plots
 from jaxeval.cli.declared import Costs, Files, Top, command
 from jaxeval.cli.judged_scores import Labels, how_corrected
@@ -100,13 +98,8 @@ class ScoreBoardOptions(Costs, declared.FacetOptions):
     )
     simultaneous_ranks: bool = again(RankOptions, "simultaneous_ranks")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.cost is not None and self.by is not None:
-            raise click.UsageError("--cost is about one board, and does not go with --by")
 
-
-@command("scores")
+@command("scores", apart={"cost": "by random"})
 def scores(
     files: Files, columns: ScoreReading, labels: Labels, options: ScoreBoardOptions, drawn: ResamplingOptions,
     shown: Top, outputs: Outputs,
@@ -128,8 +121,6 @@ def scores(
         accuracy, read = labels.accuracy(files, columns.columns, missing, options.by, drawn.arguments())
         present(_judged(labels.boards(accuracy, options.simultaneous_ranks), read, accuracy.joint, top), outputs)
         return
-    if options.random and options.cost is not None:
-        raise click.UsageError("--random and --cost do not go together: leave one out")
     try:
         item_scores = columns.read(
             files, [name for name in (options.by, options.n) if name is not None], options.facets

@@ -152,7 +152,7 @@ def test_cost_of_scores_is_drawn_with_them(tmp_path):
     (["--cost", "price"], "--cost needs --metadata"),
     (["--at-most", "3"], "--at-most needs --cost"),
     (["--cost", "prize", "--metadata", "prices.csv"], "did you mean 'price'"),
-    (["--cost", "price", "--metadata", "prices.csv", "--by", "language"], "does not go with --by"),
+    (["--cost", "price", "--metadata", "prices.csv", "--by", "language"], "--cost and --by do not go together"),
 ])  # fmt: skip
 def test_what_is_wrong_with_a_cost(votes, options, error):
     options = [str(votes / word) if word == "prices.csv" else word for word in options]

@@ -74,7 +74,7 @@ def test_slices_and_the_table_of_the_judge(files, tmp_path):
     ((), "--judged needs --item"),
     (("--item", "prompt", "--ties", "davidson"), "--ties and --judged do not go together"),
     (("--item", "prompt", "--position"), "--features and --judged do not go together"),
-    (("--item", "prompt", "--state", "s.parquet"), "--judged does not go with --state"),
+    (("--item", "prompt", "--state", "s.parquet"), "--judged and --state do not go together"),
     (("--item", "promt"), "no column 'promt'"),
 ])  # fmt: skip
 def test_what_does_not_go_together(files, arguments, told):

@@ -133,7 +133,7 @@ def test_what_a_gate_needs(single, file):
         assert found.exit_code in (2, 3)
         return found.output
 
-    assert "--gate needs a --margin" in refused("m0", "m1", single, "--gate")
+    assert "--gate needs --margin" in refused("m0", "m1", single, "--gate")
     assert "--peek needs --gate" in refused("m0", "m1", single, "--margin", 0.1, "--peek")
     assert "--gate is about two models" in refused("m0", "all", single, "--margin", 0.1, "--gate")
 

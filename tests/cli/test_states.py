@@ -206,7 +206,7 @@ def test_ids_that_do_not_tell_votes(folder):
         (("tuesday.csv", "--state", "without.parquet", "--id", "vote"), 1, "was begun without --id"),
         (("tuesday.csv", "--state", "with.parquet", "--id", "winner"), 1, "knows its votes by 'vote', and not by"),
         (("gap.parquet", "--id", "vote"), 1, "1 vote has no 'vote' (first in row 0"),
-        (("counts.csv", "--id", "vote", "--count", "n"), 2, "--id does not go with --count"),
+        (("counts.csv", "--id", "vote", "--count", "n"), 2, "--id and --count do not go together"),
         (("table.csv", "--id", "vote"), 1, "rows stand for several votes"),
         (("tuesday.csv", "--id", "number"), 1, "no column 'number'"),
     ]:
