@@ -125,6 +125,11 @@ class Format:
         if self.is_document and self.shape != "answer":
             raise ValueError(f"{self.name}: a document holds scores of answers, got shape={self.shape!r}")
 
+    @property
+    def read_as(self) -> str:
+        """How files are read, in words for the report."""
+        return f"read as {self.name}: {self.about}" if self.about else f"read as {self.name}"
+
     def seen(self, names: Sequence[str]) -> list[str]:
         """Return the marks among the names of columns, or among the keys; none unless all are there."""
         present = [next((x for x in mark.split("|") if x in names), None) for mark in self.marks]

@@ -162,7 +162,7 @@ class Judgments(Shown):
                 frames.append(in_pandas(form.read(source)))
                 if not len(frames[-1]):
                     raise DataError(f"it holds {form.name}, and no judgments")
-                messages[f"read as {form.name}{': ' * bool(form.about)}{form.about}"] = None
+                messages[form.read_as] = None
         table, again = one_table(frames, [base_name(name) for name in files])
         judgments = cls.from_pandas(table, shape, **roles)
         return replace(judgments, read_as=(*messages, *again, *judgments.read_as))

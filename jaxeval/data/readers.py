@@ -110,8 +110,7 @@ def read_battles(
         source = Source(label if len(files) > 1 else files[0], tuple(files), baseline=baseline, keep=further)
         with naming(label):
             battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
-        message = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
-        battles = battles.reporting(message, first=True).reporting(*named_twice(path))
+        battles = battles.reporting(form.read_as, first=True).reporting(*named_twice(path))
         return replace(battles, further=partial(_further, path, battles, {**columns, "baseline": baseline}, {}))
     heads = [head_columns(file) for file in files]
     # Who voted, if all files say it in a column that nobody named: it is read to say how unequally people vote.

@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -75,8 +76,8 @@ def read_plain_table(name: FileName, text: Sequence[str] = ()) -> PlainTable | N
 
 
 def _whole_table(path: Path, text: Sequence[str]) -> pa.Table:
-    how = "permissive"
-    return with_types(path, lambda wide: pa.concat_tables(pieces(path, ALL_COLUMNS, text, wide), promote_options=how))
+    concat = partial(pa.concat_tables, promote_options="permissive")
+    return with_types(path, lambda wide: concat(pieces(path, ALL_COLUMNS, text, wide)))
 
 
 def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns: Mapping[str, Any]) -> T:
