@@ -174,7 +174,9 @@ def document_of(path: Path, most_bytes: int = 2**30) -> dict[str, Any] | None:
     Raises:
         DataError: an archive is no log, or a damaged one.
     """
-    if path.is_file() and archived(path):
+    if not path.is_file():
+        return None
+    if archived(path):
         return read_archive(path)
     if path.suffix.lower() != ".json" or path.stat().st_size > most_bytes:
         return None

@@ -311,3 +311,16 @@ class TestLmEval:
         found = read_scores(tmp_path, score="acc")
         assert means(found) == {"acme/m1": 1.0}
         assert found.notes[0].startswith("2 files of samples left out, as a later run")
+
+
+def test_further_columns_of_helm(tmp_path):
+    """Columns beside the statistics are there for slices, and of perturbed instances none counts."""
+    stats = [[{"name": {"name": "exact_match"}, "mean": float(k > 0)}] for k in range(4)]
+    rows = [{"instance_id": f"id{k}", "topic": "ab"[k % 2], "stats": stats[k]} for k in range(4)]
+    rows[3]["perturbation"] = {"name": "typos"}
+    path = tmp_path / "per_instance_stats.json"
+    path.write_text(json.dumps(rows))
+    scores = read_scores(path, keep=["topic"])
+    assert means(scores) == {tmp_path.name: pytest.approx(2 / 3)}
+    topics = scores.columns["topic"]
+    assert topics.levels[topics.number].tolist() == [*"aba"]
