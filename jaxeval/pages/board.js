@@ -473,8 +473,8 @@ const boardPanel = {
 			const starts = tierStarts(rows);
 			const first = starts.size > 0 ? rows.find(({ tier }) => tier !== undefined) : null;
 			const inOrder = state.sort === "rank" || state.sort === "-rating";
-			const focus = document.activeElement?.dataset?.sort;
-			place.replaceChildren(
+			replaceIn(
+				place,
 				dataTable({
 					label: `${data.title}: ${board.title}`,
 					columns: others.length > 0 ? [...shown, more] : shown,
@@ -485,7 +485,6 @@ const boardPanel = {
 					above: (row) => (inOrder && (starts.has(row) || row === first) ? `Tier ${row.tier}` : null),
 				}),
 			);
-			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
 			const filtered = rows.length < board.rows.length;
 			told.textContent = filtered
 				? `${count(rows.length)} of ${countedRated(board.rows.length, data)}. Ranks are those among all.`

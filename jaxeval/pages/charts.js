@@ -6,6 +6,19 @@ function figureOf(width, height, said, parts) {
 	return drawn("svg", { ...box, role: "img", "aria-label": said }, ...parts);
 }
 
+/** A text of a figure. `anchor` is "start", "middle" or "end". */
+function written(kind, x, y, anchor, text) {
+	return drawn("text", { class: kind, x, y, "text-anchor": anchor }, text);
+}
+
+/** Lines from `left` to `right` at ticks of the height `y`, with their numbers at the left. */
+function levels(ticks, y, left, right) {
+	return ticks.flatMap((tick) => [
+		drawn("line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) }),
+		written("tick", left - 6, y(tick) + 4, "end", count(tick)),
+	]);
+}
+
 /** A function from data to pixels. */
 function scaleOf(low, high, from, to) {
 	const span = high - low || 1;

@@ -26,6 +26,12 @@ function filled(node, attributes, children) {
 	return node;
 }
 
+/** Whether the page is "light" or "dark": as the reader chose, or as the system has it. */
+function themeNow() {
+	const isDark = window.matchMedia("(prefers-color-scheme: dark)").matches;
+	return document.documentElement.dataset.theme ?? (isDark ? "dark" : "light");
+}
+
 /** The k-th colour of lines. */
 function ownColour(k) {
 	return { "--own": `var(--own-${k})` };

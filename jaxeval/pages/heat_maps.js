@@ -208,13 +208,7 @@ const heatMapsPanel = {
 		);
 		let [view, at, turn, printing] = [null, null, 0, false];
 
-		const theme = () => {
-			if (printing) return "light";
-			return (
-				document.documentElement.dataset.theme ??
-				(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")
-			);
-		};
+		const theme = () => (printing ? "light" : themeNow());
 		const paint = () =>
 			view && paintHeat(canvas, legend, view, at, SCALES[theme()] ?? SCALES.light, Math.max(root.clientWidth - 4, 280));
 		const tell = () => {

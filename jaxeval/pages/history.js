@@ -56,22 +56,12 @@ function historyChart(history, rows, of, data, width) {
 	const height = 360;
 	const x = scaleOf(times[0], times.at(-1), 46, width - names - 10);
 	const y = of === "rank" ? scaleOf(low, high, 16, height - 30) : scaleOf(low, high, height - 30, 16);
-	const parts = [];
 	const ticks = roundTicks(low, high, 6).filter((tick) => of === "rating" || Number.isInteger(tick));
-	for (const tick of ticks) {
-		parts.push(drawn("line", { class: "grid", x1: 40, x2: width - names - 6, y1: y(tick), y2: y(tick) }));
-		parts.push(drawn("text", { class: "tick", x: 34, y: y(tick) + 4, "text-anchor": "end" }, count(tick)));
-	}
+	const parts = levels(ticks, y, 40, width - names - 6);
 	const every = Math.max(Math.ceil(times.length / Math.max(Math.floor((width - names) / 120), 2)), 1);
 	times.forEach((time, k) => {
 		if (k % every === 0)
-			parts.push(
-				drawn(
-					"text",
-					{ class: "tick", x: x(time), y: height - 8, "text-anchor": k === 0 ? "start" : "middle" },
-					history.dates[k],
-				),
-			);
+			parts.push(written("tick", x(time), height - 8, k === 0 ? "start" : "middle", history.dates[k]));
 	});
 	const places = apart(
 		series.map((values) => y(values.findLast(Number.isFinite))),

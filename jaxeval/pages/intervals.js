@@ -30,8 +30,7 @@ function intervalChart(all, data, width) {
 	const parts = [];
 	for (const tick of roundTicks(low, high, width / 110)) {
 		parts.push(drawn("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 26, y2: height - 24 }));
-		for (const y of [16, height - 8])
-			parts.push(drawn("text", { class: "tick", x: x(tick), y, "text-anchor": "middle" }, count(tick)));
+		for (const y of [16, height - 8]) parts.push(written("tick", x(tick), y, "middle", count(tick)));
 	}
 	const starts = tierStarts(rows);
 	rows.forEach((row, k) => {
@@ -39,13 +38,7 @@ function intervalChart(all, data, width) {
 		const name = data.models[row.model].name;
 		if (starts.has(row))
 			parts.push(drawn("line", { class: "rule", x1: 0, x2: width, y1: y - LINE / 2, y2: y - LINE / 2 }));
-		parts.push(
-			drawn(
-				"text",
-				{ class: "label", x: names, y: y + 4, "text-anchor": "end" },
-				shortened(name, Math.floor(names / 7.6)),
-			),
-		);
+		parts.push(written("label", names, y + 4, "end", shortened(name, Math.floor(names / 7.6))));
 		const [a, b] = [number(row.lower), number(row.upper)];
 		if (!Number.isNaN(a) && !Number.isNaN(b))
 			parts.push(drawn("line", { class: "interval", x1: clipped(a), x2: clipped(b), y1: y, y2: y }));

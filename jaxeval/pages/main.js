@@ -128,11 +128,8 @@ function boardChoice(store, data) {
 
 /** A button that switches between dark and light, against the system's setting. */
 function themeButton() {
-	const dark = window.matchMedia("(prefers-color-scheme: dark)");
 	return button("Light / dark", () => {
-		const root = document.documentElement;
-		const now = root.dataset.theme ?? (dark.matches ? "dark" : "light");
-		root.dataset.theme = now === "dark" ? "light" : "dark";
+		document.documentElement.dataset.theme = themeNow() === "dark" ? "light" : "dark";
 	});
 }
 

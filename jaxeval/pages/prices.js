@@ -218,25 +218,15 @@ function priceChart(rows, title, data, width) {
 	const ends = rows.flatMap(({ rating, half }) => (Number.isFinite(half) ? [rating - half, rating + half] : [rating]));
 	const [low, high] = rangeOf(ends);
 	const [x, y] = [scaleOf(cheap, dear, 56, width - 110), scaleOf(low, high, height - 40, 14)];
-	const parts = [];
-	for (const tick of roundTicks(low, high, 6)) {
-		parts.push(drawn("line", { class: "grid", x1: 48, x2: width - 8, y1: y(tick), y2: y(tick) }));
-		parts.push(drawn("text", { class: "tick", x: 42, y: y(tick) + 4, "text-anchor": "end" }, count(tick)));
-	}
+	const parts = levels(roundTicks(low, high, 6), y, 48, width - 8);
 	for (let power = Math.floor(cheap); power <= dear; power++)
 		for (const factor of [1, 3]) {
 			const at = power + Math.log10(factor);
 			if (at < cheap || at > dear) continue;
 			const price = factor * 10 ** power;
-			parts.push(drawn("text", { class: "tick", x: x(at), y: height - 20, "text-anchor": "middle" }, count(price)));
+			parts.push(written("tick", x(at), height - 20, "middle", count(price)));
 		}
-	parts.push(
-		drawn(
-			"text",
-			{ class: "tick", x: (width - 60) / 2, y: height - 4, "text-anchor": "middle" },
-			`${title} (log scale)`,
-		),
-	);
+	parts.push(written("tick", (width - 60) / 2, height - 4, "middle", `${title} (log scale)`));
 	const front = rows.filter((row) => row.front).sort((a, b) => a.price - b.price);
 	const steps = front.map(({ price, rating }, k) => {
 		const [right, up] = [x(Math.log10(price)).toFixed(1), y(rating).toFixed(1)];

@@ -21,7 +21,6 @@ const resultsPanel = {
 			const columns = resultColumns(part);
 			const rows = Array.from({ length: part.n_rows }, (_, k) => ({ k }));
 			const shown = sorted(rows, columns, state.by);
-			const focus = place.contains(document.activeElement) ? document.activeElement.dataset.sort : undefined;
 			const nodes = [
 				element("h2", {}, named(part.title)),
 				...(part.notes.length > 1
@@ -45,8 +44,7 @@ const resultsPanel = {
 				);
 			}
 			if (part.left_out) nodes.push(element("p", { class: "note" }, part.left_out));
-			place.replaceChildren(...nodes);
-			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
+			replaceIn(place, ...nodes);
 		};
 		store.subscribe(draw);
 		draw();

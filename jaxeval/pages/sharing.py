@@ -13,6 +13,7 @@ import pandas as pd
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.show.documents import markdown_text
 from jaxeval.show.files import write_table
 from jaxeval.wording import shortened, visible_line
 
@@ -132,7 +133,7 @@ def write_space(table: pd.DataFrame, folder: Path, space: str, data: Mapping[str
     }  # fmt: skip
     lines = [f"{name}: {json.dumps(value, ensure_ascii=True)}" for name, value in matter.items()]
     text = "\n".join([
-        "---", *lines, "---", "", _plain(data["answer"]), "", _plain(data["facts"]), "",
+        "---", *lines, "---", "", markdown_text(data["answer"]), "", markdown_text(data["facts"]), "",
         "- `index.html`: the board, which works offline and refits in the reader's browser",
         "- `leaderboard.parquet`: its table, a row for each model and category",
         "- `eval_results/`: a file for the repository of every model, where the board has no categories",
@@ -142,11 +143,6 @@ def write_space(table: pd.DataFrame, folder: Path, space: str, data: Mapping[str
     for name, content in {"README.md": text, "workflow.yml": _WORKFLOW.replace("SPACE", space)}.items():
         with whole_file(folder / name) as file:
             file.write(content.encode())
-
-
-def _plain(text: str) -> str:
-    """Text as Markdown that is nothing but text."""
-    return re.sub(r"([\\`*_{}\[\]<>|~$&#!])", r"\\\1", text)
 
 
 def upload_space(folder: Path, space: str) -> str:

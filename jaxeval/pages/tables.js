@@ -22,6 +22,13 @@ function dataTable({ label, columns, rows, sort, press, rowClass = () => null, a
 	);
 }
 
+/** Put nodes into a place; a head of a table that had the focus there has it again. */
+function replaceIn(place, ...nodes) {
+	const focus = place.contains(document.activeElement) ? document.activeElement.dataset.sort : undefined;
+	place.replaceChildren(...nodes);
+	if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
+}
+
 /** A column of numbers, the largest first, as `spelled` writes them; `more` is what it has besides. */
 function numeric(id, title, value, spelled = fixed, more = {}) {
 	return { id, title, number: true, largestFirst: true, value, text: (row) => spelled(value(row)), ...more };

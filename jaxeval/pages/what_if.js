@@ -367,8 +367,8 @@ const whatIfPanel = {
 			const said = saidOf(found, data, since);
 			told.textContent = said.lines.join(" ");
 			problems.replaceChildren(...warnings(said.problems));
-			const focus = place.contains(document.activeElement) ? document.activeElement.dataset.sort : undefined;
-			place.replaceChildren(
+			replaceIn(
+				place,
 				dataTable({
 					label: "Ratings of the refit",
 					columns: wide.matches ? columns : columns.filter(({ id }) => !LEFT_OUT_ON_PHONES.has(id)),
@@ -377,7 +377,6 @@ const whatIfPanel = {
 					press: (order) => store.set({ order }),
 				}),
 			);
-			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
 		};
 		store.subscribe(draw);
 		draw();
