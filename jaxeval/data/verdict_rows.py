@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -102,11 +101,8 @@ class VerdictRows(Battles):
         return cells, cell_of_row
 
 
-def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Sequence[str]) -> VerdictRows:
-    """Return the rows of both samples: people's outcomes with the verdicts on them row by row, and further verdicts.
-
-    ``keep`` are further columns of ``human`` and ``unlabelled`` that are needed.
-    """
+def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles) -> VerdictRows:
+    """Return the rows of both samples: people's outcomes with the verdicts on them row by row, and further verdicts."""
     samples = {"human": human, "judged": judged, "unlabelled": unlabelled}
     for name, sample in samples.items():
         _check_hard(name, sample)
@@ -120,7 +116,6 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
         for side in (lambda x: x.model_a, lambda x: x.model_b)
     ]
     labelled = np.arange(human.n_rows + unlabelled.n_rows) < human.n_rows
-    columns = {name: np.concatenate([human.column(name), unlabelled.column(name)]) for name in dict.fromkeys(keep)}
     count = None
     if human.count is not None or unlabelled.count is not None:
         count = np.concatenate([_count(human), _count(unlabelled)])
@@ -137,10 +132,16 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
     )
     return VerdictRows(
         models=models, model_a=sides[0].astype(np.int32), model_b=sides[1].astype(np.int32), target=target, weight=None,
-        report=report, columns=pd.DataFrame({**columns, SAMPLE: np.where(labelled, "human", "judge")}), count=count,
+        report=report, columns=pd.DataFrame({SAMPLE: np.where(labelled, "human", "judge")}), count=count,
+        further=partial(_of_both, human, unlabelled),
         verdict=np.concatenate([np.where(flipped, 1 - judged.target, judged.target), unlabelled.target]),
         labelled=labelled,
     )  # fmt: skip
+
+
+def _of_both(human: Battles, unlabelled: Battles, name: str) -> pd.Series:
+    """Return a further column of both samples."""
+    return pd.Series(np.concatenate([human.column(name), unlabelled.column(name)]))
 
 
 def _count(battles: Battles) -> Int:

@@ -262,11 +262,9 @@ def prediction_powered(
     if weight is not None and not 0 <= weight <= 1:
         raise ValueError(f"lam must be from 0 (no judge) to 1, got {lam!r}")
     check_choice("samples", samples, Samples)
-    names, facets = [by] if isinstance(by, str) else list(by or []), facet_names(random)
-    cluster = options.get("cluster")
-    rows = verdict_rows(human, judged, unlabelled, [*names, *facets, *([] if cluster is None else [cluster])])
+    rows = verdict_rows(human, judged, unlabelled)
     checked = BootstrapOptions.of(arguments).checked(rows)
-    of_facets = board_facets(checked, rows, facets)
+    of_facets = board_facets(checked, rows, facet_names(random))
     # Every resample holds as many battles of each sample as the data; clusters may lie in both.
     drawn = checked if checked.cluster is not None or checked.scheme == "poisson" else replace(checked, strata=SAMPLE)
     slices = make_slices(rows, drawn)

@@ -138,7 +138,7 @@ def fit_item_response(
             share counts by the number of answers behind it: that of the trials, or what ``n`` says.
         kind: "rasch" or "2pl".
         n: column with the number of questions of each item, where an item is a benchmark and its score the share of
-            right answers (binomial). `ItemScores` must keep the column (``keep=``).
+            right answers (binomial).
         prior_sd: standard deviation of the discriminations of "2pl" as shares of their mean, which have a normal prior.
             By default it is that of these items, by moments of their scores at the fit with one discrimination: few
             models cannot say each by itself. ``math.inf`` leaves the prior out.
@@ -163,9 +163,6 @@ def fit_item_response(
         >>> jaxeval.fit_item_response(few, n_resamples=50, progress=False).abilities["n_items"].tolist()
         [83, 83, 52]
     """
-    if n is not None and not isinstance(scores, ItemScores):
-        named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
-        scores = ItemScores.from_pandas(scores, keep=[n], **named_so)
     item_scores = as_item_scores(scores)
     checked_level(level)
     check_choice("kind", kind, _CURVES)

@@ -130,7 +130,7 @@ def score_leaderboard(
         random: columns of what another evaluation would draw anew besides items: judges, prompts, seeds. Intervals,
             ranks and tiers are then about others like these (see `error_budget`): pairs are compared by Student's t
             with Holm's steps. A facet with one level gives no interval.
-        by: a kept column (``keep=``) whose values have a board each.
+        by: a further column whose values have a board each.
         judge: of judge accuracies, the judge whose scores are ranked; needed where there are several.
         estimator: of judge accuracies, the correction: a name in the column "estimator" of its table. By default
             "ppi_plus_plus" where the labelled answers are a random part, else "rogan_gladen".

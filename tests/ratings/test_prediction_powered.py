@@ -168,7 +168,7 @@ class TestResamples:
     def test_naive(self, samples, board):
         """Both kinds of boards are refitted to the same draws."""
         pooled = prediction_powered(*samples, n_resamples=B, samples="pooled")
-        rows = verdict_rows(*samples, [])
+        rows = verdict_rows(*samples)
         options = BootstrapOptions(n_resamples=B, strata=SAMPLE)
         cells, drawn = whole_board(rows, options)
         fitted = fit_powered_board(rows.models, cells, options, Form.BY_PAIR)
@@ -191,7 +191,7 @@ class TestResamples:
 
     def test_hardly_any_column_is_empty(self):
         """Most pairs of few votes have none: columns are those of votes and verdicts, not two for each pair."""
-        rows = verdict_rows(*simulate_verdicts(400, 2_000, 60, seed=0), [])
+        rows = verdict_rows(*simulate_verdicts(400, 2_000, 60, seed=0))
         cells, drawn = whole_board(rows, BootstrapOptions(strata=SAMPLE))
         sizes = np.asarray(vote_draws(cells.by_sample(2_000), drawn, n_pairs=4_000)[0].units.size)
         assert sizes.shape[1] < 1.25 * sizes.any(0).sum()
