@@ -142,8 +142,8 @@ def _table(frame: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 def _what_was_read(agreements: JudgeAgreement) -> str:
     n = [row["n_battles"] for row in agreements.rows["table"].records() if row["judge"] not in ("panel", "people")]
-    rows = "battles" if len(agreements.rows["by_gap"]) else "rows"
-    return f"{counted(len(n), 'judge')}, up to {max(n):,} {rows} with human labels each"
+    row = "battle" if len(agreements.rows["by_gap"]) else "row"
+    return f"{counted(len(n), 'judge')}, up to {counted(max(n), row)} with human labels each"
 
 
 def _how(drawn: ResamplingOptions) -> str:

@@ -35,6 +35,7 @@ from jaxeval.wording import counted, named, visible_line
 #: Level of the intervals over models in a summary.
 SUMMARY_LEVEL = 0.95
 _SUMMARY_RESAMPLES = 1000
+_NO_SPREAD = 1e-6  # Elo
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,8 @@ def soft_elo(
                     elo = _moved(elo, random_facets, judged, fold, methods, frame, float(ridge), seed)
                 draws[k][:, names.get_indexer(judged.models)] = elo
                 error = elo.std(axis=2, ddof=1) if n_resamples > 1 else np.full(elo.shape[:2], np.nan)
-                frame["standard_error"] = error.T.ravel()
+                # Draws that differ by rounding alone, as those of one battle, show no uncertainty at all.
+                frame["standard_error"] = np.where(error > _NO_SPREAD, error, np.nan).T.ravel()
         for frame, judged, codes in zip(frames, judges.values(), clusters, strict=True):
             if codes is not None:
                 frame["n_clusters"] = np.repeat(_clusters_per_model(judged, codes), len(methods))
@@ -381,7 +383,8 @@ def how_close(summary: pd.DataFrame) -> list[str]:
         f"The judge's {visible_line(best['method'])} ratings of models held out are {best['mae']:.1f} Elo{ends} off "
         "the human ratings on average"
     )
-    others = [f"{visible_line(row['method'])} {row['mae']:.1f}" for _, row in summary.iloc[1:].iterrows()]
+    rows = [row for _, row in summary.iloc[1:].iterrows()]
+    others = [f"{visible_line(x['method'])} {f'{x.mae:.1f}' if x['mae'] == x['mae'] else 'rates none'}" for x in rows]
     return [*first, sentence + (f"; {', '.join(others)}" if others else "")]
 
 

@@ -154,3 +154,8 @@ def test_a_judge_called_judge(tmp_path):
     table.to_csv(tmp_path / "labels.csv", index=False)
     said = run(tmp_path / "labels.csv", "--resamples", 20, "--full").output
     assert "judge agrees with people on 75%" in " ".join(said.split())
+
+
+def test_one_row_is_a_row(tmp_path):
+    (tmp_path / "one.csv").write_text("item,human,judge\n1,yes,yes\n")
+    assert "1 judge, up to 1 row with human labels each" in run(tmp_path / "one.csv", "--judges", "judge").stdout

@@ -269,6 +269,8 @@ def test_flags_leave_rows_out_of_the_averages_and_count_them():
     assert new["human_elo"].isna().all()
     assert np.isfinite(new[["judge_elo", "standard_error"]]).all(axis=None)
     assert any("left out of the averages (anchors fall apart)" in w for w in result.warnings)
+    alone = soft_elo(JudgedBattles.from_pandas(few[:1], score_difference="d", label_coding="a_wins_1"), n_resamples=20)
+    assert alone.models["standard_error"].isna().all()  # draws of one battle are equal but for rounding
 
 
 def test_a_separable_judge_has_no_temperature_and_no_soft_rating():
@@ -280,6 +282,7 @@ def test_a_separable_judge_has_no_temperature_and_no_soft_rating():
     assert soft["judge_elo"].isna().all()
     assert result.summary.loc["soft", "n_models"] == 0
     assert result.summary.loc["hard", "n_models"] == 6
+    assert result.answer.sentences[0].endswith("off the human ratings on average; soft rates none")
     opposite = soft_elo(replace(battles, human=1 - battles.human), n_resamples=0)
     assert (opposite.models.query("method == 'soft'")["flags"] == "negative slope").all()
     assert opposite.summary.loc["soft", "n_models"] == 0
