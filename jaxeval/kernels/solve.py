@@ -199,9 +199,9 @@ def newton_step(
 ) -> Float[Array, "P *lanes"]:
     """Change by the information ``matrix``, in what ``moves``: ``n_models`` strengths, and other parameters."""
     change = solved(regular(matrix, moves.T, n_models, ridge)[0], grad.T).T
-    strengths = centred(change[:n_models], moves[:n_models])
     if n_models == len(moves):
-        return strengths
+        return centred(change, moves)
+    strengths = centred(change[:n_models], moves[:n_models])
     return jnp.concatenate([strengths, jnp.where(moves[n_models:], change[n_models:], 0.0)])
 
 
