@@ -281,13 +281,15 @@ def judge_agreement(
     checked_integer("seed", seed)
     battles = _labels(
         verdicts, human, judges, label_coding, item, shown_first=shown_first, lengths=lengths, model_a=model_a,
-        model_b=model_b, keep=facet_names(random),
+        model_b=model_b,
     )  # fmt: skip
     _check(battles)
     labels = {model_a, model_b, "verdict", *usual_names("human"), *battles.judges, *(battles.raters or ())}
-    if told := labels.intersection(battles.facets):
+    named_facets = facet_names(random)
+    if told := labels.intersection(named_facets):
         raise DataError(f"column {min(told)!r} cannot be random: it holds models or labels; leave it out of random=")
-    facets = RandomFacets.of(battles.facets, "item", battles.item) if battles.facets else None
+    by_row = {name: battles.facets[name] for name in named_facets}
+    facets = RandomFacets.of(by_row, "item", battles.item) if by_row else None
     columns = columns_of(battles, families)
     sums = sums_of_items(columns, battles.item)
 
@@ -444,7 +446,7 @@ def _labels(
             "lengths= are of pairs of models, and the table has no columns of them (model_a=, model_b=): leave it out"
         )
     named = [judges] if isinstance(judges, str) else judges
-    return plain_labels(verdicts, human, named, label_coding, item, columns["shown_first"], columns["keep"])
+    return plain_labels(verdicts, human, named, label_coding, item, columns["shown_first"])
 
 
 def _table(

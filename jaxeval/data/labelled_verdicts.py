@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from jaxeval.data.human_labels import (
 )
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labels import Labels
+from jaxeval.data.nested_columns import LaterColumns
 from jaxeval.data.presentation_orders import order_column, pairs_of, told_order
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
@@ -66,7 +68,7 @@ class LabelledVerdicts:
     scale: LabelScale = PAIRS
     answers_of: NDArray[np.intp] | None = None  # (N,) number of the model whose single answer was labelled
     verdict_column: str | None = None  # of all judges, where another column names them
-    facets: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)  # (N,) by column that was kept
+    facets: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)  # (N,) by column, when it is asked for
 
     @property
     def people(self) -> Float:
@@ -88,7 +90,7 @@ class LabelledVerdicts:
     def of(
         cls, verdicts: JudgeOutputs | Any, human: Any = None, *, judges: Sequence[str] | None = None,
         label_coding: Labels | None = None, shown_first: str | None = None, lengths: tuple[str, str] | None = None,
-        model_a: str = "model_a", model_b: str = "model_b", item: str | None = None, keep: Sequence[str] = (),
+        model_a: str = "model_a", model_b: str = "model_b", item: str | None = None,
     ) -> LabelledVerdicts:  # fmt: skip
         """Battles from what `read_judge_outputs` gives, or from tables; arguments as in `jaxeval.judge_agreement`."""
         table = verdicts.battles if isinstance(verdicts, JudgeOutputs) else verdicts
@@ -111,7 +113,7 @@ class LabelledVerdicts:
         reader.notes += stripped
         if is_self.any():
             reader.notes.append(f"{counted(is_self.sum(), 'row')} of a model against itself: left out")
-        return reader.read(human, shown_first, lengths, keep)
+        return reader.read(human, shown_first, lengths)
 
 
 class _LabelledTable(VerdictTable):
@@ -142,9 +144,7 @@ class _LabelledTable(VerdictTable):
             self.flipped = (np.bincount(self.unit, turned) > 0)[self.unit] & (self.first > self.second)
         self.n = self.unit.max() + 1
 
-    def read(
-        self, human: Any, shown_first: str | None, lengths: tuple[str, str] | None, keep: Sequence[str]
-    ) -> LabelledVerdicts:
+    def read(self, human: Any, shown_first: str | None, lengths: tuple[str, str] | None) -> LabelledVerdicts:
         if self.columns is None:
             shown_first = self._order_of_rows(shown_first)
         first, second = np.where(self.flipped, [self.second, self.first], [self.first, self.second])
@@ -156,7 +156,7 @@ class _LabelledTable(VerdictTable):
             models=self.models, model_a=first[start].astype(np.intp), model_b=second[start].astype(np.intp),
             item=pd.factorize(self.items[start])[0], judges=self.names, raters=raters, verdict=read[..., 0],
             orders=read[..., 1:3], confidence=read[..., 3], human=labels, longer=longer, notes=self.notes,
-            facets=kept_columns(self.frame, keep, self.unit),
+            facets=LaterColumns(self.frame, partial(facet_of, unit=self.unit)),
         )  # fmt: skip
         if np.isnan(whole.verdict).all():
             raise DataError("no battle has a verdict of a judge")
@@ -296,19 +296,15 @@ class _LabelledTable(VerdictTable):
         return names, told[battle]
 
 
-def kept_columns(frame: pd.DataFrame, names: Sequence[str], unit: NDArray[np.intp]) -> dict[str, NDArray[np.intp]]:
-    """Return (N,) the value of each battle, by column; ``unit`` numbers the battle of each row."""
-    require_column(frame, *names)
-    kept, start = {}, np.unique(unit, return_index=True)[1]
-    for name in names:
-        code = factorize_sorted(frame[name], name)[0]
-        if (several := code != code[start][unit]).any():
-            raise DataError(
-                f"column {name!r} has several values within a battle, or an item{first_place(several)}, whose verdicts "
-                "are taken together: name a column with one value for each (random=, --random)"
-            )
-        kept[name] = code[start]
-    return kept
+def facet_of(column: pd.Series, name: str, unit: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return (N,) the value of each battle in a further column; ``unit`` numbers the battle of each row."""
+    code, start = factorize_sorted(column, name)[0], np.unique(unit, return_index=True)[1]
+    if (several := code != code[start][unit]).any():
+        raise DataError(
+            f"column {name!r} has several values within a battle, or an item{first_place(several)}, whose verdicts "
+            "are taken together: name a column with one value for each (random=, --random)"
+        )
+    return code[start]
 
 
 def refuse_columns_twice(columns: Sequence[str] | None, role: str, option: str) -> None:

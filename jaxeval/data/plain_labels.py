@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,8 +21,9 @@ from jaxeval.data.columns import (
     rows_of,
 )
 from jaxeval.data.human_labels import MOST_LABELS, LabelScale, most_frequent, read_scale
-from jaxeval.data.labelled_verdicts import LabelledVerdicts, kept_columns, refuse_columns_twice, refuse_raters_twice
+from jaxeval.data.labelled_verdicts import LabelledVerdicts, facet_of, refuse_columns_twice, refuse_raters_twice
 from jaxeval.data.labels import Labels
+from jaxeval.data.nested_columns import LaterColumns
 from jaxeval.data.presentation_orders import (
     numbered_orders,
     of_both_orders,
@@ -53,7 +55,6 @@ _NO_LABELS = {
 def plain_labels(
     verdicts: Any, human: str | Sequence[str] | None, judges: Sequence[str] | None,
     labels: Labels | Literal["grades"] | None, item: str | None, shown_first: str | None = None,
-    keep: Sequence[str] = (),
 ) -> LabelledVerdicts:  # fmt: skip
     """Labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`."""
     frame = verdicts if isinstance(verdicts, PlainTable) else rows_of(verdicts, "the table of verdicts has no rows")
@@ -105,7 +106,7 @@ def plain_labels(
         judges=names, raters=human_columns if len(human_columns) > 1 else None, verdict=verdict, orders=orders,
         human=people, confidence=np.full(verdict.shape, np.nan), longer=np.full(len(frame), np.nan),
         notes=[*messages, *sentences], scale=scale, answers_of=of_model,
-        facets=kept_columns(frame, keep, np.arange(len(frame))),
+        facets=LaterColumns(frame, partial(facet_of, unit=np.arange(len(frame)))),
     )  # fmt: skip
     column = usual_column(frame, None, "judge")
     if column is not None and column not in judge_columns:
@@ -331,7 +332,7 @@ def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: s
     return replace(
         whole, **{name: getattr(whole, name)[start] for name in rows}, judges=list(names), verdict=told[..., 0],
         orders=told[..., 1:], confidence=np.full(told.shape[:2], np.nan),
-        facets=kept_columns(frame, list(whole.facets), unit),
+        facets=LaterColumns(frame, partial(facet_of, unit=unit)),
         # Rows of several judges repeat people's labels.
         human=np.column_stack([most_frequent(unit, column, len(start), whole.scale) for column in whole.human.T]),
     )  # fmt: skip
