@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,6 +39,7 @@ _RUNAWAY = {Link.LOGIT: 30.0, Link.PROBIT: 7.3}
 _LANES_AT_ONCE = 32
 # A coefficient is told apart from the ratings if this share of its information is left beside them.
 _COLLINEAR = 1e-7
+_ALONE = VoteGroups()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,8 +49,6 @@ class ContextualBoard(Board):
     cells: ContextualCells
     inverse: Float  # (P, P)
     covariates: Design
-    rows: Any  # `battle_rows.Rows`, NumPy arrays
-    members: UnitMembers
     penalty: Float  # (P,) the ridge of each parameter as they are found
     free: Bool  # (D + 1,) coefficients that are fitted, and t
     phi: Float  # (P,)
@@ -63,6 +61,10 @@ class ContextualBoard(Board):
     def n_features(self) -> int:
         """D."""
         return self.cells.feature.shape[1]
+
+    def rows(self, drawn: VoteGroups = _ALONE) -> tuple[contextual.ContextualRows, UnitMembers]:
+        """Return what is ``drawn``, by default single battles, as rows; made when needed, as they are large."""
+        return _rows(self, self.cells, drawn)
 
     @property
     def slopes(self) -> scipy.sparse.csr_array:
@@ -174,6 +176,11 @@ def fit_contextual_boards(
     return fitted
 
 
+def _rows(board: Board, cells: ContextualCells, drawn: VoteGroups) -> tuple[contextual.ContextualRows, UnitMembers]:
+    members = unit_members(cells, drawn)
+    return make_rows(cells, members, board.pair_weight), members
+
+
 def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitOptions) -> ContextualBoard:
     flags, feature_ridge, ties = [], options.feature_ridge, options.ties
     has_features = cells.feature.shape[1] > 0 and feature_ridge == 0
@@ -188,8 +195,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
         flags.append(
             f"{'no' if share == 0 else 'only'} ties among {counted(n, 'battle')} of rated models: no tie model fits"
         )
-    members = unit_members(cells, VoteGroups())
-    rows = make_rows(cells, members, board.pair_weight)
+    rows, members = _rows(board, cells, _ALONE)
     size, n_features = padded_size(len(board.theta)), cells.feature.shape[1]
     active = np.zeros(size, bool)
     active[: len(board.theta)] = board.active
@@ -207,7 +213,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
     phi = np.asarray(end.theta)
     return ContextualBoard.of(
         board, theta=np.where(board.active, phi[: len(board.theta)], 0.0), cells=cells, status=int(end.status),
-        n_steps=int(end.n_steps), grad_norm=float(end.grad_norm), covariates=covariates, rows=rows, members=members,
+        n_steps=int(end.n_steps), grad_norm=float(end.grad_norm), covariates=covariates,
         penalty=penalty, free=free, phi=phi, inverse=np.asarray(inverse),
         information_diagonal=np.asarray(diagonal), undecided=undecided,
         tie_limit=np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
@@ -260,10 +266,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     Plain chord steps take only boards that practically no resample separates. Without covariates they take the same
     draws as sums by pair, in a hundredth of the time of rows.
     """
-    members, rows = fitted.members, fitted.rows
-    if drawn.together or drawn.strata:
-        members = unit_members(fitted.cells, drawn)
-        rows = make_rows(fitted.cells, members, fitted.pair_weight)
+    rows, members = fitted.rows(drawn if drawn.together or drawn.strata else _ALONE)
     draw, _ = members.drawn(unit_columns(members), options.drawn, label)
     size = padded_size(len(fitted.theta))
     moves = np.concatenate([np.arange(size) < len(fitted.theta), fitted.free])

@@ -235,16 +235,17 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
     size, n_models = len(fitted.phi) - cells.feature.shape[1] - 1, len(fitted.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     measures: dict[str, list[Float]] = {"log_likelihood": [], "error": [], "score": []}
+    rows, members = fitted.rows()
     for part in held:
         rest = cells.count - part
         n, wins = replace(cells, count=rest).tables(n_models)
         rated = np.zeros(size, bool)
         comparable = analyse(n, wins).standing == Standing.IDENTIFIED
         rated[:n_models] = fitted.active & (comparable | (fitted.ridge > 0))
-        count: Any = counts_by_row(fitted.rows, fitted.members, rest)
+        count: Any = counts_by_row(rows, members, rest)
         with double_precision(), one_blas_thread():
             end, *_ = contextual.fit_contextual(
-                fitted.rows, count, fitted.phi, rated, fitted.free, fitted.response, fit_terms(fitted.penalty)
+                rows, count, fitted.phi, rated, fitted.free, fitted.response, fit_terms(fitted.penalty)
             )
             phi = np.asarray(jax.device_get(end.theta))
         z = phi[first] - phi[second] + cells.feature @ phi[size:-1]

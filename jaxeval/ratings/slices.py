@@ -83,8 +83,10 @@ def make_rows(cells: ContextualCells, members: UnitMembers, pair_weight: Float |
     """Return the ``members`` of units as rows; NumPy arrays until the call."""
     pair = cells.pair[members.cell]
     shape = battle_blocks(np.bincount(pair))
-    order = np.argsort(pair, kind="stable")
-    unit, cell, times, pair = (x[order] for x in (members.unit, members.cell, members.times, pair))
+    unit, cell, times = members.unit, members.cell, members.times
+    if (pair[1:] < pair[:-1]).any():
+        order = np.argsort(pair, kind="stable")
+        unit, cell, times, pair = (x[order] for x in (unit, cell, times, pair))
     factor = times * cells.weight[cell]
     if pair_weight is not None:
         factor = factor * pair_weight[pair]
