@@ -94,7 +94,7 @@ class Reading(Competitor, VoteReading):
                 raise DataError(about_questions(blind))
             raise ColumnError(
                 "no column is called 'model_a', and the values do not say which columns are the sides and the result; "
-                f"its columns are {named(list(map(repr, head.names)), 20)}"
+                f"its {'columns' if head.document is None else 'keys'} are {named(list(map(repr, head.names)), 20)}"
             )
 
     def _saved(self, paths: Sequence[FileName], path: Path, id: str | None) -> Battles:

@@ -403,7 +403,7 @@ def _csv_names(path: Path, form: FileFormat) -> list[str]:
     except csv_text.Error as error:
         raise DataError(f"cannot be read: {error}") from error
     if names is None:
-        raise DataError("the file is empty: it has blank lines only")
+        raise DataError(f"the file is empty, or has blank lines only{_WRITE_AGAIN if form.compression else ''}")
     if any("\udc80" <= sign <= "\udcff" for name in names for sign in name):
         _reject_other_encodings(path, form)
     return names

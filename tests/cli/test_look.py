@@ -572,3 +572,9 @@ def test_conditions_hold_numbers_whole_and_quote_words_of_sql(tmp_path):
     (line,) = (line for line in lines(shown) if "--where" in line)
     assert line[-2:] == ["--where", "\"group\" = 'x'"]
     assert command(*line).exit_code == 0
+
+
+def test_keys_of_an_object_are_no_columns(tmp_path):
+    path = tmp_path / "names.json"
+    path.write_text('{"model-1": "Model 1"}')
+    assert command("leaderboard", path).output.rstrip().endswith("its keys are 'model-1'")

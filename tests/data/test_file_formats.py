@@ -351,7 +351,7 @@ def test_counts_that_are_too_large(tmp_path):
 
 
 @pytest.mark.parametrize(("content", "says"), [
-    (b"\n\r\n\n", "file.csv: the file is empty: it has blank lines only"),
+    (b"\n\r\n\n", "file.csv: the file is empty, or has blank lines only"),
     (b"model_a,m\xf6del,winner\n", "file.csv: line 1 is not UTF-8, the byte 0xf6: save the file as UTF-8"),
     (b"\x82\x00\x1b[31m\n1,2,3\n", "file.csv: line 1 is not UTF-8, the byte 0x82: save the file as UTF-8"),
     (b"x" * 200_000 + b",y\n1,2\n", "file.csv: cannot be read: field larger than field limit"),
@@ -360,6 +360,12 @@ def test_a_header_that_names_nothing(tmp_path, content, says):
     (tmp_path / "file.csv").write_bytes(content)
     with pytest.raises(DataError, match=f"^{re.escape(says)}"):
         read_battles(tmp_path / "file.csv")
+
+
+def test_a_compressed_file_of_nothing(tmp_path):
+    (tmp_path / "file.csv.gz").write_bytes(gzip.compress(b""))
+    with pytest.raises(DataError, match="the file is empty, or has blank lines only; it may be cut short or damaged"):
+        read_battles(tmp_path / "file.csv.gz")
 
 
 def test_names_of_rows_that_cannot_be_read(tmp_path):
