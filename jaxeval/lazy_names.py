@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 __all__ = [
-    "core", "custom_batching", "export", "is_frame", "jax", "jnp", "jsl", "lax", "lazy_module", "lazy_names", "nn",
-    "pa", "pc", "pd", "special",
+    "called_once", "core", "custom_batching", "export", "is_frame", "jax", "jnp", "jsl", "lax", "lazy_module",
+    "lazy_names", "nn", "pa", "pc", "pd", "spares_jax", "special",
 ]  # fmt: skip
 
 
@@ -74,6 +75,25 @@ else:
     custom_batching, core = lazy_module("jax.custom_batching"), lazy_module("jax.extend.core")
     jsl, special = lazy_module("jax.scipy.linalg"), lazy_module("jax.scipy.special")
     pd, pa, pc = map(lazy_module, ("pandas", "pyarrow", "pyarrow.compute"))
+
+
+_once = False
+
+
+@contextmanager
+def called_once() -> Iterator[None]:
+    """A context for a process that answers one question and ends, as a command's."""
+    global _once
+    before, _once = _once, True
+    try:
+        yield
+    finally:
+        _once = before
+
+
+def spares_jax() -> bool:
+    """Return whether this process ends soon and has not imported JAX: to start it takes longer than a small problem."""
+    return _once and "jax" not in sys.modules
 
 
 def is_frame(value: Any) -> TypeGuard[pd.DataFrame]:

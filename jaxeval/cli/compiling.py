@@ -22,6 +22,7 @@ import click
 
 from jaxeval.cli.commands import Command, Option
 from jaxeval.cli.terminal import tell
+from jaxeval.lazy_names import called_once
 from jaxeval.options.field import RUNS
 
 #: Names the folder in which JAX keeps programs.
@@ -151,7 +152,9 @@ class CompilingCommand(Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run it."""
         no_cache = ctx.params.pop("no_cache")
-        with contextlib.nullcontext() if no_cache or ctx.obj is None else ctx.obj():
+        if ctx.obj is None:
+            return super().invoke(ctx)
+        with called_once(), contextlib.nullcontext() if no_cache else ctx.obj():
             return super().invoke(ctx)
 
 

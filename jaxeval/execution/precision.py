@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxeval.errors import ProcessError
 from jaxeval.execution.forks import without_threads_of_jax
-from jaxeval.lazy_names import jax
+from jaxeval.lazy_names import jax, spares_jax
 
 Part = TypeVar("Part")
 _lock = Lock()
@@ -121,8 +121,15 @@ def backend_name() -> str:
 
 
 def device_name() -> str:
-    """Return the kind of the default device."""
+    """Return the kind of the default device; "cpu" where nothing needed JAX."""
+    if spares_jax():
+        return "cpu"
     return str(jax.devices()[0].device_kind)
+
+
+def n_devices() -> int:
+    """Return the number of devices of this process; 1 where nothing needed JAX."""
+    return 1 if spares_jax() else int(jax.local_device_count())
 
 
 def on_device(tree: T) -> T:

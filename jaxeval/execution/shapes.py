@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from jaxeval.lazy_names import jax
+from jaxeval.lazy_names import jax, spares_jax
 
 #: Units stacked in one column. It is a constant, because the place of a unit decides its random numbers, and must not
 #: depend on the other slices.
@@ -368,8 +368,8 @@ def _in_steps(size: int, step: int) -> int:
 
 
 def _on_cpu() -> bool:
-    return jax.default_backend() == "cpu"
+    return spares_jax() or jax.default_backend() == "cpu"
 
 
 def _on_tpu() -> bool:
-    return jax.default_backend() == "tpu"
+    return not spares_jax() and jax.default_backend() == "tpu"

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from jaxeval.kernels.kinds import Array, Bool, Int8, Integer, Num, Shaped
+import numpy as np
+
+from jaxeval.kernels.kinds import Array, Bool, Int8, Integer, Num, Shaped, namespace
 from jaxeval.lazy_names import jnp, lax
 
 
@@ -31,15 +33,28 @@ Models = Bool[Array, "M ..."]
 Grow = Callable[[Models], Models]
 
 
+State = TypeVar("State")
+
+
+def _until_done(more: Callable[[State], Any], advance: Callable[[State], State], state: State) -> State:
+    """Return ``state`` after as many steps as there are more of: on the host where all of it is there."""
+    if namespace(*state) is not np:  # type: ignore[misc]
+        end: State = lax.while_loop(more, advance, state)
+        return end
+    while more(state):
+        state = advance(state)
+    return state
+
+
 def reachable(grow: Grow, start: Bool[Array, "M *lanes"]) -> Bool[Array, "M *lanes"]:
     """Return the models reached from the models ``start``."""
 
     def advance(state: tuple[Array, Array]) -> tuple[Array, Array]:
         reached, _ = state
         grown = grow(reached)
-        return grown, jnp.any(grown != reached)
+        return grown, (grown != reached).any()
 
-    reached, _ = lax.while_loop(lambda state: state[1], advance, (start, jnp.bool_(True)))
+    reached, _ = _until_done(lambda state: state[1], advance, (start, namespace(start).bool_(True)))
     return reached
 
 
@@ -54,6 +69,8 @@ def against(edge: Shaped[Array, "M M"]) -> Grow:
 
 
 def _product(left: Bool[Array, "..."], right: Bool[Array, "..."]) -> Bool[Array, "M"]:
+    if namespace(left, right) is np:
+        return np.matmul(left.astype(np.float32), right.astype(np.float32)) > 0
     return jnp.matmul(left.astype(jnp.float32), right.astype(jnp.float32), precision="highest") > 0
 
 
@@ -81,6 +98,20 @@ def standing(wins: Num[Array, "M M"], weight: Num[Array, "M"]) -> Int8[Array, "M
     return standing_of(Results(along(edge), against(edge), took, lost, jnp.arange(len(wins))), weight)
 
 
+def lane_standings(wins: Num[Array, "R M M"], weight: Num[Array, "M"]) -> Int8[Array, "M R"]:
+    """`standing` in R lanes of the host."""
+    xp = namespace(wins)
+    edge = (wins > 0).astype(np.float32)
+    back = edge.swapaxes(1, 2)
+
+    def along(edge: Any) -> Grow:
+        return lambda reached: reached | (xp.matmul(edge, reached.T[:, :, None].astype(np.float32))[:, :, 0] > 0).T
+
+    took, lost = edge.any(2).T, edge.any(1).T
+    numbers = xp.arange(len(weight))[:, None]
+    return standing_of(Results(along(back), along(edge), took, lost, numbers), xp.repeat(weight[:, None], len(wins), 1))
+
+
 def standing_of(results: Results, weight: Num[Array, "M *lanes"]) -> Int8[Array, "M *lanes"]:
     """`Standing` of every model to the main group of ``results``, lane by lane.
 
@@ -88,32 +119,33 @@ def standing_of(results: Results, weight: Num[Array, "M *lanes"]) -> Int8[Array,
     is the one with most ``weight``; of equal ones, the one that holds the model of the first ``place``. A group of
     weight 0 does not count.
     """
-    number = jnp.arange(weight.shape[0]).reshape(-1, *(1,) * (weight.ndim - 1))
+    xp = namespace(weight)
+    number = xp.arange(weight.shape[0]).reshape(-1, *(1,) * (weight.ndim - 1))
 
     def first(group: Array) -> Array:
-        return jnp.min(jnp.where(group, results.place, number.size), 0)
+        return xp.where(group, results.place, number.size).min(0)
 
     def more(search: _Search) -> Array:
         # No group among the models left can weigh more than all of them.
-        enough = jnp.sum(jnp.where(search.left, weight, 0), 0) >= search.heaviest
-        return jnp.any(jnp.any(search.left, 0) & enough)
+        enough = xp.sum(xp.where(search.left, weight, 0), 0) >= search.heaviest
+        return xp.any(xp.any(search.left, 0) & enough)
 
     def look(search: _Search) -> _Search:
         # A lane that is done goes on with the others, and meets no better group any more.
-        start = number == jnp.argmax(jnp.where(search.left, weight, -1), 0)
+        start = number == xp.argmax(xp.where(search.left, weight, -1), 0)
         below, above = reachable(results.wins, start), reachable(results.losses, start)
         group, best = below & above, search.below & search.above
-        size = jnp.sum(jnp.where(group, weight, 0), 0)
+        size = xp.sum(xp.where(group, weight, 0), 0)
         earlier = (size == search.heaviest) & (first(group) < first(best))
-        better = (jnp.sum(group, 0) > 1) & ((size > search.heaviest) | earlier)
+        better = (xp.sum(group, 0) > 1) & ((size > search.heaviest) | earlier)
         after = _Search(search.left & ~group, size, below, above)
         keep = search._replace(left=after.left)
-        return _Search(*(jnp.where(better, new, old) for new, old in zip(after, keep, strict=True)))
+        return _Search(*(xp.where(better, new, old) for new, old in zip(after, keep, strict=True)))
 
-    nothing = jnp.zeros(weight.shape, bool)
-    end = lax.while_loop(more, look, _Search(weight > 0, jnp.zeros(weight.shape[1:], weight.dtype), nothing, nothing))
-    is_group = jnp.any(end.below, 0)
-    above = jnp.where(is_group, end.above, results.took & ~results.lost)
-    below = jnp.where(is_group, end.below, results.lost & ~results.took)
-    outside = jnp.where(above, Standing.ABOVE, jnp.where(below, Standing.BELOW, Standing.INCOMPARABLE))
-    return jnp.where(below & above, Standing.IDENTIFIED, outside).astype(jnp.int8)
+    nothing = xp.zeros(weight.shape, bool)
+    end = _until_done(more, look, _Search(weight > 0, xp.zeros(weight.shape[1:], weight.dtype), nothing, nothing))
+    is_group = xp.any(end.below, 0)
+    above = xp.where(is_group, end.above, results.took & ~results.lost)
+    below = xp.where(is_group, end.below, results.lost & ~results.took)
+    outside = xp.where(above, Standing.ABOVE, xp.where(below, Standing.BELOW, Standing.INCOMPARABLE))
+    return xp.where(below & above, Standing.IDENTIFIED, outside).astype(xp.int8)

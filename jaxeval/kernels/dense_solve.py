@@ -1,7 +1,6 @@
 """Maximum of the likelihood on an (M, M) table of pairs, one problem at a time: by three steps, and Firth's."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -45,7 +44,9 @@ def chord_of_link(
     link: Link, table: PairTable, start: Float[Array, "M"], inverse: Float[Array, "M M"], terms: Terms
 ) -> Solution:
     """Return `chord` steps by the gradient of the ``link``."""
-    return chord(partial(pair_tables.gradient, link, ridge=terms.ridge), table, start, inverse, terms)
+    return chord(
+        lambda theta, table: pair_tables.gradient(link, theta.T, table, terms.ridge).T, table, start, inverse, terms
+    )
 
 
 def newton(
@@ -53,16 +54,17 @@ def newton(
 ) -> Solution:
     """Newton's method from ``start``, or from each model's own score.
 
-    ``table`` holds no battles of models that are not ``active``: their theta stays 0.
+    ``table`` holds no battles of models that are not ``active``: their theta stays 0. On the host there may be lanes,
+    the first axis of tables and the last one of all else.
     """
     xp = namespace(table.n)
     if start is None:
         battles = row_sums(table.n).astype(table.score.dtype)
-        start = xp.log((table.score + 1) / (battles - table.score + 1))
+        start = xp.log((table.score + 1) / (battles - table.score + 1)).T
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = pair_tables.gradient(link, theta, table, terms.ridge)
-        matrix = information(link, theta, table, terms.ridge)
+        grad = pair_tables.gradient(link, theta.T, table, terms.ridge).T
+        matrix = information(link, theta.T, table, terms.ridge)
         return capped(newton_step(grad, matrix, active, len(active), terms.ridge)), grad
 
     return iterate(step, centred(start, active), terms)
@@ -93,6 +95,8 @@ def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"],
 
     XLA would otherwise move the conversion of the counts to floats out of the loop, and read twice the bytes in it.
     """
+    if namespace(theta) is np:
+        return theta, table
     kept: tuple[Array, Table] = lax.optimization_barrier((theta, table))
     return kept
 
@@ -101,7 +105,8 @@ def information(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: R
     """Negative Hessian of the penalised log-likelihood."""
     xp = namespace(theta)
     v = pair_tables.curvature(link, theta, table)
-    return xp.diag(v.sum(1) + 2 * ridge) - v
+    diagonal = v.sum(-1) + 2 * ridge
+    return (xp.diag(diagonal) if v.ndim == 2 else diagonal[..., None] * xp.eye(len(v[0]))) - v
 
 
 def inverse_information(

@@ -3,6 +3,8 @@
 sum_ij y_ij log F(theta_i - theta_j) - ridge * ||theta||^2 with F the probability of the link, y_ij = weight * target
 (Eq. 1 of arXiv:2606.13221). For the logit, and e = exp(theta), F(theta_i - theta_j) = e_i / (e_i + e_j): M exponentials
 instead of M^2.
+
+On the host, tables and strengths may have lanes as leading axes.
 """
 
 from collections.abc import Callable
@@ -46,12 +48,18 @@ def pair_statistics(
     if layout.weight is not None and layout.target is not None:
         entries = draws if layout.unit is None else draws.reshape(-1)[layout.unit]
         weight = entries * layout.weight
-        shares = [jnp.ones_like(weight), layout.target, *([layout.target == 0.5] if keep_ties else [])]
-        columns = tuple(jnp.sum(weight * share, 0) for share in shares)
+        shares: list[Any] = [1.0, layout.target, *([layout.target == 0.5] if keep_ties else [])]
+        columns = tuple((weight * share).sum(0) for share in shares)
     if layout.pair is None:
         return columns
     pair = layout.pair
-    if not jnp.issubdtype(columns[0].dtype, jnp.floating):
+    xp = namespace(pair)
+    if xp is np:
+        sums = tuple(xp.zeros(n_pairs, x.dtype) for x in columns)
+        for of_pairs, x in zip(sums, columns, strict=True):
+            xp.add.at(of_pairs, pair, x)  # exact, as packed words ask for
+        return sums
+    if not np.issubdtype(columns[0].dtype, np.floating):
         return tuple(jax.ops.segment_sum(x, pair, n_pairs) for x in columns)
     return tuple(added(jnp.zeros(n_pairs, x.dtype), (pair, x)) for x in columns)
 
@@ -64,14 +72,15 @@ def spread(layout: Any, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Ar
 
 def of_rows(first: Num[Array, "M M"], n: Num[Array, "M M"]) -> Num[Array, "M M"]:
     """Return what the row's model has of ``n``, from what the ``first`` model of each pair has: the lower one."""
-    i = jnp.arange(len(n))
-    return jnp.where(i[:, None] < i, first, n - first)
+    xp = namespace(n)
+    i = xp.arange(n.shape[-1])
+    return xp.where(i[:, None] < i, first, n - first)
 
 
 def row_sums(table: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
     """Row sums as a product with ones: XLA's CPU reduction of a fused (M, M) expression is several times slower."""
     if namespace(table) is np:
-        return np.matmul(table, np.ones(table.shape[1], table.dtype))
+        return np.matmul(table, np.ones(table.shape[-1], table.dtype))
     return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
 
 
@@ -86,7 +95,7 @@ def unpacked(
     if packing.word is None:
         return tuple(x.astype(dtype) for x in statistics)
     (word,) = statistics
-    exact = jnp.float32 if packing.bits < 24 else dtype
+    exact = np.float32 if packing.bits < 24 else dtype
     n, twice_first, *ties = packing.fields(word)
     return n.astype(exact), 0.5 * twice_first.astype(exact), *(x.astype(exact) for x in ties)
 
@@ -126,7 +135,7 @@ def expected_score(theta: Float[Array, "M"], n: Num[Array, "M M"]) -> Float[Arra
     xp = namespace(theta)
     e = xp.exp(theta)
     if xp is np:  # where divisions take no longer than what would stand for them
-        return e * row_sums(n / (e[:, None] + e))
+        return e * row_sums(n / (e[..., None] + e[..., None, :]))
     return e * quotient_sums(n.shape[1], lambda block: (n[:, block].astype(theta.dtype), e[:, None] + e[block]))
 
 
@@ -148,14 +157,15 @@ def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real
     if link == Link.LOGIT:
         return table.score - expected_score(theta, table.n) - 2 * ridge * theta
     wins = namespace(theta).asarray(table.wins)  # tables for this link have them
-    return row_sums(score_of_points(link, wins, table.n - wins, theta[:, None] - theta)) - 2 * ridge * theta
+    z = theta[..., None] - theta[..., None, :]
+    return row_sums(score_of_points(link, wins, table.n - wins, z)) - 2 * ridge * theta
 
 
 def curvature(link: Link, theta: Float[Array, "M"], table: PairTable) -> Float[Array, "M M"]:
     """Pair weights v_ij of the observed information D - V, D = diag(row sums of V)."""
     if link == Link.LOGIT:
         e = namespace(theta).exp(theta)
-        p = share(e[:, None], e)
+        p = share(e[..., None], e[..., None, :])
         return table.n.astype(theta.dtype, copy=False) * p * (1 - p)
-    bent = bend(link, theta[:, None] - theta) * table.wins  # type: ignore[operator]
-    return bent + bent.T
+    bent = bend(link, theta[..., None] - theta[..., None, :]) * table.wins  # type: ignore[operator]
+    return bent + bent.swapaxes(-1, -2)

@@ -167,7 +167,7 @@ class Packing(NamedTuple):
             flat = draws.reshape(len(draws), -1)
             return add_at(flat, row * draws.shape[2] + column, needed).reshape(draws.shape)
         one_battle = self.pack([(row == k).astype(self.word) for k in range(3)])
-        return add_at(draws, column, jnp.where(needed, one_battle, 0))
+        return add_at(draws, column, namespace(needed).where(needed, one_battle, one_battle.dtype.type(0)))
 
 
 def _take(table: Any, index: Any) -> Any:
@@ -187,7 +187,7 @@ def by_stratum(strata: Strata, columns: Num[Array, "R Q"]) -> Num[Array, "R S"]:
     """Return sums of ``columns`` within the strata."""
     if strata.column is None:
         return namespace(columns).sum(columns, axis=1, keepdims=True, dtype=columns.dtype)
-    if jnp.issubdtype(columns.dtype, jnp.floating):
+    if np.issubdtype(columns.dtype, np.floating):
         return added(jnp.zeros((len(strata.total), len(columns)), columns.dtype), (strata.column, columns.T)).T
     xp = namespace(columns)
     sums = xp.zeros((len(columns), len(strata.total)), columns.dtype)

@@ -184,6 +184,8 @@ def chord(
     """
 
     def along(grad: Array) -> tuple[Array, Array]:
+        if namespace(inverse, grad) is np:
+            return project(np.matmul(inverse, grad)), grad
         return project(jnp.matmul(inverse, grad, precision="highest")), grad
 
     known = None if first is None else along(first)

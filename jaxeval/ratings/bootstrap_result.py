@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.checks import check_choice, checked_integer
+from jaxeval.execution.precision import device_name, n_devices
 from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.lazy_names import jax
 from jaxeval.options.boards import BoardInterval
 from jaxeval.ratings.boards import MOST_INVERTED
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
@@ -589,7 +589,7 @@ def bootstrap_result(
     theta[~refitted.converged] = np.nan
     names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
     made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
-    made["n_devices"] = jax.local_device_count() * n_sharing()
+    made |= {"device": device_name(), "n_devices": n_devices() * n_sharing()}
     return kind(
         fit=fit, draws=fit.scale.aligned_ratings(theta, board.theta), draws_logit=theta, converged=refitted.converged,
         n_steps=refitted.n_steps, grad_norm=refitted.grad_norm,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import repeat
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.arrays import Bool, Float, as_leaf
+from jaxeval.arrays import Bool, Float, as_leaf, map_tree
 from jaxeval.checks import check_room
 from jaxeval.data.battles import Battles
 from jaxeval.execution.lanes import LaneRun, Lanes, LaneSolver, Task, device_mesh
@@ -35,7 +35,7 @@ from jaxeval.kernels.kinds import Array
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.kernels.tie_models import TieModel
-from jaxeval.lazy_names import jax
+from jaxeval.lazy_names import jax, spares_jax
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
@@ -109,7 +109,7 @@ class BoardRefits:
 
     options: BootstrapOptions
     program: Callable[..., Refits]
-    problem: Any  # what is drawn, and the full-data fits; arrays on the device
+    problem: Any  # what is drawn, and the full-data fits
     form: Any
     ways: Sequence[Stage]
     n_parameters: int  # of a lane, for the memory that results take
@@ -118,6 +118,12 @@ class BoardRefits:
     ridge: ArrayLike | None = None  # one for each parameter; None for that of the options
     stricter: float = 1.0  # what the tolerance is divided by
     fixed_bytes: int = 0  # taken besides the problem and all results
+    able_on_host: bool = False  # whether `refits.refit_on_host` knows these refits
+
+    @cached_property
+    def placed(self) -> Any:
+        """The ``problem`` on the device."""
+        return on_device(self.problem)
 
     def solvers(self) -> list[LaneSolver]:
         """Return the ways as work for `LaneRun`."""
@@ -132,15 +138,51 @@ class BoardRefits:
             for way in self.ways
         ]
 
-    def _task(self, way: Stage) -> Task:
+    def _terms(self, way: Stage) -> Terms:
         kind = np.dtype(self.options.dtype).type
         ridge = np.asarray(self.options.ridge if self.ridge is None else self.ridge, kind)
-        terms = Terms.of(ridge, kind(TOLERANCE_LOGIT[self.options.dtype] / self.stricter), way.max_steps)
-        problem, form = (self.problem, self.form) if way.problem is None else (way.problem, way.form)
+        return Terms.of(ridge, kind(TOLERANCE_LOGIT[self.options.dtype] / self.stricter), way.max_steps)
+
+    def on_host(self, n_models: Sequence[int], run: LaneRun) -> tuple[Any, NDArray[np.int8]] | None:
+        """Return the refits of all lanes by NumPy, and their solvers; None where programs are to refit them."""
+        tables = self.options.n_resamples * sum(m**2 for m in n_models)
+        if not (self.able_on_host and run.is_plain and tables <= _MOST_ON_HOST and spares_jax()):
+            return None
+        way = {way.solver: way for way in self.ways}
+        secure = way[Solver.CHORD].takes
+        seed: Any = np.uint64(self.options.seed)
+        parts, codes = [], []
+        for s, m in enumerate(n_models):
+            problem, n_lanes = _without_padding(map_tree(lambda x, s=s: x[s], self.problem), m), refits.lanes_on_host(m)
+
+            def refit(solver: Solver, numbers: Any, problem: Any = problem) -> Any:
+                terms = self._terms(way[solver])
+                return refits.refit_on_host(problem, self.form._replace(solver=solver), seed, terms, numbers)
+
+            solver = Solver.CHORD if secure is None or secure[s] else Solver.NEWTON
+            chunks = np.split(np.arange(self.options.n_resamples), range(n_lanes, self.options.n_resamples, n_lanes))
+            refitted = _joined(in_threads(partial(refit, solver), chunks))
+            run.advance(self.options.n_resamples)
+            left = np.flatnonzero(refitted.status != Status.CONVERGED)
+            if len(left) and solver == Solver.CHORD:
+                again = refit(Solver.NEWTON, left)
+                for into, values in zip(refitted, again, strict=True):
+                    into[left] = values
+            code = np.full(self.options.n_resamples, solver, np.int8)
+            code[left] = Solver.NEWTON
+            parts.append(refitted)
+            codes.append(code)
+        width = max(n_models)
+        wide = [one._replace(theta=pad(one.theta, (len(one.theta), width)),
+                             standing=pad(one.standing, (len(one.theta), width))) for one in parts]  # fmt: skip
+        return _joined(wide), np.concatenate(codes)
+
+    def _task(self, way: Stage) -> Task:
+        problem, form = (self.placed, self.form) if way.problem is None else (on_device(way.problem), way.form)
         program, seed = way.program or self.program, np.uint64(self.options.seed)
-        call = partial(program, problem, form._replace(solver=way.solver), device_mesh(), seed, terms)
+        call = partial(program, problem, form._replace(solver=way.solver), device_mesh(), seed, self._terms(way))
         results = self.n_slices * self.options.n_resamples * self.n_parameters * RESULT_BYTES
-        held = results + 2 * sum(x.nbytes for x in jax.tree.leaves(self.problem))  # here and on the device
+        held = results + 2 * sum(x.nbytes for x in jax.tree.leaves(self.placed))  # here and on the device
         return Task(call, way.budget, way.words, way.lane_bytes, held + self.fixed_bytes)
 
 
@@ -181,6 +223,37 @@ def lane_refits(
     return BoardRefits(options, program, on_device(problem), form, ways, len(problem.start), **further)
 
 
+def _joined(parts: Sequence[Any]) -> Any:
+    """Return the lanes of several parts in one."""
+    return Refits._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _without_padding(problem: RefitProblem, n_models: int) -> RefitProblem:
+    """Return a problem of the host without models, and where that can be without pairs, that only fill its shape."""
+    units, layout = problem.units, problem.data
+    position = layout.position[:n_models, :n_models]
+    if layout.pair is None and layout.unit is None and units.tables is not None:
+        n_columns = np.flatnonzero(units.size.any(0))[-1] + 2  # and one of a pair that never met
+        kept = slice(None), slice(n_columns)
+        tables = units.tables._replace(**{name: getattr(units.tables, name)[kept] for name in _OF_UNITS})
+        units = units._replace(size=units.size[kept], tables=tables)
+        position = np.minimum(position, n_columns - 1)
+        if layout.weight is not None:
+            layout = layout._replace(weight=layout.weight[kept], target=layout.target[kept])
+    if layout.pair_weight is not None:
+        layout = layout._replace(pair_weight=layout.pair_weight[:n_models, :n_models])
+    return problem._replace(
+        units=units, data=layout._replace(position=position), start=problem.start[:n_models],
+        main=problem.main[:n_models], inverse=problem.inverse[:n_models, :n_models],
+        diagonal=problem.diagonal[:n_models],
+    )  # fmt: skip
+
+
+_OF_UNITS = ("shift", "offset", "least")
+#: Numbers in the tables of all lanes that NumPy refits in less time than JAX takes to start and to compile.
+_MOST_ON_HOST = 8_000_000
+
+
 def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[int]) -> list[Refitted]:
     """Return the refits of every slice of a ``problem``.
 
@@ -190,9 +263,12 @@ def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[i
         section: names the problem in the run's checkpoint.
         n_models: (S,) models of the slices.
     """
-    with one_blas_thread():  # which Newton's method factors by
-        lanes = problem.n_slices, problem.options.n_resamples
-        results, solver = run.solve(problem.solvers(), Lanes.of(*lanes), section)
+    lanes = problem.n_slices, problem.options.n_resamples
+    known = problem.on_host(n_models, run)
+    if known is None:
+        with one_blas_thread():  # which Newton's method factors by
+            known = run.solve(problem.solvers(), Lanes.of(*lanes), section)
+    results, solver = known
     parameters, status, n_steps, grad_norm, standing = (x.reshape(*lanes, *x.shape[1:]) for x in results)
     solver = solver.reshape(lanes)
     # Slices are parts of one array, which lives as long as any of them. If much of it is padding, they are copied.
@@ -382,7 +458,11 @@ def dense_refits(
         )
         for solver, steps in (_FIRTH_STEPS if options.penalty == "firth" else MAX_STEPS).items()
     ]
-    return BoardRefits(options, refits.refit, problems, form, ways, start.shape[-1], len(boards))
+    able = (
+        options.dtype == "float64" and options.drawn != DrawScheme.BAYESIAN and options.penalty != "firth"
+        and options.response.ties == TieModel.HALF and problems.units.tables is not None
+    )  # fmt: skip
+    return BoardRefits(options, refits.refit, problems, form, ways, start.shape[-1], len(boards), able_on_host=able)
 
 
 def pair_problems(
@@ -412,7 +492,7 @@ def pair_problems(
         for s, (board, draw) in enumerate(zip(boards, draws, strict=True))
     ]
     form = RefitForm(options.drawn, Solver.CHORD, np.dtype(options.dtype).type, options.response, packing, n_pairs)
-    return on_device(stacked(problems, padded_few(len(boards)))), form
+    return stacked(problems, padded_few(len(boards))), form
 
 
 def _tables_of_pairs(board: Board, size: int, no_pair: int) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:

@@ -1,5 +1,9 @@
 """`--checkpoint`, `--memory` and `--distributed` of every command that resamples."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,3 +89,37 @@ def test_two_processes_give_the_tables_of_one(command, commands, tmp_path):
     for path in tables:
         shared = pd.read_csv(tmp_path / "shared" / path.name)
         pd.testing.assert_frame_equal(shared, pd.read_csv(path), rtol=1e-9, atol=1e-9)
+
+
+#: The command on a file, and whether JAX was imported for it.
+BOARD = """
+import sys
+from jaxeval.cli.main import run
+
+sys.argv[0] = "jaxeval"
+try:
+    run()
+finally:
+    print("jax" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("n_votes", "options", "needs_jax"),
+    [(3000, (), False), (100, ("--by", "half"), False), (100, ("--penalty", "firth"), True)],
+)
+def test_a_small_board_starts_no_jax(tmp_path, n_votes, options, needs_jax):
+    """And prints what one does that starts it."""
+    votes, out = tmp_path / "votes.csv", tmp_path / "board.csv"
+    jaxeval.simulate_votes(n_votes, 8, seed=3).assign(half=lambda x: x.index % 2).to_csv(votes, index=False)
+    arguments = ["leaderboard", str(votes), "--resamples", "200", "--out", str(out), *options]
+    done = subprocess.run(
+        [sys.executable, "-c", BOARD, *arguments], capture_output=True, text=True, check=True,
+        env={**os.environ, "JAXEVAL_CACHE": "off"},
+    )  # fmt: skip
+    *board, said = done.stdout.splitlines()
+    assert said == str(needs_jax)
+    alone = pd.read_csv(out)
+    same = run_command(*arguments)
+    assert (board, done.stderr) == (same.stdout.splitlines(), same.stderr)
+    pd.testing.assert_frame_equal(alone, pd.read_csv(out), rtol=0, atol=1e-5)

@@ -113,7 +113,7 @@ def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, strata=No
     cell = battles.compress(slice(None))[1]
     groups = vote_groups(battles, cluster, strata)(slice(None), cell)
     refits = dense_refits(boards, [""], [groups], options)
-    return refits.problem, refits.form
+    return refits.placed, refits.form
 
 
 def tables(battles, n_resamples, scheme="multinomial", *, seed=0, **options):
@@ -270,6 +270,59 @@ class TestDraws:
     def test_how_many_needed_the_safe_solver(self, dense, sparse):
         assert dense.n_by_slower_solvers == 0
         assert sparse.n_by_slower_solvers == 300
+
+
+class TestOnTheHost:
+    """A process that ends soon refits small boards by NumPy: to what the programs give."""
+
+    @pytest.mark.parametrize(
+        ("board", "options", "tolerance"),
+        [
+            ("battles", {}, 1e-9),
+            ("battles", {"scheme": "poisson"}, 1e-9),
+            ("battles", {"strata": "third"}, 1e-9),
+            ("battles", {"by": "half"}, 1e-9),
+            ("battles", {"link": "probit"}, 1e-9),
+            ("battles", {"reweight": True}, 1e-9),
+            ("soft_battles", {}, 1e-9),
+            ("prompts", {"cluster": "prompt"}, 1e-5),  # Elo that conjugate gradients may leave
+            ("few_battles", {}, 1e-5),
+            ("few_battles", {"ridge": 0.5}, 1e-5),
+            ("few_battles", {"link": "probit"}, 1e-5),
+        ],
+    )
+    def test_draws_are_those_of_the_programs(self, request, monkeypatch, board, options, tolerance):
+        battles = request.getfixturevalue(board)
+        compiled = bootstrap(battles, 300, **options)
+        monkeypatch.setattr(dense_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(dense_module.LaneRun, "solve", None)  # no program is called
+        host = bootstrap(battles, 300, **options)
+        for name, one in host.items() if "by" in options else [("", host)]:
+            other = compiled[name] if "by" in options else compiled
+            np.testing.assert_allclose(one.draws, other.draws, rtol=0, atol=tolerance)
+            pd.testing.assert_frame_equal(one.degenerate, other.degenerate)
+            np.testing.assert_array_equal(one.converged, other.converged)
+
+    @pytest.mark.parametrize(
+        "options", [{"scheme": "bayesian"}, {"ties": "davidson"}, {"penalty": "firth"}, {"chunk_size": 100}]
+    )
+    def test_what_only_programs_know(self, few_battles, monkeypatch, options):
+        """Draws with weights that are no counts, further parameters, another maximum; and chunks of a given size."""
+        calls = []
+        solve = dense_module.LaneRun.solve
+        monkeypatch.setattr(dense_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(dense_module.LaneRun, "solve", lambda *given: calls.append(1) or solve(*given))
+        bootstrap(few_battles, 300, **options)
+        assert calls
+
+    def test_many_tables_are_left_to_programs(self, battles, monkeypatch):
+        calls = []
+        solve = dense_module.LaneRun.solve
+        monkeypatch.setattr(dense_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(dense_module, "_MOST_ON_HOST", 300 * 12**2 - 1)
+        monkeypatch.setattr(dense_module.LaneRun, "solve", lambda *given: calls.append(1) or solve(*given))
+        bootstrap(battles, 300)
+        assert calls
 
 
 class TestLaw:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxeval.kernels import connectivity, dense_solve, lane_draws, pair_tables, resample, tie_models
 from jaxeval.kernels.batch.programs import Chunks, Program, over_lanes, program
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num, Real, UInt64
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num, Real, UInt64, namespace
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.platforms import by_platform
 from jaxeval.kernels.solve import Terms
@@ -84,7 +84,14 @@ def draw_pairs(
     """Per-pair statistics of the resamples ``numbers``."""
     draws = resample.draw(problem.units, form.scheme, form.packing, seed, problem.stream, numbers)
     keep_ties = form.model.ties != TieModel.HALF
-    return jax.vmap(lambda draws: pair_tables.pair_statistics(layout, draws, form.n_pairs, keep_ties))(draws)
+
+    def of_lane(draws: Array) -> tuple[Array, ...]:
+        return pair_tables.pair_statistics(layout, draws, form.n_pairs, keep_ties)
+
+    xp = namespace(draws)
+    if xp is np:
+        return tuple(map(xp.stack, zip(*map(of_lane, draws), strict=True)))
+    return jax.vmap(of_lane)(draws)
 
 
 def refit_program(
@@ -150,6 +157,47 @@ def _solve(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tuple[Nu
     else:
         end = dense_solve.newton_cg(model.link, connected, start, inverse, diagonal, terms)
     return Refits(*end, standing)
+
+
+#: Numbers in the tables of the lanes that the host refits together, about what the cache of a core holds.
+_ON_HOST = 2**17
+
+
+def lanes_on_host(n_models: int) -> int:
+    """Return how many lanes the host refits together."""
+    return max(_ON_HOST // n_models**2, 8)
+
+
+def refit_on_host(
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+) -> Refits:
+    """Return what `refit` gives for the resamples ``numbers`` of one slice, by NumPy: by chord steps or by Newton's.
+
+    All arrays are on the host; ties are halves, and there is no penalty.
+    """
+    with np.errstate(all="ignore"):  # lanes at rest, and those that diverge, divide as in JAX
+        return _refit_on_host(problem, form, seed, terms, numbers)
+
+
+def _refit_on_host(
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+) -> Refits:
+    layout, link, xp = problem.data, form.model.link, namespace(problem.main)
+    statistics = draw_pairs(problem, layout, form, seed, numbers)
+    dense = tuple(x[:, layout.position] for x in statistics)
+    table = pair_tables.pair_table(layout, dense, form.packing, np.float64, keep_wins=True)
+    if form.solver == Solver.CHORD:
+        start = xp.repeat(problem.start[:, None], len(numbers), 1)
+        end = dense_solve.chord_of_link(link, table, start, problem.inverse, terms)
+        return Refits(end.theta.T, *end[1:], xp.zeros((len(numbers), len(problem.main)), np.int8))
+    wins: Any = table.wins
+    standing = connectivity.lane_standings(wins, problem.main)
+    active = rated(standing, terms.ridge)
+    both = active.T[:, :, None] & active.T[:, None, :]
+    wins = xp.where(both, wins, 0)
+    connected = pair_tables.PairTable(xp.where(both, table.n, 0), pair_tables.row_sums(wins).astype(np.float64), wins)
+    end = dense_solve.newton(link, connected, active, terms)
+    return Refits(end.theta.T, *end[1:], standing.T)
 
 
 def stored(
