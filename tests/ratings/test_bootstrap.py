@@ -250,7 +250,7 @@ class TestDraws:
     @pytest.mark.slow
     def test_resamples_that_fail_are_missing_and_counted(self, monkeypatch):
         """Those that conjugate gradients leave to a Newton's method without steps enough."""
-        monkeypatch.setitem(dense_module._MAX_STEPS, Solver.NEWTON, 2)
+        monkeypatch.setitem(dense_module.MAX_STEPS, Solver.NEWTON, 2)
         board = bootstrap(simulate_votes(80, 10, seed=4), 500, ridge=1e-4)
         failed = ~board.converged
         assert failed.any()
@@ -259,7 +259,7 @@ class TestDraws:
         assert f"{failed.sum()} of 500 resamples did not converge and are NaN" in board.warnings
 
     def test_the_fast_solver_hands_over_to_the_safe_one(self, votes, monkeypatch):
-        monkeypatch.setitem(dense_module._MAX_STEPS, Solver.CHORD, 3)
+        monkeypatch.setitem(dense_module.MAX_STEPS, Solver.CHORD, 3)
         battles = Battles.from_pandas(votes[votes.half == 0])
         board = bootstrap(battles, 60)
         assert board.converged.all()
