@@ -195,9 +195,10 @@ def test_style_control_has_both_boards(tmp_path, with_length):
     controlled, without = data["boards"]
     assert without["controlled"] == controlled["id"]
     assert controlled["without"] == without["id"]
-    assert without["what_if"] is None
-    assert controlled["pairs"] is None
-    assert "covariates" in controlled["what_if"]
+    assert without["what_if"] is controlled["what_if"] is None
+    assert controlled["pairs"] == without["pairs"]  # of the same votes, whose control is kept as offsets
+    assert "offsets" in controlled
+    assert "offsets" not in without
 
 
 def test_history_and_earlier_boards(tmp_path, battles, board):
