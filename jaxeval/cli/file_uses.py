@@ -189,10 +189,11 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
     hint = ""
     known = [name for name in usual(frame, "item", "judge", "rater") if name is not None]
     beside = [name for name in columns_of(frame, _CONDITIONS) if name not in known and is_plain(frame[name])]
-    if beside and known and frame.duplicated(known).any():
-        options = ("--where", " AND ".join(equality(name, frame[name].dropna().iloc[0]) for name in beside))
-        hint = f"rows with one value of {quoted(beside)}: others are other judges, or runs"
-        frame = frame[(frame[beside] == frame[beside].iloc[0]).all(axis=1)]
+    first = {name: there.iloc[0] for name in beside if len(there := frame[name].dropna())}
+    if first and known and frame.duplicated(known).any():
+        options = ("--where", " AND ".join(equality(name, value) for name, value in first.items()))
+        hint = f"rows with one value of {quoted(list(first))}: others are other judges, or runs"
+        frame = frame[(frame[list(first)] == pd.Series(first)).all(axis=1)]
     if (unnamed := _rater_without_judges(frame)) is not None:
         yield unnamed
         return

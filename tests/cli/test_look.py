@@ -574,6 +574,15 @@ def test_conditions_hold_numbers_whole_and_quote_words_of_sql(tmp_path):
     assert command(*line).exit_code == 0
 
 
+def test_conditions_pass_over_an_empty_column(tmp_path):
+    """As that of a temperature which nobody set."""
+    rows = [(item, prompt, None, item % 2, (item + (prompt == "b")) % 2) for item in range(9) for prompt in "ab"]
+    path = tmp_path / "prompts.csv"
+    columns = ["item", "prompt", "temperature", "human", "verdict"]
+    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    assert f"jaxeval agreement {path} --where" in looked_at(path)
+
+
 def test_keys_of_an_object_are_no_columns(tmp_path):
     path = tmp_path / "names.json"
     path.write_text('{"model-1": "Model 1"}')
