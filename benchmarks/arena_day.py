@@ -7,9 +7,9 @@ One process from a Parquet file to a table and a page: `jaxeval leaderboard vote
 length,headers,lists,bold --html page.html`. A vote lies in three categories on average, and counts in each of them and
 in overall. Wall-clock time, that of all cores, and peak memory are told. Caches of programs start empty.
 
-Where arena-rank is installed, a script reads the same file and takes its closed-form (sandwich) intervals board by
-board, from one fit each and without its penalty; it draws no resamples, no ranks and no page. Ratings and widths of the
-intervals must agree with ours.
+Where arena-rank is installed, a script reads a smaller file, which the command reads, too, and takes its closed-form
+(sandwich) intervals board by board, from one fit each and without its penalty; it draws no resamples, no ranks and no
+page. Ratings and widths of the intervals must agree with ours.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from whole_process import timed
 VOTES, MODELS, CATEGORIES, RESAMPLES = 5_000_000, 350, 30, 1000
 FEATURES = ["length", "headers", "lists", "bold"]
 COEFFICIENTS = [0.5, 0.1, -0.05, 0.02]
+#: Of the file that arena-rank reads, too, if the day has no fewer.
+BESIDE = {"votes": 100_000, "models": 100, "categories": 2, "resamples": 100}
 #: Largest difference from arena-rank's ratings, which stop at a tolerance of their own, Elo; and of the median width.
 TOLERANCE_ELO, TOLERANCE_WIDTH = 1.0, 0.05
 
@@ -109,31 +111,42 @@ def compared(ours: Path, theirs: Path) -> dict[str, float]:
     return result
 
 
+def day(folder: Path, sizes: dict[str, int]) -> dict[str, Any]:
+    """Time the command on votes of these ``sizes``, which it leaves in the ``folder`` beside its table and page."""
+    votes, out, page = (folder / name for name in ("votes.parquet", "board.csv", "page.html"))
+    write_votes(votes, sizes["votes"], sizes["models"], sizes["categories"])
+    board = [sys.executable, "-m", "jaxeval", "leaderboard", str(votes), "--by", "categories"]
+    board += ["--features", ",".join(FEATURES), "--resamples", str(sizes["resamples"])]
+    row: dict[str, Any] = sizes | process([*board, "--out", str(out), "--html", str(page)], folder / "cache")
+    row |= {"page_kb": page.stat().st_size / 1000, "rows": sizes["votes"] + len(_memberships(votes))}
+    row["cpu_nanoseconds_per_row_and_resample"] = 1e9 * row["cpu_seconds"] / row["rows"] / sizes["resamples"]
+    return row
+
+
 def main() -> None:
-    """Time both on one file."""
+    """Time the day, and arena-rank on a smaller one."""
     if sys.argv[1:2] == ["--arena-rank"]:
         by_arena_rank(Path(sys.argv[2]), Path(sys.argv[3]))
         return
     asked = asked_sizes(__doc__, votes=VOTES, models=MODELS, categories=CATEGORIES, resamples=RESAMPLES)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        votes, out, page, theirs = (folder / f for f in ("votes.parquet", "board.csv", "page.html", "arena-rank.csv"))
-        write_votes(votes, asked.votes, asked.models, asked.categories)
-        board = [sys.executable, "-m", "jaxeval", "leaderboard", str(votes), "--by", "categories"]
-        board += ["--features", ",".join(FEATURES), "--resamples", str(asked.resamples)]
-        row: dict[str, Any] = process([*board, "--out", str(out), "--html", str(page)], folder / "cache")
-        row |= {"page_kb": page.stat().st_size / 1000, "rows": asked.votes + len(_memberships(votes))}
-        row["cpu_nanoseconds_per_row_and_resample"] = 1e9 * row["cpu_seconds"] / row["rows"] / asked.resamples
-        print(", ".join(f"{key} {value:,.1f}" for key, value in row.items()))
-        if any(name.startswith("arena-rank") for name in missing_peers()):
-            print("arena-rank is not installed: nothing to compare with")
-        else:
-            script = [sys.executable, __file__, "--arena-rank", str(votes), str(theirs)]
-            row["arena_rank"] = process(script, folder / "cache") | compared(out, theirs)
-            print("arena-rank's sandwich:", row["arena_rank"])
     sizes = {name: getattr(asked, name) for name in ("votes", "models", "categories", "resamples")}
+    row = {}
+    if any(name.startswith("arena-rank") for name in missing_peers()):
+        print("arena-rank is not installed: nothing to compare with")
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            theirs = folder / "arena-rank.csv"
+            ours = day(folder, {name: min(size, sizes[name]) for name, size in BESIDE.items()})
+            script = [sys.executable, __file__, "--arena-rank", str(folder / "votes.parquet"), str(theirs)]
+            peer = process(script, folder / "cache") | compared(folder / "board.csv", theirs)
+            row["beside_arena_rank"] = ours | {"arena_rank": peer}
+            print(row["beside_arena_rank"])
+    with tempfile.TemporaryDirectory() as name:
+        row = day(Path(name), sizes) | row
+    print(", ".join(f"{key} {value:,.1f}" for key, value in row.items() if key != "beside_arena_rank"))
     if sizes == {"votes": VOTES, "models": MODELS, "categories": CATEGORIES, "resamples": RESAMPLES}:
-        save("arena_day", sizes | row)
+        save("arena_day", row)
 
 
 def _memberships(votes: Path) -> pa.Array:
