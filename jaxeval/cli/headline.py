@@ -83,7 +83,9 @@ def horizons(file: File, options: Horizons, drawn: ResamplingOptions, shown: Top
             raise click.UsageError(f"--task-spread must be a number or estimate, got {task_spread!r}") from None
     names = [name for name in options.arguments() if name not in ("task_spread", *_FURTHER)]
     fit = time_horizons(frame, task_spread=spread, **options.arguments(*names), **drawn.arguments())
-    tables, trend = {"choices": fit.choices().T.reset_index()}, None
+    choices = fit.choices().T
+    tables = {"choices": choices.reset_index()} if choices.notna().any(axis=None) else {}
+    trend = None
     if options.released is not None:
         released = of_each(frame, options.agent, "agent", options.released)
         trend = fit.trend(released)

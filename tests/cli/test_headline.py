@@ -47,6 +47,13 @@ def test_horizons(runs, tmp_path):
     assert doubling.loc["as asked", "days"] == doubling.loc["all agents", "days"]
 
 
+def test_agents_that_never_fail_have_no_choices(tmp_path):
+    (tmp_path / "all.csv").write_text("agent,task,minutes,success\n" + "".join(f"x,t{k},5,1\n" for k in range(10)))
+    found = run("horizons", tmp_path / "all.csv", "--resamples", "40").output
+    assert "no agent has both successes and failures enough for a horizon" in found
+    assert "Choices" not in found
+
+
 def test_horizons_on_the_screen(runs):
     result = run("horizons", runs, "--resamples", "40", "--released", "released")
     assert "agent-3 solves 50% of tasks of " in result.output
