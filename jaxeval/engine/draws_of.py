@@ -27,9 +27,9 @@ from jaxeval.engine.statistic import (
 )
 from jaxeval.engine.weighing import (
     Cluster,
-    Columns,
     DataRows,
     RowKind,
+    UnitColumns,
     Weighing,
     rows_of_battles,
     rows_of_data,
@@ -282,7 +282,7 @@ def _weighed(
     table = rows_of_battles(data, grouping) if isinstance(data, Battles) else rows_of_data(data, grouping)
     if table.n < 2:
         raise DataError("the data have one row, which does not vary in resamples: draws need two or more")
-    columns = Columns.of(table, cluster)
+    columns = UnitColumns.of(table, cluster)
     stratum = None if strata is None else table.groups(strata, "strata")[0]
     _check_together(scheme, columns.kind, strata)
     traced = Traced(wrapped, np.ones(table.n), table.arrays)

@@ -71,7 +71,7 @@ class Weighing(NamedTuple):
         return np.concatenate([values, np.broadcast_to(values[:1], (len(self.full) - self.n, *values.shape[1:]))])
 
 
-class Columns(NamedTuple):
+class UnitColumns(NamedTuple):
     """The groups that are drawn, by name, and how."""
 
     names: tuple[str, ...]
@@ -80,7 +80,7 @@ class Columns(NamedTuple):
     levels: tuple[pd.Index, ...]
 
     @classmethod
-    def of(cls, table: DataRows, cluster: Cluster) -> Columns:
+    def of(cls, table: DataRows, cluster: Cluster) -> UnitColumns:
         """Return what ``cluster`` asks for.
 
         Raises:
@@ -100,7 +100,7 @@ class Columns(NamedTuple):
         codes, levels = zip(*groups, strict=True)
         return cls(names, "clusters" if len(chosen) == 1 else kind, tuple(codes), tuple(levels))
 
-    def taken(self, rows: NDArray[np.intp]) -> Columns:
+    def taken(self, rows: NDArray[np.intp]) -> UnitColumns:
         """Return those of some rows, numbered anew."""
         codes, levels = [], []
         for code, level in zip(self.codes, self.levels, strict=True):
@@ -111,8 +111,8 @@ class Columns(NamedTuple):
 
 
 def weighed_rows(
-    table: DataRows, columns: Columns, strata: NDArray[np.intp] | None, scheme: DrawScheme, alike: bool, *, label: str,
-    name: Hashable, strata_name: str = "strata",
+    table: DataRows, columns: UnitColumns, strata: NDArray[np.intp] | None, scheme: DrawScheme, alike: bool, *,
+    label: str, name: Hashable, strata_name: str = "strata",
 ) -> Weighing:  # fmt: skip
     """Return the rows of a table, drawn with ``scheme`` within ``strata`` (N,), under the random numbers of ``label``.
 
