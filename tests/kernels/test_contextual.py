@@ -226,12 +226,15 @@ def test_chord_steps_end_where_newtons_do(model, board):
 
 
 def test_drops_of_scores_have_the_digits_of_single_precision():
-    z, rise = np.meshgrid(np.linspace(-4, 4, 9), np.concatenate([np.linspace(-3, 3, 61), [1e-6, -1e-4]]))
+    z, rise = np.meshgrid(np.linspace(-4, 4, 9), np.concatenate([np.linspace(-6, 6, 121), [1e-6, -1e-4]]))
     slope, skew = 2 * expit(z) * expit(-z), 2 * expit(z) - 1
     half, slope, skew = (jnp.asarray(x, jnp.float32) for x in (rise[..., None] / 2, slope, skew))
     # The difference of the scores, in the form that keeps its digits.
     exact = expit(z) * expit(-z) * np.expm1(rise) / (expit(-z) + expit(z) * np.exp(rise))
-    np.testing.assert_allclose(contextual._drop(half, slope, skew)[..., 0], exact, rtol=2e-6)
+    found = np.asarray(contextual._drop(half, slope, skew)[..., 0])
+    np.testing.assert_allclose(found, exact, rtol=5e-6)  # where nearly all is lost or won, the skew cancels digits
+    near = np.abs(rise) <= 3
+    np.testing.assert_allclose(found[near], exact[near], rtol=2e-6)
 
 
 @pytest.mark.parametrize("model", [DAVIDSON, pytest.param(RAO_KUPPER, marks=pytest.mark.slow)])

@@ -300,7 +300,7 @@ def chord(lanes: RowLanes, base: RowBase) -> Solution:
     return end._replace(theta=base.phi[:, None] + end.theta, status=status)
 
 
-#: The change of a row's predictor up to which `_drop` has all digits of single precision.
+#: The change of a row's predictor up to which `_drop` is right to a few units in the last place of single precision.
 _FARTHEST = 6.0
 _SUMMED_ROWS = 64  # before they are added in double precision
 
