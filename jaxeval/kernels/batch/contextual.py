@@ -255,6 +255,10 @@ def chord(lanes: RowLanes, base: RowBase) -> Solution:
     """
     model, rows, count, terms = lanes
     ridge, n_models, single = terms.ridge[:, None], lanes.n_models, base.single
+    n_lanes = count.shape[-1]
+    if single and n_lanes < _LEAST_LANES:  # XLA on the CPU sums the rows of a few lanes in another order
+        padded = jnp.pad(count, [(0, 0)] * 3 + [(0, _LEAST_LANES - n_lanes)])
+        return jax.tree.map(lambda x: x[..., :n_lanes], chord(lanes._replace(draws=padded), base))
 
     def add_base(block: ContextualRows, t: Array, total: Array) -> Array:
         weight = count[t] * block.factor[..., None]
@@ -302,6 +306,7 @@ def chord(lanes: RowLanes, base: RowBase) -> Solution:
 
 #: The change of a row's predictor up to which `_drop` is right to a few units in the last place of single precision.
 _FARTHEST = 6.0
+_LEAST_LANES = 8
 _SUMMED_ROWS = 64  # before they are added in double precision
 
 
