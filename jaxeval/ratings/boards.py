@@ -303,8 +303,10 @@ def main_battles(board: Board) -> Float:
     """(M,) battles of the models of the main group.
 
     Where a resample falls into several groups, these numbers choose the main one, and not the resample's own numbers.
-    So the choice is the same in every resample. Otherwise groups of about equal size would take turns.
+    So the choice is the same in every resample. Otherwise groups of about equal size would take turns. Weights are
+    rounded so that sums of them are exact: groups of one weight are told apart alike, in whatever order it is added up.
     """
     battles = per_model(board.cells.first, board.cells.second, board.n, len(board.theta))
     is_main = board.active if board.ridge == 0 else board.connectivity.standing == Standing.IDENTIFIED
-    return np.where(is_main, battles, 0.0)
+    unit = 2 * np.spacing(battles.sum())
+    return np.where(is_main, np.round(battles / unit) * unit, 0.0)

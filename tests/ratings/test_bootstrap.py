@@ -17,7 +17,7 @@ from jaxeval.kernels.batch.refits import Solver, draw, refit
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings import drawn_votes as votes_module
 from jaxeval.ratings import refits as dense_module
-from jaxeval.ratings.boards import fit_boards
+from jaxeval.ratings.boards import battles_per_model, fit_boards, main_battles
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import dense_refits
 from jaxeval.ratings.vote_groups import vote_groups
@@ -302,6 +302,14 @@ class TestOnTheHost:
             np.testing.assert_allclose(one.draws, other.draws, rtol=0, atol=tolerance)
             pd.testing.assert_frame_equal(one.degenerate, other.degenerate)
             np.testing.assert_array_equal(one.converged, other.converged)
+
+    def test_groups_of_one_weight_are_told_apart_alike_in_any_order(self, few_battles):
+        """Battles weighted by pair are fiftieths; programs add them up in another order than the host."""
+        (board,) = fit_boards([(few_battles.models, few_battles.cells)], BootstrapOptions(reweight=True))
+        weight = main_battles(board)
+        np.testing.assert_allclose(50 * weight, battles_per_model(board.cells, len(weight)), rtol=1e-14)
+        for chosen in np.random.default_rng(0).random((40, len(weight))) < 0.5:
+            assert sum(weight[chosen]) == sum(weight[chosen][::-1])
 
     @pytest.mark.parametrize(
         "options", [{"scheme": "bayesian"}, {"ties": "davidson"}, {"penalty": "firth"}, {"chunk_size": 100}]
