@@ -90,8 +90,9 @@ class BattleReading(VoteReading):
     @cached_property
     def roles(self) -> ReadColumns:
         """The columns that are named."""
-        sides = self.winner_model or self.model_a, self.loser_model or self.model_b
-        results = [*filter(None, (self.winner, self.target)), *(self.scores or ()), *(self.counts or ())]
+        sides = (self.model_a, self.model_b) if self.winner_model is None else (self.winner_model, self.loser_model)
+        results = [name for name in (self.winner, self.target) if name is not None]
+        results += [*(self.scores or ()), *(self.counts or ())]
         further = [name for name in (self.count, self.weight, self.propensity, self.cluster) if name is not None]
         standard = () if results or self.winner_model is not None else STANDARD_RESULTS
         return ReadColumns(sides, tuple(results), tuple(further), standard if self.count is None else standard[:-1])

@@ -232,12 +232,15 @@ def fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:
 
 
 def is_binary(column: pd.Series) -> bool:
-    """Whether a column holds only 0 and 1, or words for right and wrong."""
+    """Whether a column holds only 0 and 1, true and false, or words for both right and wrong."""
     try:
         texts = {str(value).casefold() for value in column.dropna().unique()}
     except TypeError:
         return False
-    return bool(texts) and texts <= {"0", "1", "0.0", "1.0", *RIGHT_OR_WRONG}
+    if texts <= {"0", "1", "0.0", "1.0", "true", "false"}:
+        return bool(texts)
+    # One word alone, such as the topic "t" or the status "success", may say anything.
+    return texts <= RIGHT_OR_WRONG.keys() and len({RIGHT_OR_WRONG[text] for text in texts}) == 2
 
 
 def found_votes(frame: pd.DataFrame) -> FoundVotes | None:

@@ -205,6 +205,13 @@ def test_a_column_for_labels_that_is_empty(folder, tmp_path):
     runs(others(words, folder))
 
 
+@pytest.mark.parametrize("word", ["t", "success"])
+def test_one_word_alone_is_no_judgment(tmp_path, word):
+    """A topic "t" is no truth."""
+    rows = [{"system": s, "id": i, "acc": (i + k) % 2, "topic": word} for i in range(20) for k, s in enumerate("xyz")]
+    assert "--judgment topic" not in looked_at(file_of(tmp_path, pd.DataFrame(rows)))
+
+
 def test_scores_without_names_of_items(tmp_path):
     path = file_of(tmp_path, pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "score": [1.5, -0.5]}))
     assert "Its columns do not say which command fits." in looked_at(path)

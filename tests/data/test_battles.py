@@ -406,6 +406,11 @@ class TestErrors:
         with pytest.raises(ValueError, match="give the result once, got winner= and target="):
             Battles.from_pandas(VOTES.assign(target=0.5), winner="winner", target="target")
 
+    def test_a_column_whose_name_is_empty(self):
+        """A comma at the end of each line makes one."""
+        battles = Battles.from_pandas(VOTES.assign(**{"": "model_b"}), winner="")
+        assert (battles.target == 0).all()
+
     def test_an_unknown_policy(self):
         with pytest.raises(ValueError, match="both_bad must be one of 'half', 'drop', got 'win'"):
             Battles.from_pandas(VOTES, both_bad="win")
