@@ -159,7 +159,7 @@ class Judgments(Shown):
                     frames.append(read_whole_table(file, [*roles.values(), "model_a", "model_b", "model"]))
                     messages |= dict.fromkeys(told_of(file))
                     continue
-                frames.append(in_pandas(form.read(source)))
+                frames.append(in_pandas(form.read(source)).drop(columns="_document", errors="ignore"))
                 if not len(frames[-1]):
                     raise DataError(f"it holds {form.name}, and no judgments")
                 messages[form.read_as] = None

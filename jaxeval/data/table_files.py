@@ -26,7 +26,7 @@ from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.small_files import small_table
-from jaxeval.errors import DataError
+from jaxeval.errors import ColumnError, DataError
 from jaxeval.lazy_names import lazy_module, pa, pd
 from jaxeval.plain_tables import PlainTable
 from jaxeval.wording import counted, named
@@ -336,7 +336,13 @@ def _csv(
     padded = widened.get(_PADDED)
     if padded is not None:
         path, form = padded, form._replace(compression=None, skipped=0)
-    columns, parse = needed.choose(names), csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+    skip = csv.ReadOptions(skip_rows=form.skipped)
+    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+    try:
+        columns = needed.choose(names)
+    except ColumnError:  # the header may lack a name
+        _reject_wide_rows(path, form, skip, parse)
+        raise
     types = {name: kind for name, kind in widened.items() if name != _PADDED}
     strings = {c: pa.dictionary(pa.int32(), pa.string()) for c in text if c in names}
     # Only an empty field is missing: "NA" or "null" may be somebody's label.
@@ -346,7 +352,6 @@ def _csv(
     stream, raw = opened(path, form.compression)
     schema = None
     try:
-        skip = csv.ReadOptions(skip_rows=form.skipped)
         with stream, csv.open_csv(stream, skip, parse, convert) as reader:
             schema, n_batches = reader.schema, 0
             for n_batches, batch in enumerate(reader, start=1):  # noqa: B007
@@ -377,6 +382,16 @@ def _csv(
             raise
         widened[name] = ladder[ladder.index(its_type) + 1]
         raise WiderType from error
+
+
+def _reject_wide_rows(path: Path, form: FileFormat, skip: csv.ReadOptions, parse: csv.ParseOptions) -> None:
+    """Raise an error if a row near the beginning has more values than the header, before any that has fewer."""
+    try:
+        with opened(path, form.compression)[0] as file, csv.open_csv(file, skip, parse):
+            pass
+    except pa.ArrowInvalid as error:
+        if re.search(r"Expected \d+ columns", str(error)) and not _ends_early(error):
+            raise
 
 
 def _reject_other_encodings(path: Path, form: FileFormat) -> None:

@@ -124,6 +124,13 @@ def test_excel_files_of_several_sheets(tmp_path):
         read_battles(tmp_path / "votes.xlsx")
 
 
+def test_a_header_that_lacks_a_name(tmp_path):
+    """Not the column is missing, but its name."""
+    path = tmp_path / "scores.csv"
+    path.write_text("model,item\nx,1,0\ny,1,1\n")
+    assert "Expected 2 columns, got 3: x,1,0; give every line as many values as the first" in run("scores", path).output
+
+
 def test_excel_files_without_values(tmp_path):
     pd.DataFrame().to_excel(tmp_path / "votes.xlsx", index=False)
     with pytest.raises(DataError, match=r"^votes.xlsx: no sheet of the file has values$"):

@@ -126,6 +126,7 @@ def test_files(tmp_path):
     log.write_text(json.dumps({"eval": {"model": "m", "task": "t"}, "samples": samples, "status": "success"}))
     answers = Judgments.read(log)
     assert answers.read_as == ("read as a log of Inspect: epochs are trials, tasks benchmarks",)
+    assert "_document" not in answers.table
     assert answers.scores().means["score"].to_dict() == jaxeval.read_scores(log).means["score"].to_dict() == {"m": 0.5}
     log.write_text(json.dumps({"results": {"t": {"acc,none": 0.5}}, "configs": {}, "versions": {}, "n-shot": {}}))
     with pytest.raises(DataError, match=r"^log.json: it holds results of lm-evaluation-harness, and no judgments"):
