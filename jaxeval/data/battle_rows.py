@@ -90,7 +90,9 @@ class BattleReading(VoteReading):
     @cached_property
     def roles(self) -> ReadColumns:
         """The columns that are named."""
-        sides = (self.model_a, self.model_b) if self.winner_model is None else (self.winner_model, self.loser_model)
+        sides = self.model_a, self.model_b
+        if self.winner_model is not None and self.loser_model is not None:
+            sides = self.winner_model, self.loser_model
         results = [name for name in (self.winner, self.target) if name is not None]
         results += [*(self.scores or ()), *(self.counts or ())]
         further = [name for name in (self.count, self.weight, self.propensity, self.cluster) if name is not None]

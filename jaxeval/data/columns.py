@@ -21,7 +21,7 @@ _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
 #: Columns of counts, in other words, where all three are there.
 _ONE_OF = {"wins_a": "wina", "ties": "tie", "wins_b": "winb"}
 #: What R, Excel and others write in place of a missing number.
-_GAPS = ("NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "")
+GAPS = ("NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "")
 _DECIMAL = re.compile(r"[-+]?\d*,\d+")
 #: Up to here doubles hold every whole number.
 _EXACT = 2.0**53
@@ -439,7 +439,7 @@ def numeric_but_for_gaps(column: pd.Series) -> pd.Series:
     Numbers may have decimal commas, where these cannot be those of thousands.
     """
     try:
-        there = column.astype(object).mask(column.isin(_GAPS))
+        there = column.astype(object).mask(column.isin(GAPS))
         commas = [text for text in there.dropna() if isinstance(text, str) and _DECIMAL.fullmatch(text)]
         # 1,234 alone may be one thousand and more.
         if any(len(text.rpartition(",")[2]) != 3 or text[:2] == "0," for text in commas):

@@ -20,7 +20,7 @@ from jaxeval.data.columns import (
     reject_infinite,
     require_column,
 )
-from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
+from jaxeval.data.labels import SCORES_IN_WORDS, numbers_of_words
 from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
@@ -138,8 +138,7 @@ class ItemScores(Shown):
                 )
         further = [name for name in (evaluator, trial, cluster, benchmark, weight, *random) if name is not None]
         require_column(frame, model, item, score, *further, *keep)
-        in_points, words = in_numbers(frame[score], SCORES_IN_WORDS)
-        values = numbers_or_nan(in_points, score)
+        values, words = numbers_of_words(frame[score], score, SCORES_IN_WORDS)
         reject_infinite(np.isinf(values), f"column {score!r}", "score")
         _reject_huge(values, score)
         there = ~np.isnan(values)

@@ -18,7 +18,6 @@ from jaxeval.data.columns import (
     factorize_sorted,
     finite_or_nan,
     first_place,
-    numbers_or_nan,
     plain,
     reject_repeats,
     renames,
@@ -29,7 +28,7 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, usual_replies
-from jaxeval.data.labels import in_numbers
+from jaxeval.data.labels import numbers_of_words
 from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas, with_fields
 from jaxeval.data.report import AnswersReport, MissingJudgment, Reported
 from jaxeval.data.roles import ANSWER_LABELS, usual_column, usual_names
@@ -388,10 +387,9 @@ def _labels(column: pd.Series, name: str, positive: Any) -> tuple[Float, str]:
     """Return (rows,) labels 0 and 1, NaN where missing, and which words were read as which."""
     if positive is not None:
         return _two_valued(column, positive), ""
-    column, words = in_numbers(column)
     advice = f"write labels as 1 and 0, {OR_POSITIVE}"
     try:
-        values = numbers_or_nan(column, name)
+        values, words = numbers_of_words(column, name)
     except DataError as error:
         raise DataError(f"{error}: {advice}") from error
     wrong = ~np.isnan(values) & (values != 0) & (values != 1)

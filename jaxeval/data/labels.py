@@ -11,10 +11,20 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
-from jaxeval.data.columns import Rows, count_rows, distinct_values, factorized, first_place, plain, reject_missing
+from jaxeval.data.columns import (
+    GAPS,
+    Rows,
+    count_rows,
+    distinct_values,
+    factorized,
+    first_place,
+    numbers_or_nan,
+    plain,
+    reject_missing,
+)
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 #: Numbers: "a_wins_1" is 1 for a win of side A and 0 for one of side B, "a_wins_0" the reverse, 0.5 a tie; or words.
 LabelCoding = Literal["a_wins_1", "a_wins_0", "labels"]
@@ -100,20 +110,46 @@ def bare_word(value: Any) -> str:
     return str(value).strip().strip("[]*.\"'").strip().casefold()
 
 
+def _distinct(column: Any) -> Sequence[Any]:
+    """Return the values of a column, each once; none of lists or objects."""
+    try:
+        return distinct_values(column)
+    except (NotImplementedError, TypeError):
+        return ()
+
+
 def in_numbers(column: Any, words: Mapping[str, float] = RIGHT_OR_WRONG) -> tuple[Any, str]:
     """Return a column of text all of which is among ``words`` as numbers, and what was read as what; else as it is."""
     if getattr(column.dtype, "kind", "O") not in "OTU":
         return column, ""
-    try:
-        distinct = distinct_values(column)
-    except (NotImplementedError, TypeError):  # of lists or objects
-        return column, ""
-    read = {value: words.get(bare_word(value)) for value in distinct if isinstance(value, str)}
-    if not read or len(read) < len(distinct) or None in read.values():
+    distinct = _distinct(column)
+    read = {value: words.get(bare_word(value)) for value in distinct if isinstance(value, str) and value not in GAPS}
+    if not read or len(read) < sum(value not in GAPS for value in distinct) or None in read.values():
         return column, ""
     numbers = np.array([read.get(value, np.nan) if isinstance(value, str) else np.nan for value in column], float)
     meanings = ", ".join(f"{value!r} as {number:g}" for value, number in list(read.items())[:_MOST_SHOWN])
     return (numbers if isinstance(column, np.ndarray) else pd.Series(numbers, column.index, name=column.name)), meanings
+
+
+def numbers_of_words(column: Any, name: str, words: Mapping[str, float] = RIGHT_OR_WRONG) -> tuple[Float, str]:
+    """Return (N,) numbers of a column of numbers or of ``words``, NaN where missing, and what was read as what.
+
+    Raises:
+        DataError: the column holds other values; where some are words, the error names those that are not.
+    """
+    in_points, meanings = in_numbers(column, words)
+    try:
+        return numbers_or_nan(in_points, name), meanings
+    except DataError:
+        texts = [value for value in _distinct(column) if isinstance(value, str) and value not in GAPS]
+        known = [value for value in texts if bare_word(value) in words]
+        other = [value for value in texts if value not in known]
+        if not (known and other):
+            raise
+        raise DataError(
+            f"column {name!r} holds {named(list(map(repr, other)), _MOST_SHOWN)} beside "
+            f"{named(list(map(repr, known)), _MOST_SHOWN)}, which alone would be read as right and wrong"
+        ) from None
 
 
 def spoken_label(word: str) -> str | None:
@@ -267,12 +303,12 @@ def _by_names(column: LabelColumn) -> Iterator[LabelledResults]:
     assert column.sides is not None
     first, second, of_label = column.sides.first, column.sides.second, column.models_named()
     missing, ties = column.codes < 0, np.array([key in TIES for key in column.keys], bool)
-    for words, named in ((_NAMES, of_label), ("the same with words for ties", np.where(ties, -1, of_label))):
-        winner = np.append(named, -1)[column.codes]
+    for words, chosen in ((_NAMES, of_label), ("the same with words for ties", np.where(ties, -1, of_label))):
+        winner = np.append(chosen, -1)[column.codes]
         is_first, is_second = winner == first, winner == second
         # A word for ties says a tie also where a third model has that name.
         is_tie = np.append(ties, False)[column.codes] & ~(is_first | is_second)
-        if (named >= 0).any() and (is_first | is_second | is_tie | missing).all():
+        if (chosen >= 0).any() and (is_first | is_second | is_tie | missing).all():
             even = is_tie | (is_first & is_second)
             target = np.select([even, is_first, is_second], [0.5, 1.0, 0.0], np.nan)
             bad = np.array([*(key in TIES and TIES[key].both_bad for key in column.keys), False])
@@ -299,14 +335,14 @@ def _unknown(column: LabelColumn, option: str, advice: str) -> LabelledResults:
     results = [STANDARD.get(value) if isinstance(value, str) else None for value in column.distinct]
     neither = ""
     if (sides := column.sides) is not None:
-        named = column.models_named()
+        chosen = column.models_named()
         ties = np.array([key in TIES for key in column.keys], bool)
-        odd = [not (is_tie or name >= 0) for is_tie, name in zip(ties, named, strict=True)]
+        odd = [not (is_tie or name >= 0) for is_tie, name in zip(ties, chosen, strict=True)]
         standard = [result is not None for result in results]
         # Where some labels are names of winners, only the others are unknown.
-        if (named >= 0).any() and any(odd) and not any(np.array(standard)[odd]):
+        if (chosen >= 0).any() and any(odd) and not any(np.array(standard)[odd]):
             results = [None if is_odd else _TIE for is_odd in odd]
-        winner = np.append(named, -1)[column.codes]
+        winner = np.append(chosen, -1)[column.codes]
         lost = ~np.append(ties, True)[column.codes] & (winner != sides.first) & (winner != sides.second)
         neither = "; or of the winners' names"
         if (winner >= 0).any():

@@ -384,7 +384,7 @@ def _csv(
         raise WiderType from error
 
 
-def _reject_wide_rows(path: Path, form: FileFormat, skip: csv.ReadOptions, parse: csv.ParseOptions) -> None:
+def _reject_wide_rows(path: Path, form: FileFormat, skip: Any, parse: Any) -> None:
     """Raise an error if a row near the beginning has more values than the header, before any that has fewer."""
     try:
         with opened(path, form.compression)[0] as file, csv.open_csv(file, skip, parse):

@@ -221,7 +221,7 @@ def test_labels_in_words(table, tmp_path):
     assert "900 judged answers, 300 human labels; words.csv is named twice, and counts once; column 'human'" in printed
     assert "'yes' as 1" in printed
     table.assign(human=table["human"].map({1: "sure", 0: "no"})).to_csv(other, index=False)
-    assert "column 'human' is not numeric (str): " in call("scores", other, *options, code=1)
+    assert "column 'human' holds 'sure' beside 'no', which alone " in call("scores", other, *options, code=1)
 
 
 def test_labels_that_are_true_or_false_are_read(table, tmp_path):

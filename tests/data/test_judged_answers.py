@@ -200,6 +200,10 @@ def test_labels_are_0_or_1_and_one_an_answer():
     said = read(TABLE.assign(human=["Yes", "no", None, "[[Correct]]", "wrong", "PASS", "f", "y"]))
     assert [(said.label == value).sum() for value in (0, 1)] == [3, 4]
     assert "column 'human': read 'Yes' as 1, 'no' as 0, '[[Correct]]' as 1, 'wrong' as 0" in str(said.report)
+    gaps = read(TABLE.assign(human=["yes", "no", "NA", "n/a", "", "-", None, "no"])).label
+    assert [(gaps == value).sum() for value in (0, 1)] == [2, 1]
+    odd = message(TABLE.assign(human=["yes", "no", "unsure", *["no"] * 5]))
+    assert "column 'human' holds 'unsure' beside 'yes', 'no', which alone would be read as right and wrong" in odd
 
 
 def test_columns():
