@@ -490,8 +490,7 @@ def count_rows(
     return counts_of_rows(problem.data, lane_draws_of(problem, form, seed, numbers))
 
 
-@partial(refit_program, ready=at_estimate)
-def refit_contextual(
+def refit_lanes(
     posed: tuple[RefitProblem, RowBase],
     form: RefitForm,
     seed: Integer[Array, ""],
@@ -501,7 +500,10 @@ def refit_contextual(
     """Refit resamples of one slice, as `refit` does. The ridge is (P,), a coefficient for each parameter."""
     problem, base = posed
     rows, main = problem.data, problem.main
-    n_models = len(main)
+    n_models, n_lanes = len(main), len(numbers)
+    if n_lanes < _LEAST_LANES:  # XLA on the CPU sums the rows of a few lanes in another order
+        padded = jnp.pad(numbers, (0, _LEAST_LANES - n_lanes), mode="edge")
+        return jax.tree.map(lambda x: x[:n_lanes], refit_lanes(posed, form, seed, terms, padded))
     lanes = RowLanes(form.model, rows, count_rows(problem, form, seed, numbers), terms)
     if form.solver == Solver.CHORD:
         end = chord(lanes, base)
@@ -517,3 +519,12 @@ def refit_contextual(
     else:
         end = (scaled_chord if form.solver == Solver.SCALED_CHORD else newton_cg)(lanes, base, moves)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)
+
+
+@partial(refit_program, ready=at_estimate)
+def refit_contextual(
+    posed: tuple[RefitProblem, RowBase], form: RefitForm, seed: Integer[Array, ""], terms: Terms,
+    numbers: Integer[Array, "R"],
+) -> Refits:  # fmt: skip
+    """`refit_lanes` in a program."""
+    return refit_lanes(posed, form, seed, terms, numbers)
