@@ -415,8 +415,11 @@ def _csv_names(path: Path, form: FileFormat) -> list[str]:
     """Return names of the columns."""
     try:
         names = next(filter(None, _csv_rows(path, form)), None)
+        if names and "\n" in names[-1]:  # it may hold all lines of the file
+            next(filter(None, _csv_rows(path, form, strict=True)))
     except csv_text.Error as error:
-        raise DataError(f"cannot be read: {error}") from error
+        quotes = "; end every quoted value" if "unexpected end" in str(error) else ""
+        raise DataError(f"cannot be read: {error}{quotes}") from error
     if names is None:
         raise DataError(f"the file is empty, or has blank lines only{_WRITE_AGAIN if form.compression else ''}")
     if any("\udc80" <= sign <= "\udcff" for name in names for sign in name):
