@@ -155,13 +155,14 @@ class BoardRefits:
         for s, m in enumerate(n_models):
             problem, n_lanes = _without_padding(map_tree(lambda x, s=s: x[s], self.problem), m), refits.lanes_on_host(m)
 
-            def refit(solver: Solver, numbers: Any, problem: Any = problem) -> Any:
-                terms = self._terms(way[solver])
-                return refits.refit_on_host(problem, self.form._replace(solver=solver), seed, terms, numbers)
+            def refit(solver: Solver, numbers: Any, problem: Any = problem, n_lanes: int = n_lanes) -> Any:
+                form, terms = self.form._replace(solver=solver), self._terms(way[solver])
+                chunks = np.split(numbers, range(n_lanes, len(numbers), n_lanes))
+                chunk = partial(refits.refit_on_host, problem, form, seed, terms)
+                return _joined(in_threads(chunk, chunks))
 
             solver = Solver.CHORD if secure is None or secure[s] else Solver.NEWTON
-            chunks = np.split(np.arange(self.options.n_resamples), range(n_lanes, self.options.n_resamples, n_lanes))
-            refitted = _joined(in_threads(partial(refit, solver), chunks))
+            refitted = refit(solver, np.arange(self.options.n_resamples))
             run.advance(self.options.n_resamples)
             left = np.flatnonzero(refitted.status != Status.CONVERGED)
             if len(left) and solver == Solver.CHORD:

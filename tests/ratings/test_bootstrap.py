@@ -303,6 +303,22 @@ class TestOnTheHost:
             pd.testing.assert_frame_equal(one.degenerate, other.degenerate)
             np.testing.assert_array_equal(one.converged, other.converged)
 
+    def test_lanes_that_chord_steps_leave_are_no_more_at_once(self, battles, monkeypatch):
+        """Where weights differ widely, chord steps may leave every lane: tables of all would take a gigabyte."""
+        sizes = {Solver.CHORD: [], Solver.NEWTON: []}
+        refit = dense_module.refits.refit_on_host
+        monkeypatch.setattr(dense_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(dense_module.refits, "lanes_on_host", lambda n_models: 16)
+        monkeypatch.setattr(
+            dense_module.refits, "refit_on_host",
+            lambda *given: sizes[given[1].solver].append(len(given[-1])) or refit(*given),
+        )  # fmt: skip
+        whole = bootstrap(battles, 60)
+        monkeypatch.setitem(dense_module.MAX_STEPS, Solver.CHORD, 1)
+        np.testing.assert_allclose(bootstrap(battles, 60).draws, whole.draws, rtol=0, atol=1e-5)
+        assert sorted(sizes[Solver.CHORD]) == 2 * [12] + 6 * [16]
+        assert sorted(sizes[Solver.NEWTON]) == [12] + 3 * [16]
+
     def test_groups_of_one_weight_are_told_apart_alike_in_any_order(self, few_battles):
         """Battles weighted by pair are fiftieths; programs add them up in another order than the host."""
         (board,) = fit_boards([(few_battles.models, few_battles.cells)], BootstrapOptions(reweight=True))
