@@ -57,6 +57,7 @@ _HEAD_BYTES = 2**16
 _HEAD_LINES = 20  # among which the header of CSV is
 _PIECE_BYTES = 2**20
 
+WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 #: Known endings, in words.
 ENDINGS = f"{', '.join(_KINDS)} (text also with {', '.join(_COMPRESSIONS)}), .zip"
 
@@ -96,8 +97,11 @@ def _format(path: Path, size: int, mtime: int) -> FileFormat:
         kind, compression = _by_bytes(_BEGINNINGS, head) or kind, _by_bytes(_COMPRESSED, head)
     if kind is not None and kind in (Kind.PREFLIB, _by_bytes(_BEGINNINGS, head)):
         return FileFormat(kind, compression)
-    with stream_of(path, compression) as content:
-        text = content.read(_HEAD_BYTES)
+    try:
+        with stream_of(path, compression) as content:
+            text = content.read(_HEAD_BYTES)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error}{WRITE_AGAIN}") from error
     text = text.removeprefix(codecs.BOM_UTF8)
     if kind is not None and kind in _BEGINNINGS.values():
         if b"\0" in text or not text.strip():

@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from jaxeval.data.columns import ALL_COLUMNS, Columns, frame_of, numeric_but_for_gaps, renames
-from jaxeval.data.file_formats import FileFormat, Kind, archived, folder_of_copies, format_of, opened, stream_of
+from jaxeval.data.file_formats import (
+    WRITE_AGAIN,
+    FileFormat,
+    Kind,
+    archived,
+    folder_of_copies,
+    format_of,
+    opened,
+    stream_of,
+)
 from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_lines import MOST_BYTES, json_tables, lines_of_json
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
@@ -45,7 +54,6 @@ _TEXT_BYTES = 2**20  # that are decoded at once
 #: From here on one double may stand for several whole numbers.
 _INEXACT = 2.0**53
 _PADDED = "\0padded"  # of the types of `with_types`: the copy whose rows have all values
-_WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 
 
 class WiderType(Exception):  # noqa: N818
@@ -186,7 +194,7 @@ def _head(path: Path) -> tuple[list[str], list[str]]:
 
 
 @contextmanager
-def undamaged(problem: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iterator[None]:
+def undamaged(problem: str = "cannot be read", advice: str = WRITE_AGAIN) -> Iterator[None]:
     """Turn the errors of Arrow about damaged Parquet into one that says what to do."""
     try:
         yield
@@ -289,7 +297,7 @@ def _excel(
     except DataError:
         raise
     except (ValueError, LookupError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"cannot be read: {error}{_WRITE_AGAIN}") from error
+        raise DataError(f"cannot be read: {error}{WRITE_AGAIN}") from error
     frame = frame.iloc[:, columns].dropna(how="all")
     frame = pd.concat([frame[c] if c in text else numeric_but_for_gaps(frame[c]) for c in frame], axis=1)
     # pandas adds a number to a name that is there twice.
@@ -421,7 +429,7 @@ def _csv_names(path: Path, form: FileFormat) -> list[str]:
         quotes = "; end every quoted value" if "unexpected end" in str(error) else ""
         raise DataError(f"cannot be read: {error}{quotes}") from error
     if names is None:
-        raise DataError(f"the file is empty, or has blank lines only{_WRITE_AGAIN if form.compression else ''}")
+        raise DataError(f"the file is empty, or has blank lines only{WRITE_AGAIN if form.compression else ''}")
     if any("\udc80" <= sign <= "\udcff" for name in names for sign in name):
         _reject_other_encodings(path, form)
     return names

@@ -370,6 +370,13 @@ def test_a_header_that_names_nothing(tmp_path, content, says):
         read_battles(tmp_path / "file.csv")
 
 
+@pytest.mark.parametrize("command", ["leaderboard", "scores"])
+def test_a_small_compressed_file_that_is_cut_short(tmp_path, command):
+    (tmp_path / "file.csv.gz").write_bytes(gzip.compress(VOTES.to_csv(index=False).encode())[:-20])
+    said = "file.csv.gz: cannot be read: Truncated compressed stream; it may be cut short or damaged: copy or write it"
+    assert said in run(command, tmp_path / "file.csv.gz").stderr
+
+
 def test_a_compressed_file_of_nothing(tmp_path):
     (tmp_path / "file.csv.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(DataError, match="the file is empty, or has blank lines only; it may be cut short or damaged"):
