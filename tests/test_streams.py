@@ -196,7 +196,9 @@ class TestManyFiles:
         files = [folder / "a.parquet", folder / "b.csv", str(folder / "more")]
         expected = Battles.from_pandas(VOTES)
         assert_same(read_battles(files), expected)
-        assert_same(read_battles([*files, folder / "b.csv"]), expected)  # each file once
+        assert_same(
+            read_battles([*files, folder / "b.csv"]), expected.reporting("b.csv is named twice, and counts once")
+        )
         assert_same(read_battles(f"{folder}/*.[pc]*"), Battles.from_pandas(VOTES[:2600]))
         assert_same(read_battles(f"{folder}/**/*.jsonl"), Battles.from_pandas(VOTES[2600:]))
 
