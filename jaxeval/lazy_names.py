@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -92,8 +94,16 @@ def called_once() -> Iterator[None]:
 
 
 def spares_jax() -> bool:
-    """Return whether this process ends soon and has not imported JAX: to start it takes longer than a small problem."""
-    return _once and "jax" not in sys.modules
+    """Return whether this process ends soon and has not imported JAX: to start it takes longer than a small problem.
+
+    Where JAX may find an accelerator, it is asked: shapes and limits of larger problems depend on the device.
+    """
+    return _once and "jax" not in sys.modules and not _may_have_accelerator()
+
+
+def _may_have_accelerator() -> bool:
+    """Whether what JAX needs for a GPU or a TPU is installed."""
+    return os.environ.get("JAX_PLATFORMS") != "cpu" and any(map(find_spec, ("jax_plugins", "libtpu")))
 
 
 def is_frame(value: Any) -> TypeGuard[pd.DataFrame]:

@@ -9,6 +9,7 @@ import pytest
 from stubs import LAZY_PACKAGES, OPTIONS, stub_path, stub_text
 
 import jaxeval
+from jaxeval.lazy_names import called_once, spares_jax
 
 #: What takes long to import.
 HEAVY = {"jax", "numpy", "pandas", "pyarrow", "matplotlib", "rich", "scipy", "polars", "optax", "fsspec", "aiohttp"}
@@ -143,7 +144,7 @@ class TestTheCommand:
         ]
         calls = [(arguments, {}) for arguments, _ in LIGHT]
         calls += [([], of_shell) for of_shell in asked]
-        return said_by(COMMAND, [*calls, (["leaderboard", str(votes), "--resamples", "20"], {})])
+        return said_by(COMMAND, [*calls, (["leaderboard", str(votes), "--resamples", "20"], {"JAX_PLATFORMS": "cpu"})])
 
     def test_the_package_help_errors_and_completion_load_nothing(self, steps):
         *light, _ = steps
@@ -183,6 +184,19 @@ class TestLazyNames:
     def test_unknown_names(self):
         with pytest.raises(AttributeError, match="module 'jaxeval' has no attribute 'lederboard'"):
             jaxeval.lederboard  # noqa: B018
+
+
+@pytest.mark.parametrize("package", ["jax_plugins", "libtpu"])
+def test_jax_is_asked_where_it_may_find_an_accelerator(monkeypatch, tmp_path, package):
+    """Else a command on a GPU or a TPU would take shapes and limits of memory as for a CPU."""
+    monkeypatch.delitem(sys.modules, "jax")
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    (tmp_path / package).mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    with called_once():
+        assert not spares_jax()
+        monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+        assert spares_jax()
 
 
 def test_the_version_is_that_of_the_package():

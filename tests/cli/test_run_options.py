@@ -115,7 +115,7 @@ def test_a_small_board_starts_no_jax(tmp_path, n_votes, options, needs_jax):
     arguments = ["leaderboard", str(votes), "--resamples", "200", "--out", str(out), *options]
     done = subprocess.run(
         [sys.executable, "-c", BOARD, *arguments], capture_output=True, text=True, check=True,
-        env={**os.environ, "JAXEVAL_CACHE": "off"},
+        env={**os.environ, "JAXEVAL_CACHE": "off", "JAX_PLATFORMS": "cpu"},
     )  # fmt: skip
     *board, said = done.stdout.splitlines()
     assert said == str(needs_jax)
