@@ -359,8 +359,8 @@ def _runs(frame: pd.DataFrame) -> Iterator[Use]:
     """Runs of agents on tasks whose length is known."""
     columns = [usual_column(frame, None, USUAL[role]) for role in ("agent", "task", "minutes", "success")]
     if None not in columns and is_numeric_dtype(frame[str(columns[2])]):
-        whats = ("agents", "tasks", "minutes_of_people", "successes")
-        yield use_of("horizons", (), found(**dict(zip(whats, columns, strict=True))))
+        words = ("agents", "tasks", "minutes_of_people", "successes")
+        yield use_of("horizons", (), found(**dict(zip(words, columns, strict=True))))
 
 
 def _benchmarks(frame: pd.DataFrame) -> Iterator[Use]:

@@ -120,7 +120,7 @@ def _distinct(column: Any) -> Sequence[Any]:
 
 def in_numbers(column: Any, words: Mapping[str, float] = RIGHT_OR_WRONG) -> tuple[Any, str]:
     """Return a column of text all of which is among ``words`` as numbers, and what was read as what; else as it is."""
-    if getattr(column.dtype, "kind", "O") not in "OTU":
+    if getattr(column.dtype, "kind", "O") not in ("O", "T", "U"):
         return column, ""
     distinct = _distinct(column)
     read = {value: words.get(bare_word(value)) for value in distinct if isinstance(value, str) and value not in GAPS}
