@@ -105,7 +105,7 @@ def lane_standings(wins: Num[Array, "R M M"], weight: Num[Array, "M"]) -> Int8[A
     back = edge.swapaxes(1, 2)
 
     def along(edge: Any) -> Grow:
-        return lambda reached: reached | (xp.matmul(edge, reached.T[:, :, None].astype(np.float32))[:, :, 0] > 0).T
+        return lambda reached: reached | (np.matmul(edge, reached.T[:, :, None].astype(np.float32))[:, :, 0] > 0).T
 
     took, lost = edge.any(2).T, edge.any(1).T
     numbers = xp.arange(len(weight))[:, None]

@@ -299,7 +299,8 @@ def chord(lanes: RowLanes, base: RowBase) -> Solution:
         return near - moved + change, grad
 
     end = iterate(step, zero, terms, along(at_base))
-    far = jnp.ptp(end.theta[:n_models], 0) + single.widest @ jnp.abs(end.theta[n_models:-1]) > _FARTHEST
+    of_features = jnp.matmul(single.widest, jnp.abs(end.theta[n_models:-1]), precision="highest")
+    far = jnp.ptp(end.theta[:n_models], 0) + of_features > _FARTHEST
     status = jnp.where(far & (end.status == Status.CONVERGED), Status.STEP_LIMIT, end.status).astype(jnp.int8)
     return end._replace(theta=base.phi[:, None] + end.theta, status=status)
 
