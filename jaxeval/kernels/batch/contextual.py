@@ -206,6 +206,15 @@ def _assembled(parts: _Parts, n_models: int, n_lanes: int) -> Float[Array, "R P 
     return jnp.concatenate([above, jnp.concatenate([jnp.swapaxes(cross, 1, 2), others], 2)], 1)
 
 
+class SingleRows(NamedTuple):
+    """What changes of the logit's scores are made of, in single precision."""
+
+    rows: ContextualRows
+    slope: Float[Array, "T E G"]  # 2 s(z) s(-z), times the weight
+    skew: Float[Array, "T E G"]  # 2 s(z) - 1
+    widest: Float[Array, "D"]  # covariates
+
+
 class RowBase(NamedTuple):
     """The rows at the full data's estimate, from which chord steps start."""
 
@@ -214,16 +223,7 @@ class RowBase(NamedTuple):
     phi: Float[Array, "P"]
     inverse: Float[Array, "P P"]  # pseudo-inverse of the full data's information
     diagonal: Float[Array, "P"]  # of that information
-    single: "SingleRows | None"  # of the logit with ties as half a win
-
-
-class SingleRows(NamedTuple):
-    """What changes of the logit's scores are made of, in single precision."""
-
-    rows: ContextualRows
-    slope: Float[Array, "T E G"]  # 2 s(z) s(-z), times the weight
-    skew: Float[Array, "T E G"]  # 2 s(z) - 1
-    widest: Float[Array, "D"]  # covariates
+    single: SingleRows | None  # of the logit with ties as half a win
 
 
 def at_estimate(problem: RefitProblem, form: RefitForm) -> tuple[RefitProblem, RowBase]:

@@ -76,22 +76,6 @@ _MOST_MAPS, _MAPS = Path("/proc/sys/vm/max_map_count"), Path("/proc/self/maps")
 _RECENT = 16  # programs that stay while there is room at all: a run that goes on would compile them again at once
 
 
-class Key(NamedTuple):
-    """What a compiled program is found by."""
-
-    program: "Program[Any]"
-    store: "Store | None"
-    static: Hashable  # values of its static arguments
-    tree: Hashable  # of the others
-    types: tuple[Hashable, ...]  # and those of their leaves
-
-    @classmethod
-    def of(cls, program: "Program[Any]", store: "Store | None", static: Hashable, others: Mapping[str, Any]) -> "Key":
-        """Return the key of a program for ``others``, trees of arrays."""
-        leaves, tree = jax.tree.flatten(others)
-        return cls(program, store, static, tree, tuple(map(jax.typeof, leaves)))
-
-
 class Program(Generic[T]):
     """A function that `jax.jit` compiles for every shape of its arguments and every value of its static ones.
 
@@ -139,7 +123,7 @@ class Program(Generic[T]):
         jitted: Any = self.jitted
         jitted.clear_cache()
 
-    def _own(self, bound: BoundArguments) -> tuple[Key, Any]:
+    def _own(self, bound: BoundArguments) -> tuple["Key", Any]:
         """Return the jitted function for arguments of these shapes and static values, and its key."""
         static, others = self.split(bound)
         key = Key.of(self, None, tuple(static.values()), others)
@@ -207,6 +191,22 @@ class Store(Protocol):
     def call(self, program: Program[T], arguments: BoundArguments) -> T:
         """Return what ``program`` gives for all of its ``arguments``."""
         ...
+
+
+class Key(NamedTuple):
+    """What a compiled program is found by."""
+
+    program: Program[Any]
+    store: Store | None
+    static: Hashable  # values of its static arguments
+    tree: Hashable  # of the others
+    types: tuple[Hashable, ...]  # and those of their leaves
+
+    @classmethod
+    def of(cls, program: Program[Any], store: Store | None, static: Hashable, others: Mapping[str, Any]) -> "Key":
+        """Return the key of a program for ``others``, trees of arrays."""
+        leaves, tree = jax.tree.flatten(others)
+        return cls(program, store, static, tree, tuple(map(jax.typeof, leaves)))
 
 
 _store: Store | None = None
