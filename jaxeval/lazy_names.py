@@ -48,7 +48,8 @@ class _LaterModule:
     def __getattr__(self, name: str) -> Any:
         if self._module is None:
             self._module = import_module(self._name)
-        return getattr(self._module, name)
+        self.__dict__[name] = value = getattr(self._module, name)  # where the next use finds it
+        return value
 
     def __repr__(self) -> str:
         return f"<{self._name}, imported when it is used>"

@@ -221,7 +221,7 @@ def competitor_word(noun: str | Sequence[str] | None, *columns: str) -> Noun | N
     """
     if noun is not None:
         return Noun.of(noun)
-    if columns == ("model_a", "model_b") or (words := [words_of(name) for name in columns]) == _DEFAULTS:
+    if (words := [words_of(name) for name in columns]) == _DEFAULTS:
         return None
     if len(columns) == 2:
         sides = tuple(" ".join(word for word in parts if word not in _FORMS) for parts in words)

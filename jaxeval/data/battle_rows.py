@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from jaxeval.data.conditions import columns_of, rows_where
 from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import DataReport, Voters
-from jaxeval.data.roles import COUNT_COLUMNS, ONE_HOT_COLUMNS, STANDARD_RESULTS, is_plain, voter_columns
+from jaxeval.data.roles import COUNT_COLUMNS, ONE_HOT_COLUMNS, STANDARD_RESULTS, USUAL_SIDES, is_plain, voter_columns
 from jaxeval.errors import ColumnError, DataError, NoRowsError
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import BothBad, MissingResult, VoteReading
@@ -86,6 +86,9 @@ class BattleReading(VoteReading):
             raise ValueError(f"tie_within must be a finite difference of scores >= 0, got {self.tie_within!r}")
         if self.tie_within and self.scores is None:
             raise ValueError("tie_within= needs scores=, which is not given")
+        for name, value, known in (("both_bad", self.both_bad, BothBad), ("missing", self.missing, MissingResult)):
+            if value not in get_args(known):
+                check_choice(name, value, known)
 
     @cached_property
     def roles(self) -> ReadColumns:
@@ -141,23 +144,31 @@ def read_battle_rows(
     frame: pd.DataFrame, reading: BattleReading, rows: Rows | None, keep: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return the fields of `Battles` in a table, with the errors of `Battles.from_pandas`."""
-    (model_a, model_b), target, count, where = reading.roles.sides, reading.target, reading.count, reading.where
+    roles, target, count, where = reading.roles, reading.target, reading.count, reading.where
     weight, propensity, cluster, both_bad = reading.weight, reading.propensity, reading.cluster, reading.both_bad
-    noun = competitor_word(reading.competitor, model_a, model_b)
+    # The usual names of sides say nothing of what competes.
+    is_said = reading.competitor is not None or roles.sides != USUAL_SIDES
+    noun = competitor_word(reading.competitor, *roles.sides) if is_said else None
     competitor = noun or MODEL
-    check_choice("both_bad", both_bad, BothBad)
-    check_choice("missing", reading.missing, MissingResult)
     if len(frame) == 0:
         raise NoRowsError("the table has no rows: nothing to rate")
-    roles = reading.roles
     named = [*roles.sides, *roles.results, *roles.further]
-    renamed = renames([*named, *roles.standard], frame.columns)
-    frame = with_fields(frame.rename(columns=renamed), [*named, *(keep or ())])
-    standard = [c for c in ("winner", "target", *ONE_HOT_COLUMNS) if c in frame.columns]
-    require_column(frame, *named, *standard)
-    results = reading.results_of(frame.columns)
-    frame, stripped = without_blanks(frame, roles.sides)
-    n_rows = count_rows(np.ones(len(frame), bool), rows)
+    told: tuple[str, ...] = ()
+    if renamed := renames([*named, *roles.standard], frame.columns):
+        frame, told = frame.rename(columns=renamed), told_renames(renamed)
+    names = list(frame.columns)
+    if not {*names} >= {*named, *(keep or ())}:
+        frame = with_fields(frame, [*named, *(keep or ())])
+        names = list(frame.columns)
+    used = {*named, *(c for c in ("winner", "target", *ONE_HOT_COLUMNS) if c in names)}
+    if len({*names}) < len(names) or not used.issubset(names):
+        require_column(frame, *named, *(used - {*named}))
+    results = reading.results_of(names)
+    firsts = [frame[side].iat[0] for side in roles.sides]
+    if not all(isinstance(first, str) and first == first.strip() for first in firsts):
+        frame, stripped = without_blanks(frame, roles.sides)
+        told += stripped
+    n_rows = len(frame) if rows is None else int(rows.times.sum())
     n_excluded = n_missing = 0
     if where is not None:
         met = rows_where(frame, where, counted=count is not None or (rows is not None and bool((rows.times > 1).any())))
@@ -174,8 +185,14 @@ def read_battle_rows(
             )
         frame, rows = _selected(frame, rows, whole)
     try:
-        models, first, second = encode_models(frame, model_a, model_b, rows)
-        outcome = read_outcomes(frame, reading, Sides(models, first, second, roles.sides), results, rows)
+        models, first, second = encode_models(frame, *roles.sides, rows)
+        if target is None and (reading.winner is not None or results == ("winner",)):
+            times = None if count is None else whole_numbers(frame[count], count, rows)
+            advice = ", or name a column of probabilities that side A wins with target= (on the command line --target)"
+            labels, sides = cast(Labels, reading.labels), Sides(models, first, second, roles.sides)  # checked
+            outcome = read_labels(frame[results[0]], labels, sides, rows, advice=advice)._replace(times=times)
+        else:
+            outcome = read_outcomes(frame, reading, results, rows)
     except DataError as error:
         lacking = ~there(frame, [*roles.sides, *results])
         if not lacking.any():
@@ -209,47 +226,44 @@ def read_battle_rows(
     if counts is not None and counts.sum(dtype=float) >= _MOST_BATTLES:
         raise DataError(f"{counts.sum(dtype=float):.3g} battles are more than can be counted: at most 2**53")
 
-    left_out = np.zeros((3, len(first)), bool)
-    left_out[0] = first == second
-    if both_bad == "drop":
-        left_out[1] = outcome.both_bad
-    if weights is not None:
-        left_out[2] = weights == 0
-    n_left_out = [n_battles_of(which, counts) for which in left_out]
-    n_both_bad = n_battles_of(outcome.both_bad, counts)
-    stays = ~left_out.any(0)
+    no_weight = np.zeros(len(first), bool) if weights is None else weights == 0
+    kinds = np.stack([first == second, outcome.both_bad & (both_bad == "drop"), no_weight, outcome.both_bad])
+    n_self, n_bad_left_out, n_zero_weight, n_both_bad = (kinds.sum(1) if counts is None else kinds @ counts).tolist()
+    stays = ~kinds[:3].any(0)
     if counts is not None:
         stays &= counts > 0
     beside = target not in (None, "winner") and "winner" in frame.columns
-    sides = opposed_winners(frame["winner"], targets) if beside else ()
-    n_sides = [n_battles_of(which & stays, counts) for which in sides] or [0, 0]
+    of_winner = opposed_winners(frame["winner"], targets) if beside else ()
+    n_opposed, n_decided = [n_battles_of(which & stays, counts) for which in of_winner] or [0, 0]
+    met = np.ones(len(models), bool)
     if not stays.all():
         kept = np.flatnonzero(stays) if kept is None else kept[stays]
         first, second, targets = first[stays], second[stays], targets[stays]
         weights, counts = None if weights is None else weights[stays], None if counts is None else counts[stays]
+        met, (first, second) = renumbered(len(models), first, second)
     if len(first) == 0:
         empty = f", and {counted(n_empty_rows, 'row counts', 'rows count')} no battle" if n_empty_rows else ""
         raise DataError(
-            f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of {competitor.a_one} against itself, "
-            f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
+            f"no battle is left of {counted(n_rows, 'row')}: {n_self:,} of {competitor.a_one} against itself, "
+            f"{n_bad_left_out:,} both-bad left out, {n_zero_weight:,} of weight 0{empty}"
         )
-    met, (own_a, own_b) = renumbered(len(models), first, second)
+    voters = () if cluster is not None else voter_columns(names)
+    ties = targets == 0.5
     report = DataReport(
-        n_rows=n_rows, n_battles=n_battles_of(np.ones(len(first), bool), counts), n_models=int(met.sum()),
-        n_ties=n_battles_of(targets == 0.5, counts), n_both_bad=n_both_bad, both_bad=both_bad,
-        n_self_battles=n_left_out[0], n_zero_weight=n_left_out[2], models_left_out=tuple(models[~met]),
-        n_empty_rows=n_empty_rows, target=target if beside else None, n_opposed=n_sides[0], n_decided=n_sides[1],
+        n_rows=n_rows, n_battles=len(first) if counts is None else int(counts.sum()), n_models=int(met.sum()),
+        n_ties=int(ties.sum() if counts is None else counts[ties].sum()), n_both_bad=n_both_bad, both_bad=both_bad,
+        n_self_battles=n_self, n_zero_weight=n_zero_weight, models_left_out=tuple(models[~met]),
+        n_empty_rows=n_empty_rows, target=target if beside else None, n_opposed=n_opposed, n_decided=n_decided,
         n_missing=n_missing, n_excluded=n_excluded,
         n_effective=None if weights is None or propensity is None else effective_battles(weights, counts),
-        read_as=(*told_renames(renamed), *stripped, *([outcome.told] if outcome.told else [])),
-        label_families=outcome.families, _said=noun,
-        _voters=None if cluster is not None else _voters(frame if kept is None else frame.iloc[kept], counts),
+        read_as=(*told, *([outcome.told] if outcome.told else [])), label_families=outcome.families, _said=noun,
+        _voters=_voters(frame if kept is None else frame.iloc[kept], voters, counts) if voters else None,
     )  # fmt: skip
     if weights is not None and np.all(weights == 1):
         weights = None
     if counts is not None and np.all(counts == 1):
         counts = None
-    used = {*named, *standard, *results} - {cluster}
+    used = {*used, *results} - {cluster}
     further = [c for c in frame.columns if c not in used]
     if keep is not None:
         further = [cluster] if cluster is not None else []
@@ -257,7 +271,7 @@ def read_battle_rows(
             require_column(frame, column)
             further += [] if column in further or column in used else [column]
     return {
-        "models": models[met], "model_a": own_a, "model_b": own_b, "target": targets, "weight": weights,
+        "models": models[met], "model_a": first, "model_b": second, "target": targets, "weight": weights,
         "report": report, "columns": frame[further].copy(deep=False), "kept": kept, "count": counts,
         "rows": rows if rows is None or kept is None else rows.of(kept), "cluster": cluster,
     }  # fmt: skip
@@ -268,9 +282,9 @@ def n_battles_of(which: Bool, count: Int | None) -> int:
     return int(which.sum() if count is None else count[which].sum())
 
 
-def _voters(frame: pd.DataFrame, count: Int | None) -> Voters | None:
-    """Return who voted, if a column says it; votes without a voter are each of another."""
-    name = next((name for name in voter_columns(list(frame)) if is_plain(frame[name])), None)
+def _voters(frame: pd.DataFrame, columns: Sequence[str], count: Int | None) -> Voters | None:
+    """Return who voted, if one of the ``columns`` says it; votes without a voter are each of another."""
+    name = next((name for name in columns if is_plain(frame[name])), None)
     if name is None:
         return None
     code, people = pd.factorize(frame[name])
@@ -330,9 +344,9 @@ def there(frame: pd.DataFrame, columns: Sequence[str]) -> Bool:
 
 
 def read_outcomes(
-    frame: pd.DataFrame, reading: BattleReading, sides: Sides, results: Sequence[str], rows: Rows | None = None
+    frame: pd.DataFrame, reading: BattleReading, results: Sequence[str], rows: Rows | None = None
 ) -> LabelledResults:
-    """Return the results in the columns ``results`` of a table; a table of counts has three per row."""
+    """Return the results in columns that hold no labels; a table of counts has three per row."""
     if reading.counts or results == COUNT_COLUMNS:
         if reading.count is not None:
             raise ValueError(
@@ -359,13 +373,9 @@ def read_outcomes(
             "the table has both a 'winner' and a 'target' column: name the one to use, winner='winner' or "
             "target='target' (on the command line --winner winner or --target target)"
         )
-    elif reading.target is not None or (reading.winner is None and results == ("target",)):
+    else:
         target = numbers(frame[results[0]], results[0], rows)
         reject_values(target, (target < 0) | (target > 1), results[0], "targets must lie in [0, 1]", rows)
-    else:
-        advice = ", or name a column of probabilities that side A wins with target= (on the command line --target)"
-        labels = cast(Labels, reading.labels)  # which is checked
-        return read_labels(frame[results[0]], labels, sides, rows, advice=advice)._replace(times=count)
     return LabelledResults(target, np.zeros(len(target), bool), None, times=count)
 
 

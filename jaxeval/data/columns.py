@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ _DECIMAL = re.compile(r"[-+]?\d*,\d+")
 #: Up to here doubles hold every whole number.
 _EXACT = 2.0**53
 _MOST_FIELDS = 12
+#: What values are that cannot be told apart.
+NO_GROUPS = "lists or objects, which make no groups"
 
 
 class Rows(NamedTuple):
@@ -68,7 +71,7 @@ def first_place(which: Bool, rows: Rows | None = None, shown: str = "") -> str:
 
 def as_frame(table: Any) -> pd.DataFrame:
     """``table`` itself if it is a DataFrame; that of `Judgments`, or of a table with the Arrow interface."""
-    if is_frame(table):
+    if isinstance(table, pd.DataFrame):
         return table
     if hasattr(table, "roles") and is_frame(table.table):
         return table.table
@@ -133,12 +136,14 @@ def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
         by_key.setdefault(folded(column), []).append(column)
     wanted = list(wanted)
     near = {name: by_key.get(folded(name), []) for name in wanted if name not in columns}
-    of_counts = {name: by_key.get(folded(name), []) or by_key.get(other, []) for name, other in _ONE_OF.items()}
-    if _ONE_OF.keys() <= {*wanted} and all(of_counts.values()):
-        near |= {name: similar for name, similar in of_counts.items() if name not in columns}
+    if _ONE_OF.keys() <= {*wanted}:
+        of_counts = {name: by_key.get(folded(name), []) or by_key.get(other, []) for name, other in _ONE_OF.items()}
+        if all(of_counts.values()):
+            near |= {name: similar for name, similar in of_counts.items() if name not in columns}
     return {similar[0]: name for name, similar in near.items() if len(similar) == 1}
 
 
+@lru_cache(4096, typed=True)
 def folded(name: Any) -> str:
     """Return a name without case, blanks, hyphens and underscores."""
     return re.sub(r"[\s_-]+", "", str(name).casefold())
@@ -304,7 +309,7 @@ def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
     try:
         return pd.factorize(column)
     except (NotImplementedError, TypeError) as error:
-        raise TypeError("lists or objects, which make no groups") from error
+        raise TypeError(NO_GROUPS) from error
 
 
 def factorize_sorted(
@@ -318,10 +323,10 @@ def factorize_sorted(
         places = dict(zip(names, range(len(names)), strict=True))
         return np.array([places[x] for x in column.tolist()], np.intp), Names(names)
     try:
-        codes, values = factorized(column)
-    except TypeError as error:
-        raise DataError(f"column {name!r} holds values that cannot be compared: {error}") from error
-    if not may_miss:
+        codes, values = pd.factorize(column)
+    except (NotImplementedError, TypeError) as error:
+        raise DataError(f"column {name!r} holds values that cannot be compared: {NO_GROUPS}") from error
+    if not may_miss and codes.min(initial=0) < 0:
         reject_missing(codes < 0, name, rows)
     values = pd.Index(values)
     if isinstance(values, pd.CategoricalIndex):
@@ -360,7 +365,8 @@ def encode_models(
         blank = np.array([isinstance(name, str) and not name.strip() for name in values], bool)
         if blank.any():
             reject_missing(blank[codes], column, rows)
-    _check_names(values_a, values_b, model_a, model_b)
+    if values_a.dtype != values_b.dtype:
+        _check_names(values_a, values_b, model_a, model_b)
     try:
         models = values_a.union(values_b).sort_values()
     except TypeError as error:

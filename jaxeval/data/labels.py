@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -63,9 +64,10 @@ _GRADES = {
     "a>>b": Graded(1.0, STRONG), "a>b": _A, "a=b": _TIE, "b=a": _TIE, "b>a": _B, "b>>a": Graded(0.0, STRONG),
     "a<<b": Graded(0.0, STRONG), "a<b": _B, "b<a": _A, "b<<a": Graded(1.0, STRONG),
 }  # fmt: skip
+_STANDARD = "the sides model_a and model_b"
 #: Families of words for the sides in the files of others; each takes any of the words above for ties.
 FAMILIES: dict[str, dict[str, Graded]] = {
-    "the sides model_a and model_b": STANDARD | TIES,
+    _STANDARD: STANDARD | TIES,
     "the sides A and B": {"a": _A, "b": _B, **TIES},
     "the sides left and right": {"left": _A, "right": _B, "l": _A, "r": _B, **TIES},
     "the sides first and second": {"first": _A, "second": _B, **TIES},
@@ -192,13 +194,16 @@ class LabelColumn(NamedTuple):
     sides: Sides | None
 
     @classmethod
-    def of(cls, column: pd.Series, rows: Rows | None = None, sides: Sides | None = None) -> LabelColumn:
-        """Return the labels in a column (N,)."""
+    def of(
+        cls, column: pd.Series, coded: tuple[NDArray[np.intp], Any] | None = None, rows: Rows | None = None,
+        sides: Sides | None = None,
+    ) -> LabelColumn:  # fmt: skip
+        """Return the labels in a column (N,), whose codes and values may be known."""
         try:
-            codes, distinct = factorized(column)
+            codes, values = coded or factorized(column)
         except TypeError as error:
             raise DataError(f"column {column.name!r} holds values that are no labels: {error}") from error
-        distinct = [plain(value) for value in distinct]
+        distinct = [plain(value) for value in values]
         return cls(column.name, codes, distinct, list(map(_key, distinct)), rows, sides)
 
     def counted(self, which: Sequence[int] | None = None) -> str:
@@ -243,7 +248,16 @@ def read_labels(
     """
     if labels is not None:
         check_labels(labels, option)
-    values = LabelColumn.of(column, rows, sides)
+    coded = None
+    with suppress(NotImplementedError, TypeError):  # lists and the like, which are reported below
+        coded = pd.factorize(column)
+    if labels is None and coded is not None and (may_miss or coded[0].min(initial=0) >= 0):
+        spoken, names = {*coded[1]}, " ".join(map(str, () if sides is None else sides.models)).casefold()
+        # The words that most tables have, of which none may be a model's: they have no other meaning.
+        if spoken <= STANDARD.keys() and spoken & {"model_a", "model_b"} and not any(x in names for x in spoken):
+            each = np.array([*(STANDARD[word] for word in coded[1]), Graded(np.nan)], float)[coded[0]]
+            return LabelledResults(each[:, 0], each[:, 2] > 0, None, families=(_STANDARD,))
+    values = LabelColumn.of(column, coded, rows, sides)
     codes, distinct = values.codes, values.distinct
     if not may_miss:
         reject_missing(codes < 0, str(column.name), rows)

@@ -93,6 +93,8 @@ ROLES = {
 }  # fmt: skip
 
 
+#: The columns of both sides unless others are named.
+USUAL_SIDES = ROLES["model_a"].names + ROLES["model_b"].names
 #: Names of columns of results, in folded spelling; of labels of answers; and of labels in a table of their own.
 RESULTS = tuple(folded(name) for name in ROLES["winner"].also)
 ANSWER_LABELS = (*ROLES["human"].names, "label")
@@ -103,6 +105,8 @@ POINTS = ("score", "goals", "points", "sets", "runs")
 JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
 ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}
 TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "key", "people"}
+#: Names of columns of who voted, in folded spelling.
+_VOTERS = [folded(name) for name in (*ROLES["rater"].names, *ROLES["rater"].also)]
 #: Columns of how often the first side won, drew and lost.
 COUNTED = (("won", "wins", "win"), ("tied", "ties", "tie", "drawn", "draws", "draw"), ("lost", "losses", "loss"))
 #: Columns of results where one column is not enough: one of each row is 1; battles that side A won, ties, and battles
@@ -153,9 +157,8 @@ def guessed_column(frame: pd.DataFrame, role: str) -> str | None:
 
 def voter_columns(names: Sequence[Any]) -> list[Any]:
     """Return the columns that may say who voted, those with the usual names first; none that is there twice."""
-    usual = [folded(name) for name in (*ROLES["rater"].names, *ROLES["rater"].also)]
-    columns = [name for name in names if folded(name) in usual and list(names).count(name) == 1]
-    return sorted(columns, key=lambda name: usual.index(folded(name)))
+    columns = [name for name in names if folded(name) in _VOTERS and list(names).count(name) == 1]
+    return sorted(columns, key=lambda name: _VOTERS.index(folded(name)))
 
 
 def is_plain(column: pd.Series) -> bool:

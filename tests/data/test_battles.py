@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import house
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -614,6 +615,21 @@ def test_weights_whose_squares_have_no_double_are_refused(weight):
     frame = pd.DataFrame({"model_a": ["a", "b"], "model_b": ["b", "a"], "winner": "model_a", "w": [1.0, weight]})
     with pytest.raises(DataError, match="between 1e-100 and 1e100"):
         Battles.from_pandas(frame, weight="w")
+
+
+def test_a_plain_table_takes_few_steps():
+    entered = house.entered_for_a_table()
+    assert len(entered) <= 12
+    assert len({file for file, _ in entered}) <= 6
+
+
+def test_standard_labels_mean_the_same_whatever_models_are_called():
+    """Where no model's name holds such a word, no other meaning of labels is tried."""
+    labels = ["model_a", "model_b", "tie", "both_bad", "tie (bothbad)"]
+    plain, held = (Battles.from_pandas(VOTES.replace("a", name).assign(winner=labels)) for name in ("a", "a tied one"))
+    assert plain.target.tolist() == held.target.tolist() == [1.0, 0.0, 0.5, 0.5, 0.5]
+    assert plain.report.label_families == held.report.label_families
+    assert plain.report.n_both_bad == held.report.n_both_bad == 2
 
 
 def test_a_blank_name_is_a_missing_one():
