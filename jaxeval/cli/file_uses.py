@@ -20,7 +20,7 @@ from jaxeval.data.conditions import equality
 from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.found_columns import FoundVotes, fits, is_binary, quoted, results_of, sides_of
 from jaxeval.data.judged_answers import JudgedAnswers
-from jaxeval.data.labels import ONE_TWO_LABELS
+from jaxeval.data.labels import ONE_TWO_LABELS, SCORES_IN_WORDS, numbers_of_words
 from jaxeval.data.plain_labels import names_of_raters, plain_labels
 from jaxeval.data.published_formats import about_questions, blind_questions, format_of_names
 from jaxeval.data.rankings import Rankings
@@ -38,6 +38,7 @@ from jaxeval.data.roles import (
     n_values,
     usual_column,
 )
+from jaxeval.data.score_files import with_right_and_wrong
 from jaxeval.errors import DataError
 from jaxeval.statistics.random_facets import USUAL_FACETS
 from jaxeval.wording import counted, named
@@ -300,9 +301,17 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         yield from _long_scores(frame, roles, [name for name in runs if name != "trial"])
     else:
         item = "" if item is None and "" in frame else item  # an index that pandas wrote
+        frame, _ = with_right_and_wrong(frame, () if item is None else (item,))
         numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
         others = [name for name in map(str, frame) if name not in (*numbers, item)]
-        if item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:
+        written = usual_column(frame, None, "score") if score is None and item is not None else None
+        if written is not None and not sides_of(frame):
+            try:
+                numbers_of_words(frame[written], written, SCORES_IN_WORDS)
+            except DataError as error:
+                yield use_of("scores", naming(model=model, item=item, score=written),
+                           found(models=model, items=item, scores=written), f"correct it first: {error}")  # fmt: skip
+        elif item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:
             gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
             yield use_of("scores", ("--wide", *naming(item=item), *gaps),
                        f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip

@@ -24,6 +24,8 @@ _ONE_OF = {"wins_a": "wina", "ties": "tie", "wins_b": "winb"}
 #: What R, Excel and others write in place of a missing number.
 GAPS = ("NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "")
 _DECIMAL = re.compile(r"[-+]?\d*,\d+")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
+_PERCENTAGE = re.compile(r"\s*[-+]?\d+(\.\d+|,\d{1,2})?\s*%\s*")
 #: Up to here doubles hold every whole number.
 _EXACT = 2.0**53
 _MOST_FIELDS = 12
@@ -442,19 +444,29 @@ def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Fl
 def numeric_but_for_gaps(column: pd.Series) -> pd.Series:
     """Return the column as numbers, if it is one of numbers and of words for missing ones; else the column itself.
 
-    Numbers may have decimal commas, where these cannot be those of thousands.
+    Numbers may have decimal commas, or commas of thousands, where a value tells which; 40% is 0.4 if all have a %.
     """
     try:
         there = column.astype(object).mask(column.isin(GAPS))
-        commas = [text for text in there.dropna() if isinstance(text, str) and _DECIMAL.fullmatch(text)]
+        texts = [text for text in there.dropna() if isinstance(text, str)]
+        if texts and len(texts) == there.count() and all(map(_PERCENTAGE.fullmatch, texts)):
+            return pd.to_numeric(there.str.strip("% \u00a0").str.replace(",", ".")) / 100
+        if _have_thousands(texts):
+            there = there.map(lambda value: value.replace(",", "") if isinstance(value, str) else value)
         # 1,234 alone may be one thousand and more.
-        if any(len(text.rpartition(",")[2]) != 3 or text[:2] == "0," for text in commas):
+        elif any(len(text.rpartition(",")[2]) != 3 or text[:2] == "0," for text in filter(_DECIMAL.fullmatch, texts)):
             there = there.map(lambda value: value.replace(",", ".") if isinstance(value, str) else value)
         elif there.count() in (0, column.count()):
             return column
         return pd.to_numeric(there)
     except (NotImplementedError, TypeError, ValueError):  # lists or objects, or words
         return column
+
+
+def _have_thousands(texts: Sequence[str]) -> bool:
+    """Return whether commas are those of thousands, as one can be nothing else: 1,234.5 or 1,234,567."""
+    commas = [text for text in texts if "," in text]
+    return any("." in text or text.count(",") > 1 for text in commas) and all(map(_THOUSANDS.fullmatch, commas))
 
 
 def _reject_rounded(column: pd.Series, values: Float, name: str, rows: Rows | None) -> None:
@@ -505,6 +517,10 @@ def _first_text(column: pd.Series, rows: Rows | None) -> str:
 def _as_number(value: Any) -> str:
     """Return what to write in place of a value that is no number, where that is known: ": write 0.5 for 0,5"."""
     if isinstance(value, str):
+        if _PERCENTAGE.fullmatch(value):
+            return ": write all values with %, or none"
+        if _THOUSANDS.fullmatch(value):
+            return f": write {value.replace(',', '')} for {value}, or {value.replace(',', '.')}"
         return ": write 0.5 for 0,5" if _DECIMAL.fullmatch(value) else ""
     if isinstance(value, Mapping) and value:
         return f": write one number, or name a field of the objects in a file by its path, COLUMN.{next(iter(value))}"

@@ -49,8 +49,10 @@ def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _sides_by_values(frame: pd.DataFrame) -> list[tuple[str, str]]:
     """The one pair of columns of text most of whose values are in both, whatever they are called."""
-    names = [name for name in map(str, frame)
-             if not _SAYS_PEOPLE.search(name.casefold()) and _holds_names(frame[name])]  # fmt: skip
+    texts = [
+        name for name in map(str, frame) if not _SAYS_PEOPLE.search(name.casefold()) and not is_binary(frame[name])
+    ]
+    names = [name for name in texts if _holds_names(frame[name])]
     values = {name: set(frame[name].dropna()) for name in names}
     pairs = []
     for x, y in combinations(names, 2):

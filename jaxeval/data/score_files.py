@@ -337,6 +337,7 @@ def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
     about += [x for x in ("cluster", "benchmark", "weight") if x in frame and x not in about]
     require_column(frame, *about)
     frame = pd.concat([frame[x] if x in about else numeric_but_for_gaps(frame[x]) for x in frame], axis=1)
+    frame, note = with_right_and_wrong(frame, about)
     models = [x for x in frame if x not in about and pd.api.types.is_numeric_dtype(frame[x])]
     texts = [x for x in frame if x not in about and x not in models]
     if texts:
@@ -349,7 +350,22 @@ def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
         frame, about, item = frame.assign(item=np.arange(len(frame))), ["item", *about], "item"
     long = frame.melt(about, models, var_name="model", value_name="score")
     roles = {column: role for role in ("item", *_USUAL) if (column := getattr(score_columns, role)) is not None}
-    return long.rename(columns=roles)
+    long = long.rename(columns=roles)
+    long.attrs["notes"] = [*frame.attrs.get("notes", ()), *note]
+    return long
+
+
+def with_right_and_wrong(frame: pd.DataFrame, about: Sequence[Any] = ()) -> tuple[pd.DataFrame, list[str]]:
+    """Read columns of words of right and wrong as numbers, and tell it; not where all together hold one of both only.
+
+    Columns ``about`` items stay as they are.
+    """
+    read = {x: in_numbers(frame[x], SCORES_IN_WORDS) for x in frame if x not in about}
+    points = {x: values for x, (values, words) in read.items() if words}
+    if len({value for values in points.values() for value in values.dropna()}) < 2:
+        return frame, []
+    words = ", ".join(dict.fromkeys(word for _, told in read.values() if told for word in told.split(", ")))
+    return frame.assign(**points), [f"{counted(len(points), 'column')}: read {words}"]
 
 
 def _complete(reports: list[pd.DataFrame]) -> list[str]:

@@ -492,6 +492,24 @@ def test_counts_with_a_bad_value(tmp_path):
     assert "'x' (first in row 1; rows count from 0)" in found
 
 
+def test_scores_with_a_bad_value(tmp_path):
+    path = file_of(tmp_path, pd.DataFrame({"model": ["x", "y"], "item": [1, 1], "score": ["40%", "0.5"]}))
+    found = looked_at(path)
+    assert lines(found) == [["scores", str(path)]]
+    assert "correct it first: column 'score' is not numeric" in found
+
+
+def test_a_table_of_right_and_wrong_words(tmp_path):
+    """A column for each model: two of them, alike in their words, are no sides of battles."""
+    answers = {"gpt": "ccwcc", "claude": "wccww", "llama": "cwwww"}
+    words = {"c": "correct", "w": "incorrect"}
+    table = pd.DataFrame({model: [words[x] for x in text] for model, text in answers.items()})
+    line, found = run_first(file_of(tmp_path, table.rename_axis("item").reset_index()))
+    assert line[0] == "scores"
+    assert line[2:] == ["--wide"]
+    assert found.startswith("gpt is first with 0.800")
+
+
 def test_a_file_that_is_not_utf_8(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_bytes("model_a,model_b,winner\na,b,model_a\nGroß,b,model_b\n".encode("latin-1"))

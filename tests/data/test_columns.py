@@ -1,5 +1,6 @@
 """Columns whose values look like others, or like numbers, and are not."""
 
+import re
 import sys
 
 import numpy as np
@@ -97,6 +98,23 @@ class TestNumbers:
         np.testing.assert_array_equal(numbers_or_nan(exact, "score"), [2.0**53, 2.0**60, 3])
         with pytest.raises(DataError, match=r"1 whole number that .* such as 9007199254740993 \(first in row 1"):
             numbers_or_nan(pd.Series([2**53, 2**53 + 1, 3], dtype=kind), "score")
+
+    @pytest.mark.parametrize(("written", "meant"), [
+        (["40%", "12.5 %", "", "-3 %"], [0.4, 0.125, np.nan, -0.03]),
+        (["40,5 %", "7%"], [0.405, 0.07]),
+        (["1,234.5", "987", "NA", "-2,000"], [1234.5, 987, np.nan, -2000]),
+        (["1,234,567", "2,000"], [1234567, 2000]),
+    ])  # fmt: skip
+    def test_percentages_and_thousands_as_spreadsheets_show_them(self, written, meant):
+        np.testing.assert_array_equal(numbers_or_nan(pd.Series(written), "score"), meant)
+
+    @pytest.mark.parametrize(("written", "advice"), [
+        (["40%", "0.5"], ": write all values with %, or none"),
+        (["1,234", "987"], ": write 1234 for 1,234, or 1.234"),
+    ])  # fmt: skip
+    def test_numbers_that_can_be_read_in_two_ways(self, written, advice):
+        with pytest.raises(DataError, match=re.escape(f"{written[0]!r} (first in row 0; rows count from 0){advice}")):
+            numbers_or_nan(pd.Series(written), "score")
 
     def test_floats_and_missing_values_stay(self):
         found = numbers_or_nan(pd.Series([1e300, None, np.inf]), "score")

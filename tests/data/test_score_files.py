@@ -64,6 +64,19 @@ def test_wide_tables(tmp_path):
         read_scores(tmp_path / "wide.csv", wide=True)
 
 
+def test_wide_tables_of_words(tmp_path):
+    words = pd.DataFrame(
+        {"item": [1, 2, 3], "x": ["pass", "fail", "fail"], "y": ["pass", "pass", None], "z": [1, 0, 0]}
+    )
+    words.to_csv(tmp_path / "wide.csv", index=False)
+    found = read_scores(tmp_path / "wide.csv", wide=True)
+    assert found.means["score"].round(3).to_dict() == {"x": 0.333, "y": 1.0, "z": 0.333}
+    assert found.notes == ("2 columns: read 'pass' as 1, 'fail' as 0",)
+    words.assign(x="pass").to_csv(tmp_path / "wide.csv", index=False)
+    with pytest.raises(DataError, match=r"2 columns hold no numbers.*x, y"):  # one word alone may say anything
+        read_scores(tmp_path / "wide.csv", wide=True)
+
+
 def samples(metrics, filters=("none",)):
     return [
         {"doc_id": i, "doc": {"q": "?"}, "target": "A", "arguments": [["p", "A"]], "resps": [["A"]], "filter": f,
