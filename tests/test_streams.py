@@ -199,6 +199,8 @@ class TestManyFiles:
         assert_same(
             read_battles([*files, folder / "b.csv"]), expected.reporting("b.csv is named twice, and counts once")
         )
+        again = read_battles([folder, folder / "b.csv"])  # by its folder, and by its name
+        assert "b.csv is named twice, and counts once" in again.report.read_as
         assert_same(read_battles(f"{folder}/*.[pc]*"), Battles.from_pandas(VOTES[:2600]))
         assert_same(read_battles(f"{folder}/**/*.jsonl"), Battles.from_pandas(VOTES[2600:]))
 

@@ -14,7 +14,7 @@ import click
 
 from jaxeval.cli.commands import Option
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.kinds import FILE, FILES, FILES_OR_STREAM, KINDS, STDOUT, InputFile, OutputFile
+from jaxeval.cli.kinds import FILE, FILES, KINDS, STDOUT, InputFile, OutputFile
 from jaxeval.cli.processes import connected
 from jaxeval.cli.terminal import complain
 from jaxeval.data.file_lists import names_of
@@ -35,7 +35,6 @@ Function: TypeAlias = Callable[..., Any]
 File: TypeAlias = FileName
 Files: TypeAlias = tuple[FileName, ...]
 FilesIfAny: TypeAlias = tuple[FileName, ...]
-FilesOrStream: TypeAlias = tuple[FileName, ...]
 Words: TypeAlias = tuple[str, ...]
 Figure: TypeAlias = Path
 Processes: TypeAlias = dict[str, Any]
@@ -214,7 +213,7 @@ def _check_outputs(params: Sequence[click.Parameter], values: Mapping[str, Any])
 
 #: Types of arguments, and how many there may be.
 ARGUMENTS: Mapping[str, tuple[click.ParamType, int, bool]] = {  # type: ignore[type-arg]
-    "Files": (FILES, -1, True), "FilesIfAny": (FILES, -1, False), "FilesOrStream": (FILES_OR_STREAM, -1, True),
+    "Files": (FILES, -1, True), "FilesIfAny": (FILES, -1, False),
     "File": (FILE, 1, True), "File | None": (FILE, 1, False), "str": (click.STRING, 1, True),
     "Words": (click.STRING, -1, False),
 }  # fmt: skip

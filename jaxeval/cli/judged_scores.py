@@ -12,7 +12,8 @@ from jaxeval.cli.declared import command
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.reading import refuse_beside, undeclared
 from jaxeval.cli.terminal import named_model
-from jaxeval.data.remote_names import FileName
+from jaxeval.data.file_lists import names_of
+from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.options.boards import GroupOption
 from jaxeval.options.columns import CallReading, FacetOptions, File, ItemScoreColumns, Names, Pair, Unparsed
 from jaxeval.options.field import COLUMNS, INTERVALS, ROWS, Options, again, option
@@ -202,7 +203,7 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
     from jaxeval.accuracy.judge_accuracy import judge_accuracy
     from jaxeval.accuracy.judged_sums import POOLED
     from jaxeval.accuracy.report import judge_report
-    from jaxeval.data.table_files import column_names
+    from jaxeval.data.table_files import column_names, naming
     from jaxeval.statistics.random_facets import USUAL_FACETS
 
     estimated = options.arguments("sampling", "by", "stratify", "strata", "cluster", ResamplingOptions)
@@ -212,9 +213,12 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
             f"--random {columns.model}: it names the models, which are rated and not drawn anew; leave it out of "
             "--random"
         )
-    labelled, judged = (
-        _read(path, columns.arguments(), path == options.calibration) for path in (options.calibration, options.test)
-    )
+    labelled = _read(options.calibration, columns.arguments(), calibration=True)
+    judged = _read(options.test, columns.arguments(), calibration=False)
+    for name in filter(None, (options.by, options.stratify, options.strata, options.cluster)):
+        for path, answers in ((options.calibration, labelled), (options.test, judged)):
+            with naming(path):
+                answers.covariate(name)
     if options.pairs or options.shared:
         labelled, judged = labelled.with_pandas(), judged.with_pandas()
     chosen = []
@@ -232,6 +236,8 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
         return drawn if comparison is None else {**drawn, "differences": plots.plot_differences(comparison)}
 
     answer = judge_report(accuracy, comparison)._plain_answer()
+    if len(names_of([options.calibration, options.test])) == 1:
+        answer = answer._replace(warnings=[_of_one_file(options.test, labelled), *answer.warnings])
     notes = [f"calibration: {labelled.report}", f"test: {judged.report}", *answer.notes]
     if not (facets or options.pairs or options.by or options.stratify or options.strata):
         judges = ["judge"] if len(judged.judges) > 1 else []
@@ -241,6 +247,15 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
         more = undeclared(options.test, used, judges, item if item in column_names(options.test) else None)
         answer = answer._replace(advice=[*answer.advice, *_unnamed(judged, options.test, used), *more])
     present(answer._replace(notes=notes, figures=figures), outputs)
+
+
+def _of_one_file(path: FileName, answers: JudgedAnswers) -> str:
+    """Return what is to be said where the calibration is the test, too."""
+    labels = counted(answers.report.n_labels, "label")
+    advice = "jaxeval scores --human reads one file of which people labelled some answers"
+    if answers.report.n_labels >= answers.report.n_judgments:
+        advice = "all have one, which says more than a judge; name answers without a label as the test"
+    return f"{base_name(path)} is both calibration and test, so that {labels} of it count in both: {advice}"
 
 
 def _unnamed(answers: JudgedAnswers, path: FileName, used: Set[Any]) -> list[str]:

@@ -40,6 +40,8 @@ class InputFile(click.Path):
         """Return the path, the pattern, or the name."""
         if is_remote(value):
             return value
+        if str(value) == str(STDOUT) and not self.dir_okay:  # one file, which standard input may be
+            return names_of(value)[0]
         if is_pattern(str(value)):
             paths = sorted(glob(str(value), recursive=True))
             if not paths:
@@ -193,8 +195,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 FILE = InputFile(exists=True, dir_okay=False, path_type=Path)
-FILES = InputFile(exists=True, path_type=Path)
-FILES_OR_STREAM = InputFile(exists=True, allow_dash=True, path_type=Path)
+FILES = InputFile(exists=True, allow_dash=True, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 #: Kinds of text, by the name of a type as options are declared with it.

@@ -13,7 +13,7 @@ import click
 
 from jaxeval import plots
 from jaxeval.cli.compare_boards import TwoBoards
-from jaxeval.cli.declared import Competitor, Figure, Files, FilesOrStream, command
+from jaxeval.cli.declared import Competitor, Figure, Files, command
 from jaxeval.cli.judged_boards import Borrowing, Judged, PanelReading
 from jaxeval.cli.outputs import Outputs, beside, draw, present
 from jaxeval.cli.processes import first_goes_on, gather_files
@@ -94,7 +94,7 @@ _APART = {**_OF_GROUPS, "effect": "by", "cost": "by", "random": "by borrow effec
 
 @command("leaderboard", renamed=_RENAMED, apart=_APART)
 def leaderboard(
-    *, files: FilesOrStream, options: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
+    *, files: Files, options: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
     facets: FacetOptions, further: OfVotes, published: Published, outputs: Outputs,
 ) -> None:  # fmt: skip
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).

@@ -13,7 +13,7 @@ import click
 
 from jaxeval.cli.command_table import ROWS
 from jaxeval.cli.terminal import print_bytes
-from jaxeval.data.file_lists import names_of
+from jaxeval.data.file_lists import as_typed, names_of
 from jaxeval.data.remote_names import FileName, base_name, is_remote
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, did_you_mean, named, visible, visible_line
@@ -31,7 +31,8 @@ _MOST_NEAR = 10_000  # files of a folder among which a mistyped one is sought
 
 def is_file(text: str) -> bool:
     """Return whether an argument is a file, a folder, or a pattern that matches some, here or elsewhere."""
-    return is_remote(text) or os.path.exists(text) or bool(any(sign in text for sign in "*?[") and glob(text))
+    matches = any(sign in text for sign in "*?[") and bool(glob(text))
+    return matches or is_remote(text) or text == "-" or os.path.exists(text)
 
 
 def no_such_file(text: str) -> str | None:
@@ -105,7 +106,7 @@ def look(files: tuple[FileName, ...]) -> None:
 
 def _what(read: Sequence[FileName], head: Head) -> str:
     """Return what was looked at."""
-    shown = visible_line(read[0])
+    shown = visible_line(as_typed(read[0]))
     text = f"{shown}: {head.form}"
     if head.names and head.document is None:
         names = named([repr(visible_line(name)) for name in head.names], _MOST)
@@ -156,7 +157,7 @@ def line_of(use: Use, files: Sequence[FileName]) -> str:
     words: list[str] = []
     for before, word in zip(("", *use.words), use.words, strict=False):
         names = files[:1] if before.startswith("--") else files  # an option takes one file
-        words += map(str, names) if word == "{}" else [word]
+        words += [str(as_typed(name)) for name in names] if word == "{}" else [word]
     return _quoted(["jaxeval", *words])
 
 
@@ -188,7 +189,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
     from jaxeval.data.harness_formats import telling_file
 
     paths = ctx.params.get("files") or [ctx.params.get("file")]
-    files = [name for name in paths if name is not None and str(name) != "-"]
+    files = [name for name in paths if name is not None]
     command, text, lacks = str(ctx.info_name), str(error), isinstance(error, ColumnError)
     if error.file is None and not lacks:
         return error

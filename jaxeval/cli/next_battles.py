@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jaxeval.cli.declared import FilesOrStream, command
+from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.reading import Covariates, Reading, covariates_of, gauge_of
 from jaxeval.cli.terminal import named_model
@@ -76,7 +76,7 @@ class NextFit(PairOptions):
 
 @command("next", renamed={"--top": "--top-size"})
 def next_battles(
-    files: FilesOrStream, aim: GoalOptions, targets: VotePlan, reading: Reading, covariates: Covariates,
+    files: Files, aim: GoalOptions, targets: VotePlan, reading: Reading, covariates: Covariates,
     fitted: NextFit, outputs: Outputs,
 ) -> None:  # fmt: skip
     """Which battles to judge next, on top of the votes in FILES, so that they tell most.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cache
@@ -59,19 +58,26 @@ def names_of(path: FileName | Sequence[FileName]) -> list[FileName]:
         DataError: a folder holds no file, or one that is no table.
         FileNotFoundError: there is no such file.
     """
+    return [names[0] for names in _all_names_of(path)]
+
+
+def _all_names_of(path: FileName | Sequence[FileName]) -> list[list[FileName]]:
+    """Return the names of each file, several where a list has it several times."""
     files = [file for one in ([path] if isinstance(path, str | Path) else path) for file in _names_of_one(one)]
     if not files:
         raise FileNotFoundError("the list of files is empty")
-    once: dict[FileName, FileName] = {}
+    names: dict[FileName, list[FileName]] = {}
     for file in files:
-        once.setdefault(file.resolve() if isinstance(file, Path) else file, file)
-    return list(once.values())
+        names.setdefault(file.resolve() if isinstance(file, Path) else file, []).append(file)
+    return list(names.values())
 
 
 def named_twice(path: FileName | Sequence[FileName]) -> list[str]:
-    """Return what is to be said of names that a list has more than once."""
-    times = Counter(map(str, [path] if isinstance(path, str | Path) else path))
-    return [f"{base_name(name)} is named twice, and counts once" for name, n in times.items() if n > 1]
+    """Return what is to be said of files that a list has more than once, be it by a folder or another name."""
+    if isinstance(path, str | Path):
+        return []
+    twice = [names[0] for names in _all_names_of(path) if len(names) > 1]
+    return [f"{base_name(name)} is named twice, and counts once" for name in twice]
 
 
 @cache
@@ -81,6 +87,11 @@ def _standard_input() -> Path:
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return path
+
+
+def as_typed(name: FileName) -> FileName:
+    """Return "-" for the file that holds standard input; other names as they are."""
+    return "-" if _standard_input.cache_info().currsize and name == _standard_input() else name
 
 
 def _names_of_one(path: FileName) -> Sequence[FileName]:
@@ -128,7 +139,10 @@ def check_regular(path: Path) -> None:
         if path.is_dir():
             raise DataError(f"{path.name} is a folder, and no file: name a file in it")
         kind = "a pipe" if path.is_fifo() else "a device or a socket"
-        raise DataError(f"{path.name} is {kind}, which cannot be read twice: write its content to a file first")
+        raise DataError(
+            f"{path.name} is {kind}, which cannot be read twice: write its content to a file first, or name - and let "
+            "it be standard input"
+        )
 
 
 def _hidden(path: Path, patterns: Sequence[str] = ()) -> bool:

@@ -23,6 +23,7 @@ from jaxeval.data.formats import Source, whole_table
 from jaxeval.data.harness_formats import named_by_results, newest, stated_by_results, with_model
 from jaxeval.data.harness_runs import NoScoresError, document_of, merge_runs, unlike_documents, unlike_runs
 from jaxeval.data.item_scores import ItemScores
+from jaxeval.data.judge_calls import OR_POSITIVE
 from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.data.published_formats import formats, source_format
 from jaxeval.data.remote_names import FileName, base_name
@@ -84,11 +85,17 @@ def read_judged_scores(
         scores, words = in_numbers(frame["score"], SCORES_IN_WORDS)
         notes += [f"column 'score': read {words}"] if words else []
         frame = frame.assign(score=scores.astype(float) if pd.api.types.is_bool_dtype(scores) else scores)
-        answers = JudgedAnswers.from_pandas(
-            frame, judgment="score", label=human, model="model", item="item", judge=judge,
-            keep=tuple(dict.fromkeys([*keep, *(["cluster"] if "cluster" in frame else [])])),
-            run="trial" if "trial" in frame else None, missing=_MISSING[missing],
-        )  # fmt: skip
+        try:
+            answers = JudgedAnswers.from_pandas(
+                frame, judgment="score", label=human, model="model", item="item", judge=judge,
+                keep=tuple(dict.fromkeys([*keep, *(["cluster"] if "cluster" in frame else [])])),
+                run="trial" if "trial" in frame else None, missing=_MISSING[missing],
+            )  # fmt: skip
+        except DataError as error:
+            # Scores have no such options.
+            said, _, of_replies = str(error).replace(f", {OR_POSITIVE}", "").partition(". Say ")
+            error.args = (said + ". Write scores as numbers, or leave them empty" * bool(of_replies), *error.args[1:])
+            raise
         lacking = int((~answers.answered).sum())
         if missing == "error" and lacking:
             raise DataError(

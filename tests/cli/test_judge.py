@@ -39,6 +39,24 @@ def columns():
     return ("--judgment", "judge-1", "--judgment", "judge-2", "--model", "model", "--item", "item")
 
 
+@pytest.mark.parametrize("name", ["cal.csv", "judge_only.csv"])
+def test_one_file_as_calibration_and_test(files, name):
+    other = files / ".." / files.name / name
+    said = run("--calibration", files / name, "--test", other, "--judgment", "judge-1", *FAST).output
+    assert f"{name} is both calibration and test, so that 360 labels of it count in both: all have one" in said
+
+
+@pytest.mark.parametrize(("option", "column", "said"), [
+    ("--by", "nope", "Error: cal.csv: no column 'nope' to group by; the further columns are: "),
+    ("--cluster", "nope", "Error: cal.csv: no column 'nope' to group by"),
+])  # fmt: skip
+def test_columns_that_cannot_group(files, option, column, said):
+    both = ("--calibration", files / "cal.csv", "--test", files / "test.parquet", "--judgment", "judge-1")
+    refused = run(*both, option, column)
+    assert refused.exit_code
+    assert said in refused.output
+
+
 @pytest.mark.slow
 def test_tables_claims_and_cautions(files, columns, tmp_path):
     out = tmp_path / "out"

@@ -221,7 +221,11 @@ def test_labels_in_words(table, tmp_path):
     assert "900 judged answers, 300 human labels; words.csv is named twice, and counts once; column 'human'" in printed
     assert "'yes' as 1" in printed
     table.assign(human=table["human"].map({1: "sure", 0: "no"})).to_csv(other, index=False)
-    assert "column 'human' holds 'sure' beside 'no', which alone " in call("scores", other, *options, code=1)
+    refused = call("scores", other, *options, code=1)
+    assert "column 'human' holds 'sure' beside 'no', which alone " in refused
+    assert "write labels as 1 and 0;" in refused  # there is no --positive here
+    table.assign(**{"judge-1": [*["fine"], *table["judge-1"][1:].astype(str)]}).to_csv(other, index=False)
+    assert "'fine'. Write scores as numbers, or leave them empty" in call("scores", other, *options, code=1)
 
 
 def test_labels_that_are_true_or_false_are_read(table, tmp_path):

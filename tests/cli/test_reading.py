@@ -13,6 +13,7 @@ from command_line import run, said
 from twins import newton
 
 import jaxeval
+from jaxeval.data.file_lists import _standard_input
 from jaxeval.data.model_tables import join_metadata, read_metadata, read_names
 from jaxeval.errors import DataError
 from jaxeval.wording import Noun
@@ -95,6 +96,13 @@ def test_rows_without_a_result(expected, tmp_path):
 
 def test_standard_input(votes, expected):
     pd.testing.assert_frame_equal(board("-", input=votes.read_bytes()), expected)
+
+
+@pytest.mark.parametrize("words", [("scores", "-"), ("meta", "-", "--gold", "gold"), ("-",)])
+def test_standard_input_of_any_command(words):
+    """Also where one file is read; the lines to type name it as it was."""
+    _standard_input.cache_clear()
+    assert "jaxeval leaderboard -" in run(*words, input=VOTES.to_csv(index=False).encode()).output
 
 
 def test_conditions_and_models(votes):
