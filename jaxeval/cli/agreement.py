@@ -10,7 +10,7 @@ import click
 from jaxeval.cli.declared import Files, Lengths, command
 from jaxeval.cli.judged_boards import PanelReading
 from jaxeval.cli.judged_scores import Labels
-from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.outputs import Outputs, how_drawn, present
 from jaxeval.cli.reading import Covariates, Reading, covariates_of
 from jaxeval.options.boards import ResponseOptions, SliceOptions, Ties
 from jaxeval.options.columns import FacetOptions, File, Names, ReplyReading, SideColumns, VoteColumns, VoteReading
@@ -92,7 +92,7 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
         )  # fmt: skip
 
     notes = [read or _what_was_read(agreements), *([met] if met else []), *agreements.notes]
-    notes += [*told_of(local_file(file)), _how(drawn)]
+    notes += [*told_of(local_file(file)), how_drawn(drawn.arguments(), "items")]
     present(agreements._plain_answer()._replace(notes=notes), outputs)
 
 
@@ -144,13 +144,6 @@ def _what_was_read(agreements: JudgeAgreement) -> str:
     n = [row["n_battles"] for row in agreements.rows["table"].records() if row["judge"] not in ("panel", "people")]
     row = "battle" if len(agreements.rows["by_gap"]) else "row"
     return f"{counted(len(n), 'judge')}, up to {counted(max(n), row)} with human labels each"
-
-
-def _how(drawn: ResamplingOptions) -> str:
-    from jaxeval.execution.precision import versions
-
-    resamples = counted(drawn.n_resamples, "resample")
-    return f"{100 * drawn.level:g}% intervals, {resamples} of items, seed {drawn.seed}; {versions()}"
 
 
 class AuditedOptions(VoteColumns, Lengths, ResamplingOptions, section=COLUMNS):

@@ -9,7 +9,7 @@ import click
 
 from jaxeval import plots
 from jaxeval.cli.declared import command
-from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.outputs import Outputs, how_drawn, present
 from jaxeval.cli.reading import refuse_beside, undeclared
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.file_lists import names_of
@@ -141,13 +141,9 @@ def warnings_of(accuracy: JudgeAccuracy, estimator: str) -> list[str]:
 def how_corrected(settings: Mapping[str, Any]) -> str:
     """Return the settings of a board of judged scores, in words."""
     from jaxeval.accuracy.estimates import ESTIMATORS
-    from jaxeval.execution.precision import versions
 
-    return (
-        f"{100 * settings['level']:g}% intervals of new items like these and new labels, {settings['n_resamples']:,} "
-        f"resamples, seed {settings['seed']}; {settings['estimator']}: {ESTIMATORS[settings['estimator']]}; "
-        f"{versions()}"
-    )
+    corrected = f"{settings['estimator']}: {ESTIMATORS[settings['estimator']]}"
+    return how_drawn(settings, "", "new items like these and new labels", corrected)
 
 
 class Answers(Options, section=COLUMNS):

@@ -8,11 +8,10 @@ from typing import Any, TypeAlias
 import click
 
 from jaxeval.cli.declared import command
-from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.outputs import Outputs, how_drawn, present
 from jaxeval.options.columns import BothBad, CallReading, File, ItemScoreColumns, Labels, SideColumns, VoteReading
 from jaxeval.options.field import Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
-from jaxeval.wording import counted
 
 WholeNumbers: TypeAlias = Sequence[int]
 Numbers: TypeAlias = Sequence[float]
@@ -89,7 +88,7 @@ def meta(file: File | None, of_scores: OfScores, of_votes: StudiedVotes, options
     with --full. With --votes, models are ranked by their votes against single references and sets of them, and compared
     with the ranking of all votes.
     """
-    votes, n_resamples = options.votes, options.n_resamples
+    votes = options.votes
     if (file is None) == (votes is None):
         raise click.UsageError("give a FILE of scores with --gold, or --votes FILE")
     from jaxeval.cli.evaluators import study_evaluators, study_references
@@ -109,12 +108,11 @@ def meta(file: File | None, of_scores: OfScores, of_votes: StudiedVotes, options
         assert file is not None
         answer = study_evaluators(file, with_curves=outputs.to_folder, **of_scores.arguments(), **close)
         unit = "models"
-    how = f"{100 * options.level:g}% intervals, {counted(n_resamples, 'resample')} of {unit}, seed {options.seed}"
-    how = how if n_resamples else "no resamples, so no intervals"
+    drawn = options.arguments("n_resamples", "level", "seed")
     text = "".join(f"{sentence}\n" for sentence in answer.sentences)
     answer = answer._replace(
-        settings={**options.arguments("n_resamples", "level", "seed"), "versions": versions()},
-        sentences=answer.sentences[:1], advice=answer.sentences[1:], notes=[*answer.notes, f"{how}; {versions()}"],
+        settings={**drawn, "versions": versions()}, sentences=answer.sentences[:1], advice=answer.sentences[1:],
+        notes=[*answer.notes, how_drawn(drawn, unit)],
         texts=lambda: {"advice.txt": text},
     )  # fmt: skip
     present(answer, outputs)

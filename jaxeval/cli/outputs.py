@@ -14,6 +14,7 @@ from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, t
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.options.field import SHOWN, Options, option
 from jaxeval.show.files import FORMATS, Logger, answer_bytes, format_of, write_answer
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,6 +98,15 @@ def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.Data
         tables={**answer.tables, **more},
         figures=figures,
     )
+
+
+def how_drawn(drawn: Mapping[str, Any], of: str, about: str = "", *more: str) -> str:
+    """Return which intervals, about what, which resamples ``of`` what, and which versions a result rests on."""
+    from jaxeval.execution.precision import versions
+
+    resamples = f"{counted(drawn['n_resamples'], 'resample')}{f' of {of}' if of else ''}"
+    how = f"{100 * drawn['level']:g}% intervals{f' of {about}' if about else ''}, {resamples}, seed {drawn['seed']}"
+    return "; ".join([how if drawn["n_resamples"] else "no resamples, so no intervals", *more, versions()])
 
 
 def draw(figure: Figure, path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jaxeval import plots
 from jaxeval.cli.declared import Costs, Files, Top, command
 from jaxeval.cli.judged_scores import Labels, how_corrected
-from jaxeval.cli.outputs import Outputs, beside, present
+from jaxeval.cli.outputs import Outputs, beside, how_drawn, present
 from jaxeval.cli.reading import undeclared
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
@@ -227,16 +227,12 @@ def what_was_read(item_scores: ItemScores) -> str:
 
 
 def _how(settings: dict[str, Any]) -> str:
-    from jaxeval.execution.precision import versions
     from jaxeval.scores.estimates import POPULATIONS
 
     about = POPULATIONS[settings["population"]]
     if settings.get("random"):
         about = f"new {', '.join(f'{name}s' for name in settings['random'])} and items like these"
-    return (
-        f"{100 * settings['level']:g}% intervals of {about}, {settings['n_resamples']:,} resamples of "
-        f"{settings['resampled']}, seed {settings['seed']}; {versions()}"
-    )
+    return how_drawn(settings, settings["resampled"], about)
 
 
 def _answer(
