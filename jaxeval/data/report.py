@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, Self
+from operator import attrgetter
+from string import Formatter
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from jaxeval.options.columns import BothBad
 from jaxeval.show.shown import Answer, Shown
@@ -18,6 +20,7 @@ MissingJudgment = Literal["error", "drop", "complete", "incorrect"]
 #: Votes of a person are alike. Where each stands beside four or more others of its voter, on average, intervals that
 #: take votes as independent are some 10 % too short at a correlation of .05 (Kish 1965: 1 + .05 (n / n_eff - 1)).
 _VOTES_OF_A_VOTER = 5
+UNPARSED = "{:reply|replies} that cannot be read left out on request"
 
 
 class Voters(NamedTuple):
@@ -42,37 +45,44 @@ class Voters(NamedTuple):
         ]
 
 
-def told(noun: str = "", text: str = "", plural: str | None = None, default: Any = 0) -> Any:
-    """Give a field with the sentence that a report says of it where it is not 0: the number with its noun, and a text.
+class _Sentence(Formatter):
+    """Format reports: {n_rows:row} is a number and its noun, {n:reply|replies} has a plural, {:row} is of the field."""
 
-    The text may name what the report has, as in "{0.n_models}"; without a noun it is the whole sentence.
-    """
-    return field(default=default, metadata={"noun": noun, "plural": plural, "text": text})
+    def get_field(self, field_name: str, args: Sequence[Any], _: Mapping[str, Any]) -> Any:
+        report, value = args
+        return value if field_name.isdigit() else attrgetter(field_name)(report), field_name
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        noun, _, plural = format_spec.partition("|")
+        return counted(value, noun, plural or None) if noun[:1].isalpha() else format(value, format_spec)
+
+
+_SENTENCE = _Sentence()
+
+
+def told(text: str, default: Any = 0) -> Any:
+    """Give a field with the sentence that a report says of it where it is not 0, in the words of `_Sentence`."""
+    return field(default=default, metadata={"text": text})
 
 
 @dataclass(frozen=True, repr=False)
 class Report(Shown):
-    """A first line, and a sentence for each number that is not 0, in the order of the fields."""
+    """A first line, and a sentence for each number that is not 0, in the order of the fields; then how it was read."""
+
+    n_rows: int = 0  # of the input; a row may stand for several judgments
+    read_as: tuple[str, ...] = ()  # how labels, replies and names of columns were read that are not jaxeval's own
+    _first: ClassVar[str]
 
     def _shown(self) -> Answer:
         return Answer(f"{type(self).__name__}: {self}")
-
-    def _first_line(self) -> str:
-        raise NotImplementedError
 
     def _last_lines(self) -> list[str]:
         return []
 
     def __str__(self) -> str:
-        lines = [self._first_line()]
-        for entry in fields(self):
-            value, sentence = getattr(self, entry.name), entry.metadata
-            if entry.name == "read_as":
-                lines += value
-            elif sentence and value:
-                number = counted(value, sentence["noun"], sentence["plural"]) if sentence["noun"] else ""
-                lines.append(f"{number} {sentence['text'].format(self)}".strip())
-        return "\n".join([*lines, *self._last_lines()])
+        told_of = [(entry.metadata.get("text"), getattr(self, entry.name)) for entry in fields(self)]
+        lines = [_SENTENCE.format(text, self, value) for text, value in told_of if text and value]
+        return "\n".join([_SENTENCE.format(self._first, self, 0), *lines, *self.read_as, *self._last_lines()])
 
 
 class Reported(Shown):
@@ -88,7 +98,7 @@ class Reported(Shown):
         return replace(own, report=report)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class DataReport(Report):
     """What was read, what takes part in fits, and what was left out and why (battles unless said otherwise).
 
@@ -102,44 +112,43 @@ class DataReport(Report):
         13 both-bad battles counted as ties
     """
 
-    n_rows: int  # rows of the input; a row may stand for several battles
     n_battles: int  # that take part in fits
     n_models: int
     n_ties: int  # targets of exactly 1/2 among n_battles, both-bad ones included
     # 0 after a choice of battles, where it is unknown which ties were both-bad
-    n_both_bad: int = told("both-bad battle", "{0._done}")
+    n_both_bad: int = told("{:both-bad battle} {_done}")
     both_bad: BothBad = "half"  # what was done with them
     # They say nothing about differences.
-    n_self_battles: int = told("battle", "of {0.competitor.a_one} against itself left out")
-    n_zero_weight: int = told("battle", "of weight 0 left out")
+    n_self_battles: int = told("{:battle} of {competitor.a_one} against itself left out")
+    n_zero_weight: int = told("{:battle} of weight 0 left out")
     models_left_out: tuple[Hashable, ...] = ()  # models that are only in rows that were left out
-    n_empty_rows: int = told("row that counts", "no battle left out", "rows that count")
+    n_empty_rows: int = told("{:row that counts|rows that count} no battle left out")
     target: str | None = None  # the column of targets, if it was named and there is a column "winner", not used then
     n_opposed: int = 0  # battles in which those two columns name opposite sides
     n_decided: int = 0  # battles in which both columns name a side
     # Rows of the input.
-    n_missing: int = told("row", "without {0.competitor.a_one} or a result left out on request")
+    n_missing: int = told("{:row} without {competitor.a_one} or a result left out on request")
     # Rows of the input if a condition was given for reading, else battles.
-    n_excluded: int = told(
-        text="{0.n_excluded:,} left out by a condition or the choice of {0.competitor.many}", default=0
-    )
-    n_repeated: int = told("vote", "left out whose id was there before")
+    n_excluded: int = told("{:,} left out by a condition or the choice of {competitor.many}")
+    n_repeated: int = told("{:vote} left out whose id was there before")
     # Battles of equal weight that say as much, if battles have propensities.
     n_effective: float | None = told(
-        text="battles count by their inverse propensities, and say about as much as {0.n_effective:,.0f} of equal "
-        "weight",
-        default=None,
+        "battles count by their inverse propensities, and say about as much as {:,.0f} of equal weight", default=None
     )
-    read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
     label_families: tuple[str, ...] = ()  # all families of words that fit the labels
     _said: Noun | None = None  # what competes, as somebody or the names of columns say; None where nobody does
     #: Of the input, where a column says who voted and no row stands for several merged ones.
     _voters: Voters | None = field(default=None, compare=False)
+    _first: ClassVar[str] = "{n_rows:row}: {n_battles:battle} between {_models}, {n_ties:of them a tie|of them ties}"
 
     @property
     def competitor(self) -> Noun:
         """What competes, in a word and its plural; models where nobody says."""
         return self._said or MODEL
+
+    @property
+    def _models(self) -> str:
+        return self.competitor.counted(self.n_models)
 
     @property
     def _done(self) -> str:
@@ -158,12 +167,6 @@ class DataReport(Report):
             f"a weight: weight={name!r}, on the command line --weight {name}"
         ]
 
-    def _first_line(self) -> str:
-        return (
-            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'battle')} between "
-            f"{self.competitor.counted(self.n_models)}, {counted(self.n_ties, 'of them a tie', 'of them ties')}"
-        )
-
     def _last_lines(self) -> list[str]:
         lines, names = [], ", ".join(map(str, self.models_left_out))
         if self.target:
@@ -178,25 +181,20 @@ class DataReport(Report):
 class JudgedReport(Report):
     """What was read of a table of judged battles, and what was left out, in numbers of battles."""
 
-    n_rows: int = 0
     n_battles: int = 0
     n_models: int = 0
     n_human: int = 0  # battles with a human label
     n_human_ties: int = 0
     n_judge_ties: int = 0  # battles with the hard label 1/2, flips included
-    n_self_battles: int = told("battle", "of a model against itself left out")
-    n_without_score: int = told("battle", "without a judge's score left out")  # no score or verdict
+    n_self_battles: int = told("{:battle} of a model against itself left out")
+    n_without_score: int = told("{:battle} without a judge's score left out")  # no score or verdict
     hard_label: str = ""  # what the hard label is made of, in words
     n_verdicts: int = 0  # battles with a verdict beside their scores
     n_verdict_differs: int = 0  # of those, battles whose verdict is not the label that their scores give
-    read_as: tuple[str, ...] = ()  # how labels were read that are not jaxeval's own
-
-    def _first_line(self) -> str:
-        return (
-            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'judged battle')} between "
-            f"{counted(self.n_models, 'model')}, {self.n_human:,} with a human label "
-            f"({counted(self.n_human_ties, 'tie')})"
-        )
+    _first: ClassVar[str] = (
+        "{n_rows:row}: {n_battles:judged battle} between {n_models:model}, {n_human:,} with a human label "
+        "({n_human_ties:tie})"
+    )
 
     def _last_lines(self) -> list[str]:
         lines = [f"hard label: {self.hard_label} ({counted(self.n_judge_ties, 'tie')})"]
@@ -211,29 +209,30 @@ class JudgedReport(Report):
 class OutputsReport(Report):
     """What was read of the raw outputs of judges, and what was left out, in numbers of calls unless said otherwise."""
 
-    n_rows: int = 0
     n_calls: int = 0  # calls that are read and used
     n_judges: int = 0
     n_models: int = 0
     n_battles: int = 0
     n_both_orders: int = told(
-        "battle", "judged in both orders; their verdicts name different sides in {0._contradictions}, which are ties",
-    )  # fmt: skip
+        "{:battle} judged in both orders; their verdicts name different sides in {_contradictions}, which are ties"
+    )
     n_contradictions: int = 0  # of those, battles whose orders name different sides
-    n_one_order: int = told("battle", "judged in one order only {0._done}")
-    n_unparsed: int = told("reply", "that cannot be read left out on request", "replies")
-    n_repaired: int = told("reply", "read after commas or quotes were mended", "replies")
-    n_reasoned: int = told("reply", "with reasoning before the answer, which is not read", "replies")
-    n_strong: int = told("strong grade", "counted like the others")  # such as A>>B
-    n_self_battles: int = told("call", "of a model against itself left out")
-    n_repeated: int = told("call", "in an order judged before, treated as requested")
+    n_one_order: int = told("{:battle} judged in one order only {_done}")
+    n_unparsed: int = told(UNPARSED)
+    n_repaired: int = told("{:reply|replies} read after commas or quotes were mended")
+    n_reasoned: int = told("{:reply|replies} with reasoning before the answer, which is not read")
+    n_strong: int = told("{:strong grade} counted like the others")  # such as A>>B
+    n_self_battles: int = told("{:call} of a model against itself left out")
+    n_repeated: int = told("{:call} in an order judged before, treated as requested")
     one_order: str = "keep"  # what was done with battles judged in one order only
-    n_against_scores: int = told("call", "with a verdict for the side with the lower score")
-    n_human: int = told(text="{0._labels}")
+    n_against_scores: int = told("{:call} with a verdict for the side with the lower score")
+    n_human: int = told("{:human label}; {n_battles_with_human:battle has|battles have} one")
     n_battles_with_human: int = 0
-    n_human_unused: int = told("human label", "on items and pairs without a battle not used")
-    n_disputed: int = told(text="people contradict each other on {0._disputed}")
-    read_as: tuple[str, ...] = ()  # how columns and replies were read
+    n_human_unused: int = told("{:human label} on items and pairs without a battle not used")
+    n_disputed: int = told("people contradict each other on {:item}")
+    _first: ClassVar[str] = (
+        "{n_rows:row}: {n_calls:call} of {n_judges:judge}, {n_battles:battle} between {n_models:model}"
+    )
 
     @property
     def _done(self) -> str:
@@ -244,50 +243,33 @@ class OutputsReport(Report):
     def _contradictions(self) -> str:
         return f"{self.n_contradictions:,} ({self.n_contradictions / self.n_both_orders:.1%})"
 
-    @property
-    def _labels(self) -> str:
-        labelled = counted(self.n_battles_with_human, "battle has", "battles have")
-        return f"{counted(self.n_human, 'human label')}; {labelled} one"
-
-    @property
-    def _disputed(self) -> str:
-        return counted(self.n_disputed, "item")
-
-    def _first_line(self) -> str:
-        return (
-            f"{counted(self.n_rows, 'row')}: {counted(self.n_calls, 'call')} of {counted(self.n_judges, 'judge')}, "
-            f"{counted(self.n_battles, 'battle')} between {counted(self.n_models, 'model')}"
-        )
-
 
 @dataclass(frozen=True, repr=False)
 class AnswersReport(Report):
     """What was read of a table of judged answers, and what was left out."""
 
-    n_rows: int = 0
     n_items: int = 0
     n_models: int = 0
     n_judges: int = 0
     n_judgments: int = 0  # judged answers, each counted once per judge
     n_labels: int = 0  # answers with a human label
     n_runs: int = 1  # the largest number of runs of a judge on one answer
-    n_unparsed: int = told("reply", "that cannot be read left out on request", "replies")
-    n_missing: int = told("judgment is", "missing: {0._done}", "judgments are")  # in the rows read
+    n_unparsed: int = told(UNPARSED)
+    n_missing: int = told("{:judgment is|judgments are} missing: {_done}")  # in the rows read
     missing: MissingJudgment = "error"  # what was done about missing judgments
-    n_dropped_items: int = told("item", "left out, because a model or a judge lacks it")
-    n_absent: int = told("time", "a model has no answer to an item")
-    n_repeated: int = told("answer shares", "the judgment of another model's same answer", "answers share")
-    read_as: tuple[str, ...] = ()  # columns that were found under other names
+    n_dropped_items: int = told("{:item} left out, because a model or a judge lacks it")
+    n_absent: int = told("{:time} a model has no answer to an item")
+    n_repeated: int = told("{:answer shares|answers share} the judgment of another model's same answer")
+    _first: ClassVar[str] = (
+        "{n_rows:row}: {n_items:item}, {n_models:model}, {n_judges:judge}; {n_judgments:judgment}, "
+        "{n_labels:human label}{_runs}"
+    )
 
     @property
     def _done(self) -> str:
         done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}
         return done.get(self.missing, "items left out")
 
-    def _first_line(self) -> str:
-        runs = f"\nup to {self.n_runs:,} runs of a judge on one answer, averaged" if self.n_runs > 1 else ""
-        return (
-            f"{counted(self.n_rows, 'row')}: {counted(self.n_items, 'item')}, {counted(self.n_models, 'model')}, "
-            f"{counted(self.n_judges, 'judge')}; {counted(self.n_judgments, 'judgment')}, "
-            f"{counted(self.n_labels, 'human label')}{runs}"
-        )
+    @property
+    def _runs(self) -> str:
+        return f"\nup to {self.n_runs:,} runs of a judge on one answer, averaged" if self.n_runs > 1 else ""

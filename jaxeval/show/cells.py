@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from math import floor, log10
 from typing import Any, NamedTuple, TypeVar
 
@@ -49,14 +50,13 @@ KINDS = {kind.name: kind for kind in (
     COUNT._replace(name="votes", missing="never"),  # that a claim takes
     CellKind("weight", digits=4), CellKind("time", digits=3), CellKind("money"), CellKind("gap", infinite="never"),
 )}  # fmt: skip
-#: Kinds of columns that say nothing of themselves: words that mean one thing, then beginnings and endings of names.
+#: Kinds of columns that say nothing of themselves, by their names; the first that fits counts.
 _USUAL = {
     "rating": "rating", "elo": "elo", "p": "p_value", "share": "share", "probability": "share",
     "agreement": "agreement", "kappa": "agreement", "n": "count", "wins": "count", "ties": "count",
-    "losses": "count", "battles": "count", "pairs": "count",
+    "losses": "count", "battles": "count", "pairs": "count", "*_share": "share", "*_count": "count", "*_elo": "elo",
+    "n_*": "count", "p_rank_*": "share", "p_*": "p_value", "votes*": "votes",
 }  # fmt: skip
-_BEGINNINGS = {"n_": "count", "p_rank_": "share", "p_": "p_value", "votes": "votes"}
-_ENDINGS = {"_share": "share", "_count": "count", "_elo": "elo"}
 
 Frame = TypeVar("Frame", bound="pd.DataFrame | PlainTable")
 
@@ -79,8 +79,8 @@ def with_kinds(table: Frame, ends_of: str | None = None, **columns: str) -> Fram
 
 def kinds_of(frame: pd.DataFrame) -> list[CellKind]:
     """Return the kind of each column's quantity: as the table says, or by what its name usually means."""
-    known = {**_USUAL, **_declared(frame)}
-    return [KINDS.get(_kind_of(str(name), known), NUMBER) for name in frame.columns]
+    declared = _declared(frame)
+    return [KINDS.get(_kind_of(str(name), declared), NUMBER) for name in frame.columns]
 
 
 def _declared(frame: pd.DataFrame) -> Mapping[str, str]:
@@ -88,15 +88,13 @@ def _declared(frame: pd.DataFrame) -> Mapping[str, str]:
     return declared if isinstance(declared, Mapping) else {}
 
 
-def _kind_of(name: str, known: Mapping[str, str]) -> str:
-    if name in known:
-        return known[name]
+def _kind_of(name: str, declared: Mapping[str, str]) -> str:
+    if name in declared:
+        return declared[name]
     stem = re.sub("_(lower|upper|se|standard_error|a|b)$", "", name)
-    if stem in known:
-        return "elo" if known[stem] == "rating" else known[stem]
-    of_begin = (kind for begin, kind in _BEGINNINGS.items() if name.startswith(begin))
-    of_end = (kind for end, kind in _ENDINGS.items() if stem.endswith(end))
-    return next(of_end, next(of_begin, "number"))
+    usual = (kind for pattern, kind in _USUAL.items() if fnmatchcase(stem, pattern))
+    kind = declared.get(stem) or next(usual, "number")
+    return "elo" if kind == "rating" and stem != name else kind
 
 
 class Lines(str):
