@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +24,16 @@ from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
-from jaxeval.execution.shapes import Budget, chunk_lanes, deciding, for_few, in_vectors, lane_bytes, slots_per_call
+from jaxeval.execution.shapes import (
+    Budget,
+    calls_at_once,
+    chunk_lanes,
+    deciding,
+    for_few,
+    in_vectors,
+    lane_bytes,
+    slots_per_call,
+)
 from jaxeval.kernels.batch.programs import Chunks
 from jaxeval.kernels.kinds import Mesh
 from jaxeval.kernels.solve import Status
@@ -191,22 +202,40 @@ class LaneRun:
         """Yield the chunks of each call, as soon as ``results`` holds what they give.
 
         The next call starts before the results of the last are fetched, so that the devices do not wait for the host.
+        On a CPU, calls whose chunks fit the cache of a core run side by side, each on a core.
         """
         if len(which) == 0:
             return
-        size, per_device = self._slots(task, lanes, which)
-        n_devices = jax.local_device_count()
+        size, most = self._slots(task, lanes, which)
+        most *= jax.local_device_count()
         parts = _chunks(lanes.slices, which, size)
-        under_way: tuple[list[Int], Any] | None = None
-        for start in range(0, len(parts), n_devices * per_device):
-            called = parts[start : start + n_devices * per_device]
+        at_once = calls_at_once(task.budget) if self.memory_limit is None else 1
+        each = most if at_once == 1 else -(-len(parts) // (-(-len(parts) // (at_once * most)) * at_once))
+
+        def begin(called: list[Int]) -> Any:
             with double_precision():
-                started = called, task.call(_placed(called, lanes, size, per_device))
-            if under_way is not None:
-                yield _store(*under_way, results)
-            under_way = started
-        if under_way is not None:
-            yield _store(*under_way, results)
+                return task.call(_placed(called, lanes, size, most // jax.local_device_count()))
+
+        under_way: deque[tuple[list[Int], Future[Any]]] = deque()
+        pool = ThreadPoolExecutor(at_once)
+        try:
+            for start in range(0, len(parts), each):
+                called = parts[start : start + each]
+                if at_once > 1 and start:
+                    running = pool.submit(lambda called: jax.block_until_ready(begin(called)), called)
+                else:  # compiled before threads ask for it
+                    running = Future()
+                    running.set_result(begin(called))
+                    if at_once > 1:
+                        pool.submit(jax.block_until_ready, running.result())  # a thread takes no other call meanwhile
+                under_way.append((called, running))
+                if len(under_way) > at_once:
+                    called, running = under_way.popleft()
+                    yield _store(called, running.result(), results)
+            for called, running in under_way:
+                yield _store(called, running.result(), results)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _slots(self, task: Task, lanes: Lanes, which: Int) -> tuple[int, int]:
         """Return lanes of a chunk, and chunks of a call on each device."""

@@ -6,6 +6,7 @@ A size that is static to a compiled program costs seconds for every value it tak
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ UNIT_ROWS = 4
 
 _VECTOR = 8  # XLA vectorises well if this divides the number of lanes
 _FEW_SLOTS = 8  # of a call on a CPU
+_MOST_AT_ONCE = 8  # calls side by side: each takes memory for a chunk
 _UNITS = 768  # columns of units of small boards: boards of 20,000 to 40,000 battles have a size in common
 _UNIT_SIZES = 6  # each four times the last; the largest is for three million battles
 _FEWEST_ROWS = 1024  # of arrays with a row per lane: the arrays are small, and there are often this many resamples
@@ -68,9 +70,10 @@ class Budget(NamedTuple):
     accelerator: Room  # to about a gigabyte
     chunks_per_call: int  # that a device runs at most; between calls there is time for progress and interrupts
     least: int = 1  # lanes of a chunk, however many numbers each works on
+    side_by_side: bool = False  # whether a CPU runs calls side by side, as XLA computes a chunk by one core
 
 
-REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32)
+REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32, side_by_side=True)
 # In bytes. Lanes side by side share gathered lines of memory. But they wait for the slowest lane, and their arrays do
 # not fit in the cache: four lanes took half the time of sixteen on a CPU.
 SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**31, 128), 32)
@@ -200,6 +203,13 @@ def slots_per_call(n_chunks: int, most: int) -> int:
         return min(_FEW_SLOTS if each <= _FEW_SLOTS else most, most)
     steps = (size for k in range(most.bit_length(), -1, -1) for size in (3 * 2**k // 2, 2**k) if size <= most)
     return next(size for size in steps if -(-per_device // size) * size <= 1.25 * per_device)
+
+
+def calls_at_once(budget: Budget) -> int:
+    """Return how many calls run side by side: on a CPU a few, if the ``budget`` says so."""
+    if not (budget.side_by_side and _on_cpu() and jax.local_device_count() == 1):
+        return 1
+    return min(os.cpu_count() or 1, _MOST_AT_ONCE)
 
 
 def padded_cells(n: int, least: int = 512) -> int:

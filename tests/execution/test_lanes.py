@@ -1,5 +1,6 @@
 """The driver of lanes, on a task that adds up numbers; the estimators' own tests show the same of each of them."""
 
+import threading
 from functools import partial
 from typing import NamedTuple
 
@@ -118,6 +119,20 @@ class TestInterrupted:
             LaneRun(chunk_size=5), Lanes.of(1, 30 * jax.local_device_count()), noted(lambda _: order.append("call"))
         )
         assert order == ["call", "call", "store", "call", "store", "store"]
+
+    @pytest.mark.parametrize("at_once", [2, 3])
+    def test_calls_side_by_side_meet(self, monkeypatch, at_once):
+        monkeypatch.setattr(lanes, "calls_at_once", lambda _: at_once)
+        meeting, begun = threading.Barrier(at_once, timeout=30), []
+
+        def meet(chunks):
+            begun.append(int(chunks.n_chunks.sum()))
+            if 1 < len(begun) <= 1 + at_once:  # the first call is compiled alone
+                meeting.wait()
+
+        of = Lanes.of(3, 25 * jax.local_device_count())
+        check(results(LaneRun(chunk_size=5), of, noted(meet)), of)
+        assert max(begun) <= 2 * jax.local_device_count()
 
 
 class TestMemory:
