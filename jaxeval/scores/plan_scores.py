@@ -70,9 +70,10 @@ def plan_scores(
     Returns:
         One row per pair and number of trials: ``model_a``, ``model_b``, ``n_items``, ``n_trials``; ``sd_between`` and
         ``sd_within``, standard deviations of the differences between items and within them (over trials; NaN with one
-        trial); ``smallest_difference``; with a difference ``power`` and ``items_needed``; and ``flags``. Two models
-        without observed variance of the difference are planned for as if they differed on one item more, by all that
-        the scores span.
+        trial); ``smallest_difference``, NaN where scores lie between 0 and 1 and not even 1 is found; with a difference
+        ``power`` and ``items_needed``; and ``flags``. Two models without observed variance of the difference are
+        planned for as if they differed on one item more, by all that the scores span. Plans of right and wrong answers
+        promise no more than McNemar's exact test can find.
 
     Raises:
         DataError: a model is not there, two models share fewer than two items, or trials are planned without any.
@@ -157,7 +158,12 @@ def planned(
                     least = np.ceil(np.log(1 - level) / np.log1p(-difference))
                     row["items_needed"] = max(row["items_needed"], least)
                     row["power"] = row["power"] if n >= least else 0.0
+            elif parts.plain:
+                _limit_to_exact(row, n, difference, power, level)
             flags = [f"a pilot of {counted(parts.n_items, 'item')} only"] if parts.n_items < FEW_ITEMS else []
+            if parts.within_unit and not row["smallest_difference"] <= 1:
+                row["smallest_difference"] = np.nan
+                flags.append(f"not even a {'margin' if one_sided else 'difference'} of 1 is found")
             if row.get("items_needed", 0) > _MOST_ITEMS:
                 row["items_needed"] = None
                 flags.append(f"more than {_MOST_ITEMS:,} items are needed")
@@ -182,9 +188,15 @@ def _table(rows: list[dict[str, Any]], scores: ItemScores, settings: dict[str, A
 
 
 def _in_words(table: PlainTable, difference: float | None, power: float, level: float, one_sided: bool) -> str:
-    least, most = table["smallest_difference"].min(), table["smallest_difference"].max()
-    between = in_points(least) if least == most else f"{in_points(least)} to {in_points(most)}"
-    sentence = f"found with power {power:g}: {'a margin of' if one_sided else 'a difference of'} {between}"
+    smallest, what = np.asarray(table["smallest_difference"]), "margin" if one_sided else "difference"
+    found, nothing = smallest[~np.isnan(smallest)], int(np.isnan(smallest).sum())
+    sentence = f"found with power {power:g}: "
+    if len(found):
+        least, most = found.min(), found.max()
+        sentence += f"a {what} of {in_points(least) if least == most else f'{in_points(least)} to {in_points(most)}'}"
+    if nothing:
+        of_others = f", and for {counted(nothing, 'pair')} " if len(found) else ""
+        sentence += f"{of_others}not even a {what} of 1"
     if difference is not None:
         sentence += (
             f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
@@ -216,6 +228,7 @@ class _Parts(NamedTuple):
     n_items: int  # that both models have
     unseen: float  # variance if one item more differed by all that scores span
     within_unit: bool  # all scores lie between 0 and 1
+    plain: bool  # they are 0 or 1, one of each item, and items are drawn one by one
 
 
 def _parts(scores: ItemScores, a: Any, b: Any) -> _Parts:
@@ -224,19 +237,38 @@ def _parts(scores: ItemScores, a: Any, b: Any) -> _Parts:
     size = int(shared.sum())
     pair = scores.scores[shared, 0][:, places]
     unit = bool(((pair >= 0) & (pair <= 1)).all())
+    alone = all(x is None for x in (scores.trials, scores.cluster, scores.benchmark, scores.weight))
+    plain = alone and bool(np.isin(pair, (0.0, 1.0)).all())
     unseen = (1.0 if unit else max(float(np.ptp(pair)), float(np.abs(pair).max()))) ** 2 / (size + 1)
     total = size * float(estimate_scores(differences, shared).variance[0])
     if scores.trials is None:
-        return _Parts(total, None, 1, size, unseen, unit)
+        return _Parts(total, None, 1, size, unseen, unit, plain)
     n, variance = trial_variances(scores)
     n, variance = n[shared][:, places], variance[shared][:, places]
     least = int(n.min())
     if least < 2:
-        return _Parts(total, None, least, size, unseen, unit)
+        return _Parts(total, None, least, size, unseen, unit, plain)
     share = item_shares(differences, shared)[1]
     noise = size * float(share**2 @ (variance / n).sum(1))  # of the differences of means that are there
     within = size * float(share**2 @ variance.sum(1))
-    return _Parts(max(total - noise, 0.0), within, least, size, unseen, unit)
+    return _Parts(max(total - noise, 0.0), within, least, size, unseen, unit, plain)
+
+
+def _limit_to_exact(row: dict[str, Any], n: int, difference: float | None, power: float, level: float) -> None:
+    """Lower what is planned for right and wrong answers to what McNemar's exact test of ``n`` items can find.
+
+    It needs k items on which the models differ, were they all for one model: 2 / 2^k <= 1 - level. At a difference D
+    the better model is alone right on D n items at least, on average.
+    """
+    k = int(np.ceil(np.log2(2 / (1 - level))))
+    least = float(special.betaincinv(k, n - k + 1, power)) if n >= k else np.inf
+    row["smallest_difference"] = max(row["smallest_difference"], least)
+    if difference is None:
+        return
+    share = min(difference, 1.0)
+    row["power"] = min(row["power"], float(special.bdtrc(k - 1, n, share))) if n >= k else 0.0
+    needed = _fewest(lambda m: m >= k and float(special.bdtrc(k - 1, m, share)) >= power)
+    row["items_needed"] = max(row["items_needed"], np.inf if needed is None else needed)
 
 
 def _row_under_facets(
@@ -283,6 +315,10 @@ def _row_under_facets(
     error, t, dof = quantiles(n)
     row |= {"standard_error": error, "dof": dof, "smallest_difference": smallest(n)}
     flags = ["no observed variance of the difference: nothing can be planned"] if error == 0 else []
+    pair_scores = cells.score[there][:, list(places)]
+    if row["smallest_difference"] > 1 and ((pair_scores >= 0) & (pair_scores <= 1)).all():
+        row["smallest_difference"] = np.nan
+        flags.append(f"not even a {'margin' if one_sided else 'difference'} of 1 is found")
     if difference is not None:
         shift = difference / error if error else np.inf
         other = 0.0 if one_sided else float(special.stdtr(dof, -shift - t))

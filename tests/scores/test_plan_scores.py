@@ -84,9 +84,34 @@ def test_models_that_never_differ_are_planned_as_if_one_item_did(table):
     twin = pd.concat([table, table[table["model"] == "m0"].assign(model="twin")])
     plan = plan_scores(twin, [("m0", "twin")], difference=0.05).iloc[0]
     n, z = plan["n_items"], scipy.stats.norm.ppf([0.975, 0.8]).sum()
-    assert plan["smallest_difference"] == pytest.approx(z * np.sqrt(1 / (n + 1) / n))
-    assert plan["items_needed"] == np.ceil((z / 0.05) ** 2 / (n + 1))
+    assert z * np.sqrt(1 / (n + 1) / n) < plan["smallest_difference"]  # the exact test finds less
+    assert plan["smallest_difference"] == pytest.approx(scipy.stats.beta.ppf(0.8, 6, n - 5))
+    needed = int(plan["items_needed"])
+    assert scipy.stats.binom.sf(5, needed - 1, 0.05) < 0.8 <= scipy.stats.binom.sf(5, needed, 0.05)
+    assert plan["power"] == pytest.approx(scipy.stats.binom.sf(5, n, 0.05))
     assert plan["flags"].startswith("no observed variance of the difference: planned as if one more item")
+
+
+@pytest.mark.parametrize("n", [2, 5, 8, 30])
+def test_a_plan_of_few_items_promises_what_the_exact_test_finds(n):
+    """Where the better model alone is right on a share D of the items, McNemar's test finds it with the power at most.
+
+    Fewer than six items find nothing, whatever the difference: 2 / 2^5 is more than .05.
+    """
+    won = np.arange(n) % 2
+    few = pd.concat([pd.DataFrame({"model": m, "item": range(n), "score": x}) for m, x in (("a", won), ("b", 1 - won))])
+    plan = plan_scores(few, difference=0.6)
+    row = plan.iloc[0]
+    assert row["power"] <= scipy.stats.binom.sf(5, n, 0.6) + 1e-12
+    if n <= 8:
+        assert np.isnan(row["smallest_difference"])
+        assert plan.answer.sentences[0].startswith("found with power 0.8: not even a difference of 1; 0.6 is found")
+        assert "not even a difference of 1 is found" in row["flags"]
+    else:
+        assert scipy.stats.binom.sf(5, n, row["smallest_difference"]) >= 0.8
+    gate = plan_scores(few, one_sided=True, n_items=2).iloc[0]
+    assert np.isnan(gate["smallest_difference"])
+    assert "not even a margin of 1 is found" in gate["flags"]
 
 
 def test_clusters_count_as_in_comparisons(table):
