@@ -421,8 +421,9 @@ class Bootstrap(Result):
         undefeated = self._undefeated_leader(level)
         if undefeated is not None:
             name, n = visible_line(self.models[undefeated]), int(self.fit.n_battles.iloc[undefeated])
+            met = counted(n, self.fit.unit)
             sure = f"ahead of all others at the {100 * level:g}% level"
-            return f"{name} leads: undefeated in {counted(n, 'battle')}, so that it has no finite rating, and {sure}"
+            return f"{name} leads: undefeated in {met}, so that it has no finite rating, and {sure}"
         rated = np.isfinite(ratings.to_numpy())
         if not rated.any():
             why = f"no two {self.competitor.many} took points off each other, directly or through others"
@@ -460,10 +461,13 @@ class Bootstrap(Result):
         return rest[~(difference[0, rest] > normal_quantile(level) * error[0, rest])]
 
     def _undefeated_leader(self, level: float) -> int | None:
-        """Return the undefeated model that the penalised fit shows to be ahead of all others, if there is one."""
+        """Return the undefeated model that the penalised fit shows to be ahead of all others, if there is one.
+
+        Without such a fit it is the one that was better often enough in direct meetings alone.
+        """
         above = np.flatnonzero((self.fit.standing == "undefeated") & np.isinf(self.fit.ratings))
         if len(above) == 0 or not self.fit.has_penalised:
-            return None
+            return next((int(k) for k in above if self.fit.always_above(int(k), level)), None)
         best = int(above[np.argmax(self.fit.penalised_strengths[above])])
         rest = np.delete(np.arange(len(self.models)), best)
         return None if len(self._beside(best, rest, level)) else best

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -301,6 +301,28 @@ class PlackettLuceFit(BradleyTerryFit):
     """
 
     _board: RankingBoard = field(repr=False)
+    unit: ClassVar[str] = "ranking"
+
+    def always_above(self, model: int, level: float) -> bool:
+        """Whether the item stood above each other one in all rankings of both, or clusters of them, and often enough.
+
+        Of two equal items either is above in a ranking with probability 1/2, so that n of n have the two-sided p-value
+        2 / 2^n. An item must be ahead of every other one: no allowance for their number is needed (Berger 1982).
+        """
+        rows, cells = self._drawn.clusters, self._board.cells
+        cell = np.arange(len(cells.count)) if rows is None else rows.cell
+        placed = cells.places.of(cell)
+        own = np.full(len(cell), -1)
+        own[placed.ranking[placed.item == model]] = placed.level[placed.item == model]
+        beside = (own[placed.ranking] >= 0) & (placed.item != model)
+        if not (placed.level > own[placed.ranking])[beside].all():
+            return False
+        item, ranking = placed.item[beside], placed.ranking[beside]
+        if rows is None:
+            n = np.bincount(item, cells.count[ranking], len(self.ratings))
+        else:
+            n = np.bincount(np.unique(np.stack([item, rows.cluster[ranking]]), axis=1)[0], minlength=len(self.ratings))
+        return bool((0.5 ** (np.delete(n, model) - 1) <= 1 - level).all())
 
     def _how_many(self) -> str:
         items = ITEM if self.competitor == MODEL else self.competitor

@@ -174,3 +174,9 @@ def test_an_end_that_nothing_bounds_is_open(tmp_path):
     assert "open/-128.1" in found
     assert "+225.2/open" in found
     assert "inf" not in found.replace("information", "")
+
+
+def test_equal_rankings_have_a_leader(tmp_path):
+    (tmp_path / "equal.csv").write_text("ranking\n" + "a > b > c\n" * 50)
+    said = run(tmp_path / "equal.csv", "--resamples", 40)
+    assert said.startswith("a leads: undefeated in 50 rankings, so that it has no finite rating, and ahead of all")

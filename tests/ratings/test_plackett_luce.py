@@ -321,6 +321,28 @@ class TestWhatRankingsCannotSay:
         assert board["rating"].isin([np.inf, -np.inf]).sum() + board["rating"].isna().sum() == 5
         assert board["rank"].isna().all()
 
+    @pytest.mark.parametrize(("n", "more", "leads"), [
+        (50, [], True),
+        (6, [], True),
+        (5, [], False),  # 2 / 2^5 is more than .05
+        (50, ["b > a > c"], False),
+        (50, ["b = a"], False),
+        (50, ["d > e"] * 6, False),  # a never met d
+        (50, ["d > e", *["a > d > e"] * 6], True),
+    ])  # fmt: skip
+    def test_who_is_always_first_leads_by_exact_tests(self, n, more, leads):
+        rankings = Rankings.from_pandas(pd.DataFrame({"ranking": ["a > b > c"] * n + more}))
+        said = bootstrap(rankings, 40, progress=False).first_sentence()
+        assert said.startswith(f"a leads: undefeated in {n + (6 if len(more) == 7 else 0)} rankings") == leads, said
+        assert said.endswith("ahead of all others at the 95% level") == leads
+
+    def test_rankings_of_one_judge_are_one_meeting(self):
+        """Ten rankings of each of five judges are five meetings, and of six judges six."""
+        for judges, leads in ((5, False), (6, True)):
+            frame = pd.DataFrame({"ranking": "a > b > c", "judge": np.repeat(np.arange(judges), 10)})
+            board = bootstrap(Rankings.from_pandas(frame), 40, cluster="judge", progress=False)
+            assert board.first_sentence().startswith("a leads") == leads
+
     def test_one_cluster(self):
         judges = np.where([5 in items_of(ranking) for ranking in LISTS], 0, 1 + np.arange(len(LISTS)))
         fit = fit_plackett_luce(table(LISTS, judge=judges), cluster="judge")
