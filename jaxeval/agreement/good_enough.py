@@ -128,11 +128,20 @@ def _further(battles: LabelledVerdicts, ends: Ends, name: Any, place: int, answe
     """Return facts about a judge, or the panel, that the answer names after its agreement."""
     verdict = battles.panel if name == PANEL else battles.verdict[:, place]
     return [
+        *_reversed(ends, name),
         *_ties(battles, verdict),
         *_orders(battles, ends, name),
         *_ranking(battles, verdict),
         *_next(battles, ends, name, answer),
     ]
+
+
+def _reversed(ends: Ends, name: Any) -> list[str]:
+    """Whether a judge agrees with people less often than by chance."""
+    kappa = ends.get(("kappa", name))
+    if kappa is None or not kappa[2] < 0:
+        return []
+    return [f"that is less often than by chance (kappa {kappa[0]:.2f} [{kappa[1]:.2f}, {kappa[2]:.2f}])"]
 
 
 def _ties(battles: LabelledVerdicts, verdict: Float) -> list[str]:
@@ -198,6 +207,8 @@ def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
 def _next(battles: LabelledVerdicts, ends: Ends, name: Any, answer: GoodEnough) -> list[str]:
     """The command to run next."""
     judge = battles.judges[0] if name == PANEL else name
+    if _reversed(ends, name):
+        return ["next: look whether its verdicts are coded in reverse; else it errs systematically"]
     if answer.beside is None:
         kappa = ends.get(("kappa", name))
         evidence = [] if kappa is None else [f"kappa {kappa[0]:.2f} [{kappa[1]:.2f}, {kappa[2]:.2f}]"]
@@ -260,6 +271,8 @@ def sentences_of(
             verdict = {"yes": yes, "no": "No", "not known": "Not known"}[answers[name].verdict]
             further = _further(battles, ends, name, place[name], answers[name])
             sentence = f"Good enough? {verdict}: {'; '.join([sentence, *further])}"
+        else:
+            sentence = "; ".join([sentence, *_reversed(ends, name)])
         sentences.append(sentence)
     worth = ("n_independent", PANEL)
     if worth in ends:

@@ -304,7 +304,9 @@ def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:
     error = np.where(error > contrasts.precision, error, np.nan)  # else it is rounding
     gap = contrasts.estimate[above] - contrasts.estimate[below]
     comparable = np.isin(above, compared.models) & np.isin(below, compared.models)
-    apart, alone = (comparable & (gap > x * error) for x in (compared.critical(level), normal_quantile(level)))
+    critical = compared.critical(level), normal_quantile(level)
+    # By more than the precision: the critical value may be that of a draw in which both are equal, as of tiers.
+    apart, alone = (comparable & (gap - x * error > compared.noise) for x in critical)
     if contrasts.closed_form is not None and not comparable.all():  # each of all pairs takes an equal part of 1 - level
         at_once = 1 - (1 - level) / (len(ranked) * (len(ranked) - 1) / 2)
         difference, of_fit = (x[np.arange(len(above)), below] for x in contrasts.closed_form(above, at_once))

@@ -104,6 +104,11 @@ def leave_one_out_intervals(soft_elo: HeldOutRatings, level: Level | None = None
             quantile = np.full(len(scores), np.inf)
             warnings.append(_too_small(len(scores) - 1, level, block))
         blocks.append(_with_intervals(block, quantile))
+        if not scores.any():
+            warnings.append(
+                f"{counted(len(scores), 'model')}, and the judge is off none by {block['method'].iloc[0]} ratings: "
+                "intervals of no length say that no error was seen, not that there is none"
+            )
     result = pd.concat(blocks, ignore_index=True)
     result.attrs |= {"warnings": warnings, "settings": {"level": float(exact_level(level)), "design": "leave-one-out"}}
     return result

@@ -388,7 +388,7 @@ def held_out_answer(
         warnings += [*study.warnings, *tables["intervals"].attrs["warnings"], *widths.attrs["warnings"]]
         calibrating, tested = study.settings.n_calibration, study.settings.n_test
         calibrate = counted(calibrating, "model calibrates", "models calibrate")
-        used += f"; level {study.settings.level:g}: {calibrate}, {tested} tested"
+        used += f"; random splits at level {study.settings.level:g}: {calibrate}, {tested} tested"
     except ValueError as error:  # too few models: their ratings are shown all the same
         warnings.append(f"no conformal intervals: {error}")
 
@@ -450,8 +450,8 @@ def _board(tables: Mapping[str, pd.DataFrame], method: str) -> Part:
     })  # fmt: skip
     if "intervals" in tables:
         ends = tables["intervals"]
+        what = f"leave-one-out conformal intervals at the {100 * ends.attrs['settings']['level']:g}% level"
         ends = ends[ends["method"] == method].set_index("model")[["lower", "upper"]].reindex(of_method["model"])
         board[["lower", "upper"]] = ends.to_numpy(float)
-        what = "leave-one-out conformal intervals"
     title = f"{visible_line(method).capitalize()} ratings of models held out, with {what} (Elo)"
     return board_part(title, with_kinds(board, elo="human off_by"), kept=("human", "off_by"))

@@ -167,6 +167,21 @@ def test_the_answer_names_the_ranking_and_the_next_command():
     assert "have a second person label some of the items" in alone.answer.sentences[0]
     guess = agreement(labelled(2000, (0, 0, 0.5)).drop(columns="annotator2").rename(columns={"annotator1": "human"}))
     assert guess.answer.sentences[0].startswith("Good enough? No: ")
+    assert "by chance" not in worse.answer.sentences[0] + guess.answer.sentences[0]
+
+
+@pytest.mark.parametrize("people", [1, 2])
+def test_a_judge_that_is_mostly_wrong_is_said_to_be_reversed(people):
+    """Its errors cannot be corrected before somebody looks how its verdicts are coded."""
+    table = labelled(200, (0.02, 0.02, 0.95))
+    if people == 1:
+        table = table.drop(columns="annotator2").rename(columns={"annotator1": "human"})
+    found = agreement(table).answer.sentences[0]
+    assert "; that is less often than by chance (kappa -0." in found
+    assert found.endswith("next: look whether its verdicts are coded in reverse; else it errs systematically")
+    beside = agreement(table.assign(judge_2=table.filter(regex="annotator1|human").iloc[:, 0])).answer.sentences
+    (of_first,) = (text for text in beside if text.startswith("judge_1 agrees"))
+    assert of_first.count("less often than by chance") == 1
 
 
 def test_errors_say_what_to_do():

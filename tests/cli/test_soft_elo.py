@@ -140,7 +140,8 @@ def test_a_default_level_is_lowered_and_a_given_one_is_not(files, tmp_path):
     assert result.exit_code != 0
     assert "its 6 models support levels up to 0.8571" in " ".join(result.stderr.split())
     text = " ".join(run("soft-elo", tmp_path / "few.csv", *COLUMNS, "--resamples", 20, "--full").stdout.split())
-    assert "level 0.75: 3 models calibrate, 3 tested" in text
+    assert "random splits at level 0.75: 3 models calibrate, 3 tested" in text
+    assert "with leave-one-out conformal intervals at the 83.33% level (Elo)" in text
     for sentence in ("random splits: 3", "leave-one-out intervals: 5", "widths: 6"):
         assert f"warning: {sentence} calibration models support levels up to" in text
     assert "inf" not in text

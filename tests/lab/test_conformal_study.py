@@ -42,6 +42,17 @@ def test_coverage_of_simulated_pools_with_one_test_model_each():
     assert abs(np.mean(covered) - expected) < 4 * np.sqrt(expected * (1 - expected) / (n_pools * n_splits))
 
 
+def test_a_judge_that_is_never_off_is_no_proof_that_it_never_will_be():
+    flawless = pool(3).assign(residual=0.0)
+    found = leave_one_out_intervals(flawless)
+    assert (found["width"] == 0).all()
+    said = [text for text in found.attrs["warnings"] if "intervals of no length" in text]
+    assert [text.partition(":")[0] for text in said] == [
+        f"3 models, and the judge is off none by {method} ratings" for method in ("hard", "soft")
+    ]
+    assert not any("no length" in text for text in leave_one_out_intervals(pool(3)).attrs["warnings"])
+
+
 def test_each_from_all_others_is_the_naive_loop_and_covers_by_arithmetic():
     for n, level in [(30, 0.9), (14, 0.9), (12, 0.5)]:
         table = pool(n)
