@@ -27,8 +27,9 @@ MODELS, GAMES, TIES = (2, 3, 6), (2, 5, 20, 40), (0.0, 0.3, 0.9)
 LEVEL = 0.95
 PAIRS = ("uniform", "lopsided")
 DEFAULTS = {"boards": 400, "of_estimators": 100, "resamples": 400}
-#: Estimators with more boards: as many times.
-MORE = {"accuracies by a judge": 3}
+#: Estimators with more boards, and with more resamples: as many times. Few resamples make critical values uncertain.
+MORE = {"accuracies by a judge": 10, "merged board, at .9": 4}
+RESAMPLES = {"accuracies by a judge": 10}
 #: Six equal models, and how often each is met.
 NAMES = [f"model-{k}" for k in range(6)]
 SHARES = np.geomspace(8, 1, 6) / np.geomspace(8, 1, 6).sum()
@@ -191,7 +192,7 @@ def estimators(n_boards: int, n_resamples: int) -> list[dict[str, Any]]:
     rows = []
     for name, make in ESTIMATORS.items():
         leaders, tiers, missed = [], [], []
-        for board in make(MORE.get(name, 1) * n_boards, n_resamples):
+        for board in make(MORE.get(name, 1) * n_boards, RESAMPLES.get(name, 1) * n_resamples):
             leads, tier, sets = claims(board)
             leaders.append(leads)
             tiers.append(bool((tier.dropna() > 1).any()))

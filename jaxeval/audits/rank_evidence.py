@@ -142,10 +142,10 @@ class RankEvidence(Answered):
         if not names:
             yield Severity.SERIOUS, f"{noun.counted(n_few, 'has', 'have')} too few votes to say who is first."
             return
-        if len(names) == 1:
-            yield Severity.REASSURING, f"Only 1 {noun.one} may be first at {self.level:.0%}: {names[0]}{few}."
+        if len(may) == 1:
+            yield Severity.REASSURING, f"Only 1 {noun.one} may be first at {self.level:.0%}: {names[0]}."
             return
-        yield Severity.CAUTION, f"{len(names):,} {noun.many} may be first at {self.level:.0%}: {named(names)}{few}."
+        yield Severity.CAUTION, f"{noun.counted(len(names))} may be first at {self.level:.0%}: {named(names)}{few}."
 
     def _of_winner(self) -> Iterator[tuple[Severity, str]]:
         best = self.winner

@@ -267,6 +267,6 @@ def _above(draws: Draws, level: float) -> Bool:
         return above
     error, value = compared.errors(slice(None)), compared.estimate
     with np.errstate(invalid="ignore"):
-        apart = (value[:, None] - value) > compared.critical(level) * error
+        apart = (value[:, None] - value) - compared.critical(level) * error > compared.noise
     above[np.ix_(compared.models, compared.models)] = apart
     return above

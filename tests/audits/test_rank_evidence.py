@@ -45,6 +45,15 @@ def test_neighbours_are_told_apart_as_tiers_are(found, board):
     assert (pairs["told_apart"] <= pairs["told_apart_alone"]).all()
 
 
+def test_a_pair_at_the_edge_is_told_apart_no_sooner_than_by_tiers():
+    """Of 60 votes 37 for one have p .09; the critical value is that of a resample in which both models are equal."""
+    votes = pd.DataFrame({"model_a": "x", "model_b": "y", "target": [1.0] * 37 + [0.0] * 23})
+    found = jaxeval.rank_evidence(votes, n_resamples=200)
+    assert found.table["tier"].tolist() == [1, 1]
+    assert not found.neighbours["told_apart"].any()
+    assert found.findings()[0].text.startswith("1 of 1 pair of neighbours on the board cannot be told apart at 95%")
+
+
 def test_what_ratings_rest_on_is_counted(votes, found):
     table = found.table.set_index("model")
     for model in ("model-2", "model-7"):
@@ -152,6 +161,17 @@ def test_a_model_that_hardly_ever_lost_is_first():
     even = votes.head(60).assign(winner=["model_a", "model_b"] * 30)
     texts = [finding.text for finding in jaxeval.rank_evidence(even, n_resamples=100, progress=False).findings()]
     assert texts[0].startswith("1 of 1 pair of neighbours on the board cannot be told apart")
+
+
+def test_one_that_may_be_first_beside_unknown_ones_is_not_the_only_one():
+    """Twenty games of four equal models: the resamples rate one of them always, and the others too seldom to say."""
+    rng = np.random.default_rng(9)
+    a, b = rng.integers(0, 4, 20), rng.integers(1, 4, 20)
+    votes = pd.DataFrame({"model_a": a, "model_b": (a + b) % 4, "target": rng.integers(0, 2, 20).astype(float)})
+    found = jaxeval.rank_evidence(votes.astype({"model_a": str, "model_b": str}), n_resamples=100)
+    (first,) = [x for x in found.findings() if "may be first" in x.text]
+    assert first.text == "1 model may be first at 95%: 2; 3 more models have too few votes to say."
+    assert first.severity is Severity.CAUTION
 
 
 def test_what_cannot_be_answered_says_why(votes):
