@@ -26,7 +26,7 @@ from jaxeval.data.remote_files import by_megabytes, fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, label_of
 from jaxeval.data.roles import voter_columns
 from jaxeval.data.shared_votes import votes_once
-from jaxeval.data.table_files import head_columns, head_names, naming, pieces, told_of, with_types
+from jaxeval.data.table_files import head_columns, naming, pieces, told_of, with_types
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.processes import gather, process_count
 from jaxeval.execution.progress import Advance, progress_bar
@@ -102,9 +102,9 @@ def read_battles(
     label = label_of(path if isinstance(path, str | Path) else files)
     # Published formats have sides of their own. The command names all columns, most of them by their usual names.
     usual = all(columns.get(role, name) == name for role, name in _USUAL_SIDES.items())
-    form = None
+    form, head_of_first = None, head_columns(files[0])
     if reading.roles.standard and usual:
-        form = format_of_names(head_names(files[0]), "pair", rows=lambda: read_head(files[0]).rows)
+        form = format_of_names(head_of_first[0], "pair", rows=lambda: read_head(files[0]).rows)
     if form is not None:
         further = [name for name in needed.named if name not in reading.roles.sides]
         source = Source(label if len(files) > 1 else files[0], tuple(files), baseline=baseline, keep=further)
@@ -112,7 +112,7 @@ def read_battles(
             battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
         battles = battles.reporting(form.read_as, first=True).reporting(*named_twice(path))
         return replace(battles, further=partial(_further, path, battles, {**columns, "baseline": baseline}, {}))
-    heads = [head_columns(file) for file in files]
+    heads = [head_of_first, *map(head_columns, files[1:])]
     # Who voted, if all files say it in a column that nobody named: it is read to say how unequally people vote.
     voters = [name for name in voter_columns(heads[0][0]) if all(list(names).count(name) == 1 for names, _ in heads)]
     voters = [] if columns.get("cluster") is not None or {*voters} & {*needed.named} else voters[:1]
