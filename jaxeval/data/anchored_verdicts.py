@@ -27,7 +27,7 @@ from jaxeval.data.columns import (
     renames,
     require_column,
     rows_of,
-    told_renames,
+    under_names,
 )
 from jaxeval.data.equal_rows import one_table
 from jaxeval.data.file_lists import files_of
@@ -36,6 +36,7 @@ from jaxeval.data.judge_calls import ReplyRules, replied_verdicts, usual_replies
 from jaxeval.data.labels import STANDARD, STRONG, Graded, LabelColumn, Labels, Sides, read_labels
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import FileName, label_of
+from jaxeval.data.report import UNPARSED, told, told_by
 from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import head_names, naming, read_whole_table, told_of
 from jaxeval.errors import DataError
@@ -79,10 +80,10 @@ class AnchoredVerdicts(Shown):
     number: dict[str, Int] = field(repr=False)
     levels: dict[str, pd.Index] = field(repr=False)
     n_rows: int
-    n_missing: int  # missing verdicts, which are left out
+    n_missing: int = told("{:missing verdict} left out")
     named_items: bool = True  # False if no column names items, so that each row is an item
     confidence: Float | None = None  # (N,) as the judge stated it, in [0, 1]; NaN where it did not
-    n_unparsed: int = 0  # replies that cannot be read, which are left out
+    n_unparsed: int = told(UNPARSED)
     read_as: tuple[str, ...] = ()  # how names of columns and labels were read, in words
 
     def _shown(self) -> Answer:
@@ -121,8 +122,7 @@ class AnchoredVerdicts(Shown):
         check_choice("missing", reading.missing, MissingResult)
         frame = rows_of(df)
         named = reading.arguments(*ROLES)
-        renamed = renames([verdict, *(name or role for role, name in named.items())], frame.columns)
-        frame = frame.rename(columns=renamed)
+        frame, renamed = under_names(frame, [verdict, *(name or role for role, name in named.items())])
         columns = {role: named[role] or (role if role in frame.columns else None) for role in ROLES}
         preferred = verdict == "verdict" and verdict not in frame.columns and _is_preference(frame)
         if preferred:
@@ -174,7 +174,7 @@ class AnchoredVerdicts(Shown):
             number[role], levels[role] = codes_of(frame, column, default)
         verdicts = cls(
             outcome=outcome, number=number, levels=levels, n_rows=len(frame), n_missing=int((absent & ~unread).sum()),
-            named_items=columns["item"] is not None, read_as=(*told_renames(renamed), *notes),
+            named_items=columns["item"] is not None, read_as=(*renamed, *notes),
             confidence=None if stated is None or np.isnan(stated).all() else stated, n_unparsed=int(unread.sum()),
         )._items_by_task()  # fmt: skip
         verdicts = verdicts.take(~absent) if absent.any() else verdicts
@@ -189,12 +189,7 @@ class AnchoredVerdicts(Shown):
             for role in ROLES
             if len(self.levels[role]) > 1 or role in ("model", "judge", "item")
         )
-        lines = [f"{counted(self.n_rows, 'row')}: {counted(len(self.outcome), 'verdict')}; {shape}"]
-        if self.n_missing:
-            lines.append(f"{counted(self.n_missing, 'missing verdict')} left out")
-        if self.n_unparsed:
-            lines.append(f"{counted(self.n_unparsed, 'reply', 'replies')} that cannot be read left out on request")
-        return "\n".join([*lines, *self.read_as])
+        return "\n".join(told_by(self, f"{{n_rows:row}}: {counted(len(self.outcome), 'verdict')}; {shape}"))
 
     def take(self, rows: Bool | NDArray[np.intp]) -> AnchoredVerdicts:
         """Return the verdicts that a mask, or row numbers, select; the levels stay as they are."""
@@ -390,9 +385,8 @@ def anchored_table(
     for file in files:
         with naming(file):
             names = head_names(file)
-            renamed = renames(text, names)
-            frame = read_whole_table(file, [*text, *renamed]).rename(columns=renamed)
-            notes |= dict.fromkeys([*told_of(file), *told_renames(renamed)])
+            frame, renamed = under_names(read_whole_table(file, [*text, *renames(text, names)]), text)
+            notes |= dict.fromkeys([*told_of(file), *renamed])
             form = format_of_names(names, "pair")
             if form is not None and "verdict" not in frame:
                 frame, sentences = _against_reference(form, Source(file, table=frame, baseline=baseline))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battle_rows import BattleReading, effective_battles, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
-from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered
+from jaxeval.data.columns import Rows, as_frame, frame_of
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
 from jaxeval.data.groups import Grouped
@@ -278,18 +278,17 @@ class Battles(Grouped, Reported):
 
         Each stands for ``count`` (n,) battles, by default for as many as before.
         """
-        met, (first, second) = renumbered(self.n_models, self.model_a[rows], self.model_b[rows])
+        met = self._met_in(rows)
         count = self.count[rows] if count is None and self.count is not None else count
         target, weight = self.target[rows], None if self.weight is None else self.weight[rows]
         n_battles, n_ties = (n_battles_of(which, count) for which in (np.ones(len(rows), bool), target == 0.5))
         effective = None if weight is None or self.report.n_effective is None else effective_battles(weight, count)
         report = replace(
-            self.report, n_battles=n_battles, n_models=int(met.sum()), n_ties=n_ties, n_effective=effective,
+            self.report, n_battles=n_battles, n_models=len(met["models"]), n_ties=n_ties, n_effective=effective,
         )  # fmt: skip
         return replace(
-            self, models=self.models[met], model_a=first, model_b=second, target=target, weight=weight, count=count,
+            self, **met, target=target, weight=weight, count=count, report=report,
             kept=rows if self.kept is None else self.kept[rows], rows=None if self.rows is None else self.rows.of(rows),
-            report=report,
         )  # fmt: skip
 
     def rename(self, names: Mapping[Any, Any]) -> Battles:
@@ -335,9 +334,8 @@ class Battles(Grouped, Reported):
         return pd.concat([pd.DataFrame(data), rest.reset_index(drop=True)], axis=1)
 
     def _own_columns(self, n: int) -> dict[str, Any]:
-        sides = {"model_a": self.models[self.model_a[:n]], "model_b": self.models[self.model_b[:n]]}
         values = {name: getattr(self, name) for name in ("target", "weight", "count")}
-        return sides | {name: x[:n] for name, x in values.items() if x is not None}
+        return self._sides(slice(n)) | {name: x[:n] for name, x in values.items() if x is not None}
 
     def __len__(self) -> int:
         return self.n_battles
@@ -356,11 +354,6 @@ class Battles(Grouped, Reported):
     def n_rows(self) -> int:
         """R, the number of rows that hold these battles."""
         return len(self.target)
-
-    @property
-    def n_models(self) -> int:
-        """The number of models with at least one such battle."""
-        return len(self.models)
 
     def to_pandas(self) -> pd.DataFrame:
         """The battles that take part in fits: model_a, model_b, target, weight, count, and the further columns.

@@ -156,6 +156,12 @@ def told_renames(renamed: Mapping[Any, str]) -> tuple[str, ...]:
     return tuple(f"column {column!r}: read as {name!r}" for column, name in renamed.items())
 
 
+def under_names(table: Any, wanted: Iterable[str]) -> tuple[Any, tuple[str, ...]]:
+    """Return a table whose columns have the ``wanted`` names where theirs resemble them, and sentences on these."""
+    renamed = renames(wanted, list(table.columns))
+    return table.rename(columns=renamed), told_renames(renamed)
+
+
 def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Take off the blanks around values, in columns of text all of whose values begin or end with one.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool
-from jaxeval.data.columns import Rows, factorize_sorted, reject_missing, require_column
+from jaxeval.data.columns import Rows, factorize_sorted, reject_missing, renumbered, require_column
 from jaxeval.data.nested_columns import arrow_of, is_nested, within
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
@@ -137,8 +137,14 @@ def _flags(values: pa.StructArray, path: str) -> Iterator[tuple[str, pa.Array]]:
 
 
 class Grouped:
-    """Rows with further ``columns``, by which they are grouped; the row ``kept[r]`` of these belongs to row r."""
+    """Rows of two models each, with further ``columns``, by which they are grouped.
 
+    The row ``kept[r]`` of these belongs to row r.
+    """
+
+    models: pd.Index
+    model_a: NDArray[np.int32]
+    model_b: NDArray[np.int32]
     columns: pd.DataFrame
     kept: NDArray[np.intp] | None = None
     further: Callable[[str], pd.Series | None] | None = None
@@ -149,6 +155,20 @@ class Grouped:
         @property
         def rows(self) -> Rows | None:
             """The rows of the input, for errors to name."""
+
+    @property
+    def n_models(self) -> int:
+        """The number of models with at least one battle that takes part in fits."""
+        return len(self.models)
+
+    def _sides(self, rows: slice) -> dict[str, Any]:
+        """Return the names of both sides in some rows."""
+        return {"model_a": self.models[self.model_a[rows]], "model_b": self.models[self.model_b[rows]]}
+
+    def _met_in(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        """Return the models that met in some rows, and both sides numbered by these."""
+        met, (first, second) = renumbered(self.n_models, self.model_a[rows], self.model_b[rows])
+        return {"models": self.models[met], "model_a": first, "model_b": second}
 
     def codes(
         self, names: str | Sequence[str], missing: MissingGroup | None = None

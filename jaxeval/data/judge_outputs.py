@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxeval.checks import check_choice, checked_finite
-from jaxeval.data.columns import factorize_sorted, renames, rows_of, told_renames
+from jaxeval.data.columns import factorize_sorted, rows_of, under_names
 from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import People, human_labels_of, joined_labels, targets_of, words_of
 from jaxeval.data.judge_calls import Calls, ReplyRules, mean_score, usual_replies
@@ -156,8 +156,7 @@ class JudgeOutputs(Reported):
         if labels is not None:
             check_labels(labels)
         frame = rows_of(df, "the table has no rows: nothing was judged")
-        renamed = renames([model_a, model_b], list(frame.columns))
-        frame = frame.rename(columns=renamed)
+        frame, renamed = under_names(frame, [model_a, model_b])
         roles = {
             name: usual_column(frame, column, name)
             for name, column in (
@@ -165,7 +164,7 @@ class JudgeOutputs(Reported):
             )
         } | {"model_a": model_a, "model_b": model_b}  # fmt: skip
         used, calls = called_pairs(frame, roles, rules, unparsed)
-        messages = [*told_renames(renamed), *used.told]
+        messages = [*renamed, *used.told]
         used, n_repeated = without_repeats(used, roles, repeats)
         used, n_one = in_both_orders(used, roles, one_order)
         table, row = _calls_table(used.rows, calls), used.rows["row"].to_numpy()

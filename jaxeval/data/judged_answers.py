@@ -20,11 +20,10 @@ from jaxeval.data.columns import (
     first_place,
     plain,
     reject_repeats,
-    renames,
     require_column,
     rows_of,
     seen_before,
-    told_renames,
+    under_names,
 )
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, usual_replies
@@ -145,8 +144,7 @@ class JudgedAnswers(Reported):
         defaults = [*(usual_names("judgment") if judgment is None else ()), *(ANSWER_LABELS if label is None else ())]
         judgment_columns = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
         named = [*judgment_columns, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]
-        renamed = renames(named, frame.columns)
-        frame = frame.rename(columns=renamed)
+        frame, renamed = under_names(frame, named)
         if not is_plain:
             frame = with_fields(frame, [name for name in named if name not in defaults])
         judgments = _judgment_columns(frame, judgment)
@@ -213,7 +211,7 @@ class JudgedAnswers(Reported):
                 partial(_covariate, place=place, shape=shape),
                 keep,
             ),
-            report=AnswersReport(read_as=(*told_renames(renamed), *filter(None, said))),
+            report=AnswersReport(read_as=(*renamed, *filter(None, said))),
         )  # fmt: skip
         if answer is not None:
             answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))

@@ -14,17 +14,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice
-from jaxeval.data.columns import (
-    Rows,
-    as_frame,
-    finite_or_nan,
-    first_place,
-    renames,
-    renumbered,
-    require_column,
-    told_renames,
-    without_blanks,
-)
+from jaxeval.data.columns import Rows, as_frame, finite_or_nan, first_place, require_column, under_names, without_blanks
 from jaxeval.data.groups import Grouped
 from jaxeval.data.human_labels import VerdictTable
 from jaxeval.data.labels import Labels, Sides, check_labels
@@ -84,8 +74,9 @@ class JudgedBattles(Grouped, Reported):
 
     def _shown(self) -> Answer:
         first = slice(None, ROWS_OF_DATA)
-        columns = {"model_a": self.models[self.model_a[first]], "model_b": self.models[self.model_b[first]]}
-        columns |= {name: getattr(self, name)[first] for name in ("score_difference", "human", "judge")}
+        columns = self._sides(first) | {
+            name: getattr(self, name)[first] for name in ("score_difference", "human", "judge")
+        }
         title = f"JudgedBattles: {self.report}"
         return Answer(title, pd.DataFrame(columns), f"judge: {self.judge_name}", n_rows=self.n_battles)
 
@@ -150,8 +141,8 @@ class JudgedBattles(Grouped, Reported):
         named = [x for names in scores for x in ([names] if isinstance(names, str) else names or ())]
         named += [x for x in (model_a, model_b, score_difference, human, verdict, verdict_swapped, item) if x]
         unnamed = [usual_names(role) for role, x in (("human", human), ("verdict", verdict)) if x is None]
-        renamed = renames([*named, *(x for names in (*unnamed, SCORES) for x in names)], frame.columns)
-        frame = with_fields(frame.rename(columns=renamed), named)
+        frame, renamed = under_names(frame, [*named, *(x for names in (*unnamed, SCORES) for x in names)])
+        frame = with_fields(frame, named)
         human, verdict = (
             usual_column(frame, column or None, role) if column is not False else None
             for column, role in ((human, "human"), (verdict, "verdict"))
@@ -171,7 +162,7 @@ class JudgedBattles(Grouped, Reported):
         models, first, second, missing = labels.models, labels.first, labels.second, np.full(len(frame), np.nan)
         humans = missing if human is None else labels.targets(human)
         verdicts = [labels.targets(column) for column in (verdict, verdict_swapped) if column is not None]
-        messages = (*told_renames(renamed), *stripped, *dict.fromkeys(labels.notes))
+        messages = (*renamed, *stripped, *dict.fromkeys(labels.notes))
         pairs = [(scores_a, scores_b), (scores_a_swapped, scores_b_swapped)]
         each = score_differences(frame, pairs, score_difference, verdicts)
         n_rows = len(frame)
@@ -221,11 +212,6 @@ class JudgedBattles(Grouped, Reported):
         return len(self.score_difference)
 
     @property
-    def n_models(self) -> int:
-        """The number of models with at least one such battle."""
-        return len(self.models)
-
-    @property
     def hard(self) -> Float:
         """(N,) hard label of the judge: the sign of its scores, or its own verdict, as ``hard_label`` says."""
         if self.hard_label == "scores" or self.verdict is None:
@@ -240,14 +226,13 @@ class JudgedBattles(Grouped, Reported):
     def subset(self, mask: Bool | NDArray[np.intp]) -> JudgedBattles:
         """The battles that ``mask`` (or row numbers) selects, with the models that met in them."""
         rows = np.arange(self.n_battles)[mask]
-        met, (a, b) = renumbered(len(self.models), self.model_a[rows], self.model_b[rows])
         names = ("score_difference", "human", "judge", "verdict", "verdict_orders", "orders")
         parts = {name: value[rows] for name in names if (value := getattr(self, name)) is not None}
         columns = self.columns.iloc[rows]
-        result = replace(self, models=self.models[met], model_a=a, model_b=b, columns=columns, **parts)
+        result = replace(self, **self._met_in(rows), columns=columns, **parts)
         beside = np.zeros(len(rows), bool) if result.verdict is None or not self.scored else ~np.isnan(result.verdict)
         report = JudgedReport(
-            n_rows=len(rows), n_battles=len(rows), n_models=int(met.sum()),
+            n_rows=len(rows), n_battles=len(rows), n_models=result.n_models,
             n_human=int(np.count_nonzero(~np.isnan(result.human))),
             n_human_ties=int(np.count_nonzero(result.human == 0.5)),
             n_judge_ties=int(np.count_nonzero(result.hard == 0.5)), hard_label=_hard_label_text(result),

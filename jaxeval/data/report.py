@@ -65,6 +65,13 @@ def told(text: str, default: Any = 0) -> Any:
     return field(default=default, metadata={"text": text})
 
 
+def told_by(report: Any, first: str) -> list[str]:
+    """Return the ``first`` line of a dataclass, a sentence for each of its `told` fields, and how it was read."""
+    texts = [(entry.metadata.get("text"), getattr(report, entry.name)) for entry in fields(report)]
+    lines = [_SENTENCE.format(text, report, value) for text, value in texts if text and value]
+    return [_SENTENCE.format(first, report, 0), *lines, *report.read_as]
+
+
 @dataclass(frozen=True, repr=False)
 class Report(Shown):
     """A first line, and a sentence for each number that is not 0, in the order of the fields; then how it was read."""
@@ -80,9 +87,7 @@ class Report(Shown):
         return []
 
     def __str__(self) -> str:
-        told_of = [(entry.metadata.get("text"), getattr(self, entry.name)) for entry in fields(self)]
-        lines = [_SENTENCE.format(text, self, value) for text, value in told_of if text and value]
-        return "\n".join([_SENTENCE.format(self._first, self, 0), *lines, *self.read_as, *self._last_lines()])
+        return "\n".join([*told_by(self, self._first), *self._last_lines()])
 
 
 class Reported(Shown):
