@@ -21,7 +21,7 @@ from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.found_columns import FoundVotes, fits, is_binary, quoted, results_of, sides_of
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.data.labels import ONE_TWO_LABELS, SCORES_IN_WORDS, numbers_of_words
-from jaxeval.data.plain_labels import names_of_raters, plain_labels
+from jaxeval.data.plain_labels import NO_LABELS, names_of_raters, plain_labels
 from jaxeval.data.published_formats import about_questions, blind_questions, format_of_names
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
@@ -139,7 +139,11 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     label = next((x for x in labels if frame[x].notna().any()), None)
     judgments = [*columns_of(frame, ROLES["judgment"].names)[:1], *filter(None, usual(frame, "output"))][:1]
     known = {label, *(name for role in ("model", "item", "judge", "run") for name in guessed_columns(frame, role))}
-    judgments = judgments or [name for name in map(str, frame) if name not in known and is_binary(frame[name])]
+    if not judgments:
+        others = [name for name in map(str, frame) if name not in known and folded(name) not in NO_LABELS]
+        called = [name for name in others if any(word in folded(name) for word in JUDGES)]
+        # Without labels beside it, a column of 0 and 1 that no word calls a judge's may say anything of a row.
+        judgments = [name for name in (others if label else called) if is_binary(frame[name])]
     roles = _answer_roles(frame, judgments, label)
     if not judgments or roles is None:
         return

@@ -31,7 +31,7 @@ from jaxeval.data.presentation_orders import (
     rows_by_order,
     second_side_first,
 )
-from jaxeval.data.roles import JUDGES, ONE_PERSON, TOGETHER, usual_column, usual_names
+from jaxeval.data.roles import JUDGES, ONE_PERSON, ROLES, TOGETHER, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable, in_pandas
@@ -47,9 +47,9 @@ _LABELS = {"label", "verdict", "judgment", "rating", "grade", "answer", "choice"
 _RATERS = set(map(folded, usual_names("rater")))
 _FEWEST_RATERS = 2  # a judge and a person
 _NO_ORDER = 2  # beside the numbers of the two orders
-_NO_LABELS = {
-    *map(folded, (*usual_names("item"), *_MODEL, "id", "index", "row", "idx", "item_no", "sample", "run", "seed"))
-}
+_OF_ROWS = ("id", "index", "row", "idx", "item_no", "sample", "fold", "split", "batch", "turn", "attempt", "shots")
+#: Columns that say of a row where it comes from, though they may hold 0 and 1 only.
+NO_LABELS = {*map(folded, (*usual_names("item"), *_MODEL, *ROLES["run"].names, *ROLES["run"].also, *_OF_ROWS))}
 
 
 def plain_labels(
@@ -194,7 +194,7 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
         str(name)
         for name in frame.columns
         if name not in human
-        and folded(name) not in _NO_LABELS
+        and folded(name) not in NO_LABELS
         and not _about_people(name)
         and (frame[name].dtype.kind == "b") == flags
         and _few(frame[name])

@@ -350,6 +350,18 @@ def test_a_leaderboard_of_two_models_holds_no_judgments(tmp_path):
     assert "judge --calibration" not in looked_at(file_of(tmp_path, table))
 
 
+@pytest.mark.parametrize("column", ["epoch", "fold", "truncated", "open_weights"])
+def test_a_column_of_two_numbers_is_no_judgment_by_itself(tmp_path, column):
+    """Nor a judge's label, where it says which run or fold a row is of; beside labels, other words may be a judge's."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"model": np.repeat(["a", "b"], 40), "item": [*range(40)] * 2, column: rng.integers(0, 2, 80)})
+    assert "judge --calibration" not in command(file_of(tmp_path, table)).output
+    table["human"] = rng.integers(0, 2, 80)
+    text = command(file_of(tmp_path, table)).output
+    may_be = column in ("truncated", "open_weights")
+    assert ("judge --calibration" in text) == ("jaxeval agreement " in text) == may_be
+
+
 def test_names_are_input(tmp_path):
     table = pd.DataFrame({"model_a": ["a", "b"] * 4, "model_b": ["b", "a"] * 4, "winner": ["model_a", "tie"] * 4})
     table["$(touch owned)\x1b[31m"] = 1
