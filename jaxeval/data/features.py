@@ -247,11 +247,14 @@ def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
 
 def _root_mean_square(values: Float, count: Int | None) -> float:
     """The root mean square over all battles: the same bit for bit in any order of rows and sides, merged or not."""
-    size, row = np.unique(np.abs(values), return_inverse=True)
+    if count is None:
+        size, times = np.unique(np.abs(values), return_counts=True)
+    else:
+        size, row = np.unique(np.abs(values), return_inverse=True)
+        times = count_by(row, count, len(size))
     largest = size[-1]
     if largest == 0:
         return 0.0
-    times = count_by(row, count, len(size))
     return float(largest * np.sqrt((times * (size / largest) ** 2).sum() / times.sum()))
 
 

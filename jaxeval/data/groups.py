@@ -66,7 +66,9 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
     row = np.concatenate([row, labelled, whole])
     codes = np.concatenate([codes + 1, np.full(len(labelled), len(values)), np.zeros(len(whole), np.intp)])
     n_groups = len(values) + 1
-    row, codes = np.divmod(np.sort(pd.unique(row * n_groups + codes)), n_groups)  # twice in a list is once
+    entry = row * n_groups + codes
+    entry.sort()
+    row, codes = np.divmod(entry[np.diff(entry, prepend=-1) > 0], n_groups)  # twice in a list is once
     return Members(row, codes, pd.Index([OVERALL, *values], dtype=object), (name,))
 
 
@@ -123,7 +125,12 @@ def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], p
     if pa.types.is_map(values.type):
         raise DataError(f"column {name!r} holds maps, which make no groups: make them lists of names")
     row = pc.list_parent_indices(values).to_numpy().astype(np.intp)
-    return none, row, pc.list_flatten(values).to_pandas()
+    categories = pc.list_flatten(values)
+    return (
+        none,
+        row,
+        (categories.dictionary_encode() if pa.types.is_string(categories.type) else categories).to_pandas(),
+    )
 
 
 def _flags(values: pa.StructArray, path: str) -> Iterator[tuple[str, pa.Array]]:

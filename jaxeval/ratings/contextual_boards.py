@@ -60,7 +60,7 @@ class ContextualBoard(Board):
     @property
     def n_features(self) -> int:
         """D."""
-        return self.cells.feature.shape[1]
+        return self.cells.n_features
 
     def rows(self, drawn: VoteGroups = _ALONE) -> tuple[contextual.ContextualRows, UnitMembers]:
         """Return what is ``drawn``, by default single battles, as rows; made when needed, as they are large."""
@@ -128,13 +128,14 @@ def unit_coefficients(coefficients: Float, fitted: ContextualBoard) -> Float:
 
     Infinite where they ran away, NaN where the battles do not determine them.
     """
-    feature, far = fitted.cells.feature, _RUNAWAY[fitted.response.link]
+    cells, far = fitted.cells, _RUNAWAY[fitted.response.link]
     with np.errstate(invalid="ignore"):
-        runaway = np.abs(coefficients) * np.abs(feature).max(0, initial=0.0) > far
+        runaway = np.abs(coefficients) * cells.widest > far
         # Covariates that hardly differ have large coefficients, too, but together they move nothing far.
         large = np.flatnonzero(runaway.any(1))
-        for some in np.array_split(large, -(-len(large) // _LANES_AT_ONCE) or 1):
-            runaway[some] &= np.abs(feature @ coefficients[some].T).max(0, initial=0.0)[:, None] > far
+        for start in range(0, len(large), _LANES_AT_ONCE):
+            some = large[start : start + _LANES_AT_ONCE]
+            runaway[some] &= np.abs(cells.feature @ coefficients[some].T).max(0, initial=0.0)[:, None] > far
         by_unit = np.where(runaway, np.sign(coefficients) * np.inf, coefficients * fitted.covariates.factor)
     return np.where(fitted.undecided, np.nan, by_unit)
 
@@ -183,8 +184,8 @@ def _rows(board: Board, cells: ContextualCells, drawn: VoteGroups) -> tuple[cont
 
 def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitOptions) -> ContextualBoard:
     flags, feature_ridge, ties = [], options.feature_ridge, options.ties
-    has_features = cells.feature.shape[1] > 0 and feature_ridge == 0
-    undecided = _undecided(board, cells) if has_features else np.zeros(cells.feature.shape[1], bool)
+    has_features = cells.n_features > 0 and feature_ridge == 0
+    undecided = _undecided(board, cells) if has_features else np.zeros(cells.n_features, bool)
     if undecided.any():
         flags.append(_why_undecided(covariates, undecided))
     weight = cells.count * battle_weights(board, cells)
@@ -196,7 +197,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
             f"{'no' if share == 0 else 'only'} ties among {counted(n, 'battle')} of rated models: no tie model fits"
         )
     rows, members = _rows(board, cells, _ALONE)
-    size, n_features = padded_size(len(board.theta)), cells.feature.shape[1]
+    size, n_features = padded_size(len(board.theta)), cells.n_features
     active = np.zeros(size, bool)
     active[: len(board.theta)] = board.active
     held = np.isinf(feature_ridge)
@@ -228,10 +229,10 @@ def _first_tie_parameter(share: float, ties: Ties) -> float:
 
 def _undecided(board: Board, cells: ContextualCells) -> Bool:
     """(D,) covariates that the models and the covariates before them determine: no battles tell their effects apart."""
-    d, m = cells.feature.shape[1], len(board.theta)
+    feature, d, m = cells.feature, cells.n_features, len(board.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
-    weighted = (cells.count * battle_weights(board, cells))[:, None] * cells.feature
-    squares = weighted.T @ cells.feature
+    weighted = (cells.count * battle_weights(board, cells))[:, None] * feature
+    squares = weighted.T @ feature
     cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1, dtype=float)
     n = board.rated_tables()[0]
     left = squares - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross

@@ -31,7 +31,7 @@ from jaxeval.ratings.connectivity import analyse
 from jaxeval.ratings.contextual_boards import ContextualBoard, fit_contextual_boards
 from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.slices import ContextualCells, compress, counts_by_row
+from jaxeval.ratings.slices import compress, counts_by_row
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.table import Table
 from jaxeval.wording import competitor_settings
@@ -171,14 +171,14 @@ def compare_tie_models(
         ridge=ridge, features=features, normalize=normalize, feature_ridge=feature_ridge, ties="davidson"
     ).checked(battles)
     covariates = design(battles, options.features, normalize)
-    cells, _ = compress(battles, slice(None), covariates.matrix)
+    cells, _ = compress(battles, covariates.matrix)(slice(None))
     held = _folds(cells.count, n_folds, np.random.default_rng(seed))
     rows, each = {}, {}
     for ties in get_args(Ties):
         with_ties = replace(options, ties=ties)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, with_ties)
         fit = fit_result(ContextualFit, fitted, VoteGroups(), battles.report, with_ties, features=covariates.names)
-        each[ties] = _held_out(fitted, cells, held)
+        each[ties] = _held_out(fitted, held)
         likelihood = fit.log_likelihood if ties != "half" else np.nan
         n_parameters = int(fitted.active.sum()) - 1 + len(covariates.names) + 1
         rows[ties] = {
@@ -227,12 +227,12 @@ def _folds(count: Int, n_folds: int, rng: np.random.Generator) -> Int:
     return held
 
 
-def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dict[str, Float]:
+def _held_out(fitted: ContextualBoard, held: Int) -> dict[str, Float]:
     """Return (F, C) log-likelihood, squared error and score of a battle of each cell, by the fit to the other folds.
 
     NaN where the others leave one of its models without a rating.
     """
-    size, n_models = len(fitted.phi) - cells.feature.shape[1] - 1, len(fitted.theta)
+    cells, size, n_models = fitted.cells, len(fitted.phi) - fitted.n_features - 1, len(fitted.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     measures: dict[str, list[Float]] = {"log_likelihood": [], "error": [], "score": []}
     rows, members = fitted.rows()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,33 +30,71 @@ from jaxeval.ratings.vote_groups import GroupCodes, UnitMembers, VoteGroups, vot
 class ContextualCells(Cells):
     """Cells whose battles also share their covariates, those of `first` less those of `second`."""
 
-    feature: Float  # (C, D)
+    known: Float  # (K, D) covariates of the cells of all boards, which share them
+    row: NDArray[np.int32]  # (C,) that of each cell
+
+    @property
+    def feature(self) -> Float:
+        """(C, D) covariates of each cell; made when asked for, as they are large."""
+        return self.known[self.row]
+
+    @property
+    def n_features(self) -> int:
+        """D."""
+        return int(self.known.shape[1])
+
+    @cached_property
+    def widest(self) -> Float:
+        """(D,) largest size of each covariate."""
+        return np.abs(self.feature).max(0, initial=0.0)
 
     @property
     def hard(self) -> bool:
         """Whether a pair has at most one cell for each result: not with covariates."""
-        return self.feature.shape[1] == 0 and super().hard
+        return self.n_features == 0 and super().hard
 
 
-def compress(
-    battles: Battles, rows: slice | NDArray[np.intp], feature: Float
-) -> tuple[ContextualCells, NDArray[np.intp]]:
-    """Return cells of some rows by pair, target, weight and ``feature`` (R, D), and the cell of each row.
+def compress(battles: Battles, feature: Float) -> Compress:
+    """Return what makes cells of some rows by pair, target, weight and ``feature`` (R, D).
 
-    The order of the cells, and with it the draws, does not depend on the order of the rows or on which side is A.
+    The order of the cells, and with it the draws, does not depend on the order of the rows or on which side is A. All
+    rows are sorted once: boards of some of them take their cells from those of all.
     """
-    feature = feature[rows]
     if feature.shape[1] == 0:
-        plain, cell_of_row = battles.compress(rows)
-        return _with_feature(plain, np.zeros((len(plain.count), 0))), cell_of_row
-    a, b, target = battles.model_a[rows], battles.model_b[rows], battles.target[rows]
-    weight = np.ones_like(target) if battles.weight is None else battles.weight[rows]
+        return partial(_without_covariates, battles, feature[:1])
+    whole, cell_of_row = _all_cells(battles, feature)
+
+    def of_rows(rows: slice | NDArray[np.intp]) -> tuple[ContextualCells, NDArray[np.intp]]:
+        if isinstance(rows, slice) and rows == slice(None):
+            return whole, cell_of_row
+        number = cell_of_row[rows]
+        count = count_by(number, None if battles.count is None else battles.count[rows], len(whole.count))
+        there = np.flatnonzero(count)
+        pairs, pair = np.unique(whole.pair[there], return_inverse=True)
+        cells = ContextualCells(
+            first=whole.first[pairs], second=whole.second[pairs], pair=pair, target=whole.target[there],
+            weight=whole.weight[there], count=count[there], known=whole.known, row=there.astype(np.int32),
+        )  # fmt: skip
+        return cells, (np.cumsum(count > 0) - 1)[number]
+
+    return of_rows
+
+
+def _without_covariates(
+    battles: Battles, known: Float, rows: slice | NDArray[np.intp]
+) -> tuple[ContextualCells, NDArray[np.intp]]:
+    cells, cell_of_row = battles.compress(rows)
+    return ContextualCells(**vars(cells), known=known, row=np.zeros(len(cells.count), np.int32)), cell_of_row
+
+
+def _all_cells(battles: Battles, feature: Float) -> tuple[ContextualCells, NDArray[np.intp]]:
+    a, b, target, weight = battles.model_a, battles.model_b, battles.target, battles.weight
     swap = a > b
     target = np.where(swap, 1 - target, target)
     feature = np.where(swap[:, None], -feature, feature) + 0.0  # -0 is 0
     pair = np.where(swap, b, a).astype(np.int64) * battles.n_models + np.where(swap, a, b)
-    keys = (pair, target, weight, *feature.T)
-    order = np.lexsort(keys[::-1])
+    keys = (pair, target, *(() if weight is None else (weight,)), *feature.T)
+    order = _sorted(keys)
     new = np.zeros(len(order), bool)
     new[:1] = True
     for key in keys:
@@ -66,12 +104,22 @@ def compress(
     one = order[new]
     pairs, cell_pair = np.unique(pair[one], return_inverse=True)
     first, second = (x.astype(np.int32) for x in divmod(pairs, battles.n_models))
-    count = count_by(cell_of_row, None if battles.count is None else battles.count[rows], len(one))
-    return ContextualCells(first, second, cell_pair, target[one], weight[one], count, feature[one]), cell_of_row
+    cells = ContextualCells(
+        first, second, cell_pair, target[one], np.ones(len(one)) if weight is None else weight[one],
+        count_by(cell_of_row, battles.count, len(one)), feature[one], np.arange(len(one), dtype=np.int32),
+    )  # fmt: skip
+    return cells, cell_of_row
 
 
-def _with_feature(cells: Cells, feature: Float) -> ContextualCells:
-    return ContextualCells(**{f.name: getattr(cells, f.name) for f in fields(Cells)}, feature=feature)
+def _sorted(keys: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
+    """Return the order of rows by keys (R,), the first one first; keys after the third sort those alone that tie."""
+    order = np.lexsort(keys[2::-1])
+    tied = np.zeros(len(order) + 1, bool)
+    tied[1:-1] = np.all([key[order[1:]] == key[order[:-1]] for key in keys[:3]], 0)
+    some = np.flatnonzero(tied[1:] | tied[:-1])
+    rows = order[some]
+    order[some] = rows[np.lexsort([key[rows] for key in keys[::-1]])]
+    return order
 
 
 def unit_columns(members: UnitMembers) -> int:
@@ -223,7 +271,7 @@ def _compressed(battles: Battles, options: FitOptions, covariates: Design | None
     """Return two functions: one turns rows into cells, the other says which rows, in which cells, belong together."""
     compressed: Compress = battles.compress
     if options.contextual and covariates is not None:
-        compressed = partial(compress, battles, feature=covariates.matrix)
+        compressed = compress(battles, covariates.matrix)
     return compressed, vote_groups(battles, options.cluster, options.strata)
 
 

@@ -51,7 +51,7 @@ def tied(battles):
 def weights_of(battles, features, ties, scheme, number, cluster=None, strata=None, seed=0):
     """(C,) weights of the cells in one resample as the bootstrap draws it, and the cells."""
     covariates = design(battles, features, normalize=True)
-    cells, cell_of_row = compress(battles, slice(None), covariates.matrix)
+    cells, cell_of_row = compress(battles, covariates.matrix)(slice(None))
     options = BootstrapOptions(features=features, ties=ties, scheme=scheme)
     (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, options)
     groups = vote_groups(battles, cluster, strata)(slice(None), cell_of_row)
@@ -167,7 +167,7 @@ class TestInvariance:
         """Covariates with few values compress; as many values again do not, and have the same law."""
         battles = Battles.from_pandas(votes)
         few = bootstrap(battles, 400, features=["markup", position_advantage()])
-        cells, _ = compress(battles, slice(None), design(battles, ["markup"], True).matrix)
+        cells, _ = compress(battles, design(battles, ["markup"], True).matrix)(slice(None))
         assert len(cells.count) < N / 4
         jitter = votes.assign(markup=votes["markup"] + 1e-9 * np.arange(N))
         many = bootstrap(jitter, 400, features=["markup", position_advantage()])

@@ -11,6 +11,7 @@ import jaxeval
 from jaxeval import Battles, DataError, arena_style, bootstrap, leaderboard
 from jaxeval.options.boards import MOST_SLICES
 from jaxeval.ratings.leaderboard import shared_warnings
+from jaxeval.ratings.slices import compress
 from jaxeval.wording import named
 
 VOTES = jaxeval.simulate_votes(600, 4, seed=1)[["model_a", "model_b", "winner"]].astype(str)
@@ -271,3 +272,35 @@ class TestOverlappingCategories:
         result = run(path, "--cluster", "category_tag")
         assert result.exit_code == 1
         assert "has overlapping categories" in result.stderr
+
+
+class TestCellsWithCovariates:
+    """Boards of some rows take their cells from those of all rows, which are sorted once."""
+
+    @pytest.fixture
+    def battles(self):
+        rng = np.random.default_rng(0)
+        n, names = 900, np.array(["a", "b", "c", "d"])
+        first = rng.integers(4, size=n)
+        second = (first + rng.integers(1, 4, n)) % 4
+        columns = {"winner": rng.choice(["model_a", "tie", "model_b"], n), "weight": rng.choice([0.5, 1.0, 2.0], n)}
+        frame = pd.DataFrame({"model_a": names[first], "model_b": names[second], **columns})
+        return Battles.from_pandas(frame, weight="weight")
+
+    @pytest.mark.parametrize("feature", ["few values", "many values", "none"])
+    def test_as_of_these_rows_alone(self, battles, feature):
+        rng = np.random.default_rng(1)
+        few = rng.integers(-1, 2, (battles.n_rows, 2)).astype(float)
+        values = {"few values": few, "many values": few + rng.random(few.shape), "none": few[:, :0]}[feature]
+        rows = rng.permutation(battles.n_rows)[:300]
+        (cells, number), a, b = compress(battles, values)(rows), battles.model_a[rows], battles.model_b[rows]
+        target, turned = battles.target[rows], a > b
+        target = np.where(turned, 1 - target, target)
+        pair = np.stack([np.minimum(a, b), np.maximum(a, b)], 1)
+        signed = np.where(turned[:, None], -values[rows], values[rows])
+        keys = np.column_stack([pair, target, battles.weight[rows], signed])
+        expected, of_row, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+        got = np.column_stack([cells.first[cells.pair], cells.second[cells.pair], cells.target, cells.weight])
+        np.testing.assert_array_equal(np.column_stack([got, cells.feature]), expected)
+        np.testing.assert_array_equal(number, of_row.reshape(-1))
+        np.testing.assert_array_equal(cells.count, count)
