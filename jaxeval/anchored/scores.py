@@ -21,7 +21,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import small_strata_text, stratum_of_groups
-from jaxeval.show.boards import plus_minus
+from jaxeval.show.boards import level_names, plus_minus
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
@@ -72,7 +72,10 @@ def differing_roles(table: pd.DataFrame) -> list[str]:
 
 
 def highest_rated(table: pd.DataFrame, of_mean: bool = False) -> str:
-    """Say who is rated highest above the reference, in a table of anchored ratings; empty where nothing is rated."""
+    """Say who is rated highest beside the reference, in a table of anchored ratings; empty where nothing is rated.
+
+    It is above the reference, or below it, where its interval is.
+    """
     rated = table[table["rating"].notna()].sort_values("rating", ascending=False, kind="stable")
     if rated.empty:
         return ""
@@ -83,15 +86,20 @@ def highest_rated(table: pd.DataFrame, of_mean: bool = False) -> str:
     ]
     who = visible_line(first["model"]) if "model" in table else "the model"
     by = " ".join(["by the mean over the strong judges"] * of_mean + roles)
-    where = "is rated highest above" if len(table) > 1 else "beside"
     end = f" ({interval})" if interval else ""
     beside = rated.iloc[1:]
     for role in ROLE_WORDS:
         if role in beside:
             beside = beside[beside[role] == first[role]]
     alike = beside[~(beside["rating_upper"] < first["rating_lower"])] if "model" in table else beside.iloc[:0]
+    level = alike["rating"].to_numpy() == first["rating"]
+    equal, alike = list(map(visible_line, alike.loc[level, "model"])), alike[~level]
     names = named(list(map(visible_line, alike["model"])), 3) if len(alike) else ""
-    open_ = f"; its interval overlaps {'that' if len(alike) == 1 else 'those'} of {names}" if names else ""
+    whose = "their interval" if equal else "its interval"
+    side = "above" if first["rating_lower"] > 0 else "yet below" if first["rating_upper"] < 0 else "beside"
+    where = f"{'are level, rated' if equal else 'is rated'} highest {side}" if len(table) > 1 else "beside"
+    who = level_names(who, equal) if equal else who
+    open_ = f"; {whose} overlaps {'that' if len(alike) == 1 else 'those'} of {names}" if names else ""
     return f"{who} {where} the reference: {first['rating']:+.1f} Elo{end}{f', {by}' if by else ''}{open_}"
 
 

@@ -378,7 +378,22 @@ class TestLikeWithLike:
 def test_who_is_rated_highest_is_not_above_those_whose_intervals_overlap():
     counts = pd.DataFrame({"model": [*"abc"], "wins": [3, 5, 0], "ties": 0, "losses": [4, 1, 300]})
     first = anchored_scores(counts, "model").answer.sentences[0]
-    assert first.startswith("b is rated highest above the reference: +")
+    assert first.startswith("b is rated highest beside the reference: +")
     assert first.endswith("; its interval overlaps that of a")
     many = counts.assign(wins=counts["wins"] * 100, losses=counts["losses"] * 100)
     assert "overlaps" not in anchored_scores(many, "model").answer.sentences[0]
+
+
+@pytest.mark.parametrize(("wins", "losses", "starts", "ends"), [
+    ([13, 13], [17, 17], "a and b are level, rated highest beside the reference: -", ")"),
+    ([13, 12, 13], [17, 18, 17], "a and c are level, rated highest beside the reference: -", " overlaps that of b"),
+    ([90, 20], [10, 80], "a is rated highest above the reference: +", ")"),
+    ([20, 20], [80, 80], "a and b are level, rated highest yet below the reference: -", ")"),
+    ([0, 0], [0, 0], "a and b are level, rated highest beside the reference: +0.0 Elo", ")"),
+])  # fmt: skip
+def test_equal_models_have_no_highest_and_only_an_interval_says_above(wins, losses, starts, ends):
+    ties = 30 if not sum(wins) else 0
+    counts = pd.DataFrame({"model": [*"abc"][: len(wins)], "wins": wins, "ties": ties, "losses": losses})
+    said = anchored_scores(counts, "model").answer.sentences[0]
+    assert said.startswith(starts), said
+    assert said.endswith(ends), said

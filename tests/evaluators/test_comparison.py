@@ -181,4 +181,4 @@ def test_tables_say_what_they_found_in_words():
     assert taus.answer.sentences[0] == said
     counts = pd.DataFrame({"model": ["a", "b"], "wins": [3, 5], "ties": [0, 0], "losses": [4, 1]})
     first = anchored_scores(counts, "model").answer.sentences[0]
-    assert first.startswith("b is rated highest above the reference: +")
+    assert first.startswith("b is rated highest beside the reference: +")
