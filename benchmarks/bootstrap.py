@@ -28,7 +28,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.refits import draw
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import dense_refits
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import VoteGroups
 
 N_RESAMPLES = 1000

@@ -170,6 +170,15 @@ def test_every_form_of_an_import_is_seen(line, found):
     assert list(imports(ast.walk(ast.parse(line)))) == [found] * (found is not None)
 
 
+def test_one_loop_maximises():
+    """`kernels.solve` says when steps end. Other loops draw until a draw is usable, or search a graph."""
+    looping = {
+        name_of(file) for file, own in nodes().items() for node in own if getattr(node, "attr", "") == "while_loop"
+    }
+    others = {"resample", "squares", "connectivity", "batch.prediction_powered"}
+    assert looping == {"kernels.solve", *(f"kernels.{name}" for name in others)}
+
+
 def test_no_import_is_relative():
     """Those above would not be seen."""
     relative = [node for own in nodes().values() for node in own if getattr(node, "level", 0)]

@@ -19,7 +19,7 @@ from jaxeval.kernels.batch.refits import refit
 from jaxeval.kernels.platforms import by_platform, traced_for
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import SCHEMES, BootstrapOptions
-from jaxeval.ratings.refits import dense_refits
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import VoteGroups
 
 PRODUCTS = {"dot", "einsum", "inner", "matmul", "outer", "tensordot", "vdot", "vecdot"}

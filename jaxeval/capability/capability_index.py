@@ -26,6 +26,8 @@ from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch import capability as kernel
 from jaxeval.kernels.batch.capability import fit_capability
+from jaxeval.kernels.kinds import Array
+from jaxeval.kernels.solve import Solution
 from jaxeval.lazy_names import jax
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
@@ -218,9 +220,9 @@ class CapabilityIndex(Result):
         rows = {}
         for b, name in enumerate(self._cells.benchmarks):
             keep = self._cells.benchmark != b
-            refit = _fitted(self._cells, keep.astype(float), self.settings, self._fit)
+            refit, *_ = _fitted(self._cells, keep.astype(float), self.settings, self._fit)
             left = np.bincount(self._cells.model[keep], minlength=len(self._cells.models)) > 0
-            rows[name] = self._on_scale(np.where(left, refit.scale.capability, np.nan)) - self.joint.estimate
+            rows[name] = self._on_scale(np.where(left, refit.capability, np.nan)) - self.joint.estimate
         table = pd.DataFrame.from_dict(rows, orient="index", columns=self.joint.names).rename_axis("benchmark")
         return table.loc[table.abs().max(axis=1).sort_values(ascending=False, kind="stable").index]
 
@@ -233,8 +235,8 @@ class CapabilityIndex(Result):
         rows = {}
         for other in others:
             choice = ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in other.items())
-            end = _fitted(self._cells, np.ones(len(self._cells.share)), {**self.settings, **other}, None)
-            rows[choice or "as asked"] = self._on_scale(np.asarray(end.scale.capability))
+            scale, *_ = _fitted(self._cells, np.ones(len(self._cells.share)), {**self.settings, **other}, None)
+            rows[choice or "as asked"] = self._on_scale(np.asarray(scale.capability))
         return pd.DataFrame.from_dict(rows, orient="index", columns=self.joint.names).rename_axis("choice")
 
     def most_telling(self, n: int = 10) -> pd.DataFrame:
@@ -338,10 +340,10 @@ def capability_index(
         "loss": loss, "ridge": ridge, "anchors": None if anchors is None else dict(anchors), "easiest": held,
         "clip": clip, "resample": resample, "n_resamples": n_resamples, "seed": seed,
     }  # fmt: skip
-    end = _fitted(cells, np.ones(len(cells.share)), settings, None)
-    draws = _resampled(cells, settings, end.scale, running)
+    scale, objective, end = _fitted(cells, np.ones(len(cells.share)), settings, None)
+    draws = _resampled(cells, settings, scale, running)
     k = len(cells.models)
-    estimate = np.asarray(end.scale.capability)
+    estimate = np.asarray(scale.capability)
     first, second = _scale_line(estimate, cells.models, anchors)
     if not 0 < second < np.inf:
         if anchors is None:
@@ -364,8 +366,8 @@ def capability_index(
     # What strata of few scores leave out is made good above, and one score has a warning below.
     made_good = re.compile(r"the (other )?strata hold|[\d,]+ (stratum|strata) of one row")
     warnings = [text for text in draws.warnings if not made_good.match(text)]
-    if end.gradient > 1e-3:
-        warnings.append(f"the fit has not converged: its gradient is {float(end.gradient):.1g}")
+    if end.grad_norm > 1e-3:
+        warnings.append(f"the fit has not converged: its gradient is {float(end.grad_norm):.1g}")
     if (alone := n_each < 2).any():
         # Resamples of one score are that score: they do not show its error.
         drawn = np.where(alone, np.nan, drawn)
@@ -385,7 +387,7 @@ def capability_index(
         cells.models, index, drawn, gauge=gauge, anchored=anchored, status=flags, settings=settings,
         warnings=tuple(warnings), freedom=draws.freedom,
     )  # fmt: skip
-    c, d, a = map(np.asarray, end.scale)
+    c, d, a = map(np.asarray, scale)
     fitted = expit(a * (c[:, None] - d))[cells.model, cells.benchmark]
     n_free = k + 2 * len(cells.benchmarks) - 3
     residual = np.sqrt(((fitted - cells.share) ** 2).sum() / max(len(cells.share) - n_free, 1))
@@ -394,8 +396,8 @@ def capability_index(
          "n_models": np.bincount(cells.benchmark), "mean_share": means}
     ).sort_values("difficulty", ascending=False, ignore_index=True)  # fmt: skip
     return CapabilityIndex(
-        joint, level, benchmarks, float(end.objective), float(residual), settings, tuple(warnings), cells,
-        kernel.IndexScale(*end.scale), (first, second),
+        joint, level, benchmarks, float(objective), float(residual), settings, tuple(warnings), cells,
+        kernel.IndexScale(*scale), (first, second),
     )  # fmt: skip
 
 
@@ -448,7 +450,7 @@ def _ridge_of_one(cells: _Cells, ridge: float) -> float:
 
 def _fitted(
     cells: _Cells, weights: Float, settings: Mapping[str, Any], start: kernel.IndexScale | None
-) -> kernel.FittedIndex:
+) -> tuple[kernel.IndexScale, Array, Solution]:
     shape = len(cells.models), len(cells.benchmarks)
     weight, share = np.zeros(shape), np.full(shape, 0.5)
     weight[cells.model, cells.benchmark] = weights * cells.questions

@@ -7,10 +7,11 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
 from jaxeval.kernels.kinds import Array, Float
+from jaxeval.kernels.solve import SolveStep, Terms, loop
 from jaxeval.lazy_names import jax, jnp, lax, special
 
-_MOST_STEPS = 100
-_TOLERANCE = 1e-10  # of the gradient, where the weights of an agent sum to 1
+#: The tolerance is of the gradient, where the weights of an agent sum to 1.
+_TERMS = Terms.of(0.0, 1e-10, 100)
 #: Gauss and Hermite's nodes for the standard normal.
 _NODES, _SHARES = (x.astype(np.float64) for x in np.polynomial.hermite_e.hermegauss(21))
 _SHARES = _SHARES / _SHARES.sum()
@@ -71,8 +72,8 @@ def line(
     centre = (x[:, None] * weight).sum(0) / jnp.maximum(weight.sum(0), 1e-300)
     z = x[:, None] - centre
 
-    def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        intercept, slope, _, n = state
+    def step(of_line: Array, _: Array, nothing: tuple[()]) -> SolveStep:
+        intercept, slope = of_line
         up, down = of_eta(intercept + slope * z, spread)
         score = weight * (share * up + (1 - share) * down)
         information = -weight * up * down
@@ -81,16 +82,12 @@ def line(
         det = h00 * h11 - h01**2
         by0, by1 = (h11 * up0 - h01 * up1) / det, (h00 * up1 - h01 * up0) / det
         shorter = jnp.minimum(1.0, 3.0 / (jnp.abs(by0) + 8 * jnp.abs(by1) + 1e-9))  # where the loss is flat
-        left = jnp.maximum(jnp.abs(up0), jnp.abs(up1)).max()
-        return intercept + shorter * by0, slope + shorter * by1, left, n + 1
-
-    def goes_on(state: tuple[Array, Array, Array, Array]) -> Array:
-        return (state[2] > _TOLERANCE) & (state[3] < _MOST_STEPS)
+        grad = jnp.stack([up0, up1])
+        return SolveStep(shorter * jnp.stack([by0, by1]), grad, nothing, jnp.abs(grad).max(0))
 
     n_agents = weight.shape[1]
-    start = jnp.zeros(n_agents), jnp.full(n_agents, -0.3), jnp.full((), jnp.inf), jnp.zeros((), jnp.int32)
-    intercept, slope, *_ = lax.while_loop(goes_on, step, start)
-    return intercept, slope, centre
+    end, _ = loop(step, jnp.stack([jnp.zeros(n_agents), jnp.full(n_agents, -0.3)]), (), _TERMS)
+    return *end.theta, centre
 
 
 def _of_steps(

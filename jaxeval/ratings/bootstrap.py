@@ -32,8 +32,9 @@ from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit, b
 from jaxeval.ratings.drawn_votes import are_large
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
+from jaxeval.ratings.pair_refits import dense_refits, sparse_refits
 from jaxeval.ratings.random_facets import board_facets, with_random_facets
-from jaxeval.ratings.refits import BoardModel, BoardRefits, Refitted, SliceBoards, dense_refits, sparse_refits
+from jaxeval.ratings.refits import BoardModel, BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices, whole_board
 from jaxeval.ratings.sparse_boards import resolved
 from jaxeval.statistics.draws import Draws
@@ -285,10 +286,9 @@ def bootstrap(
             check_for_rankings(checked)
         of_facets = board_facets(checked, battles, facets)
         slices = make_slices(battles, checked)  # compressed
-        results = kind(slices, checked, battles.report).resampled(of_run(options))  # fitted, posed, run and tabled
-        if slices.groups is None:
-            return with_random_facets(results[0], battles, of_facets)
-        return Bootstraps(zip(slices.groups, results, strict=True), slices, checked)
+        results = kind(slices, checked, battles.report).by_group(of_run(options))  # fitted, posed, run and tabled
+        boards: Bootstrap | dict[Hashable, Bootstrap] = with_random_facets(results, battles, of_facets)
+        return Bootstraps(boards.items(), slices, checked) if isinstance(boards, dict) else boards
 
 
 @dataclass(frozen=True, eq=False)

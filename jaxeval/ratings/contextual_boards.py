@@ -28,7 +28,8 @@ from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards, fit_terms, main_battles, strength_slopes
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, pair_problems, refit_problem, stages, table_words
+from jaxeval.ratings.pair_refits import pair_problems, table_words
+from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, refit_problem, stages
 from jaxeval.ratings.slices import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
 from jaxeval.resampling.units import pad
@@ -286,10 +287,12 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
 
     hungriest = _BYTES_PER_ENTRY * (n_drawn + n_rows + 8 * square)
     ways = stages(_MAX_STEPS, CONTEXTUAL_REFITS, words, hungriest, secure)
-    full = fitted.phi[None], fitted.inverse[None], fitted.information_diagonal[None]
     by_pair = None
     if secure and fitted.n_features == 0:
-        by_pair = pair_problems([fitted], [label], [drawn], options, full)
+        by_pair = pair_problems(
+            [fitted], [label], [drawn], options,
+            start=fitted.phi[None], inverse=fitted.inverse[None], diagonal=diagonal[None],
+        )  # fmt: skip
     if by_pair is not None:
         entries = table_words(by_pair[0], Solver.CHORD)
         ways[0] = ways[0]._replace(

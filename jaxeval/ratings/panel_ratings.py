@@ -314,7 +314,7 @@ def fit_judge_panel(
     of_facets = board_facets(checked, rows, facet_names(random))
     slices = make_slices(rows, checked)
     boards = _Panels(slices, checked, rows, side_bias, messages).by_group(of_run(options))
-    return boards if isinstance(boards, dict) else with_random_facets(boards, rows, of_facets)
+    return with_random_facets(boards, rows, of_facets)
 
 
 @dataclass(frozen=True, eq=False)

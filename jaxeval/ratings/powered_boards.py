@@ -32,7 +32,8 @@ from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms, strength_slo
 from jaxeval.ratings.connectivity import analyse, per_model
 from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import MAX_STEPS, BoardRefits, lane_refits, refit_problem
+from jaxeval.ratings.pair_refits import MAX_STEPS
+from jaxeval.ratings.refits import BoardRefits, lane_refits, refit_problem
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -229,10 +230,15 @@ def powered_refits(
         tuning=fitted.tuning,
         lam=as_leaf(np.nan if lam is None else lam, np.float64),
     )
-    main = pad(np.where(fitted.active, main, 0.0), (size,))
-    moves = np.arange(size) < m
-    fit = fitted.start, main, fitted.inverse, fitted.information_diagonal, moves
-    problem = refit_problem(draw, data, *fit)
+    problem = refit_problem(
+        draw,
+        data,
+        fitted.start,
+        main=pad(np.where(fitted.active, main, 0.0), (size,)),
+        inverse=fitted.inverse,
+        diagonal=fitted.information_diagonal,
+        moves=np.arange(size) < m,
+    )
     # By the human outcomes alone; a board with clusters is not secure, as clusters also hold the judge's verdicts.
     secure = drawn.repeating is None and is_secure_board(fitted, None, cells.of_people)
     held = _PER_ENTRY * (draw.units.size.size + data.entries.shares[0].size) + _PER_PAIR * n_pairs

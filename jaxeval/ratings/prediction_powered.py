@@ -271,7 +271,7 @@ def prediction_powered(
     pair = None if best_for is None else _checked_models(best_for, rows)
     how = {"samples": samples, "given_lam": weight, "best_for": pair}
     boards = _Powered(slices, checked, rows.report, drawn, how).by_group(of_run(options))
-    return boards if isinstance(boards, dict) else with_random_facets(boards, rows, of_facets)
+    return with_random_facets(boards, rows, of_facets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ hold .94 to .96, and those over battles alone .87 to .925 (benchmarks/which_erro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -40,14 +40,17 @@ def board_facets(options: BootstrapOptions, battles: Battles, facets: Sequence[s
     return RandomFacets.of(codes, options.cluster or "battle", cluster, battles.columns)
 
 
-def with_random_facets(board: B, battles: Battles, facets: RandomFacets | None) -> B:
+def with_random_facets(
+    boards: B | dict[Hashable, B], battles: Battles, facets: RandomFacets | None
+) -> B | dict[Hashable, B]:
     """Move the draws of a board by effects of facets, as far from the ratings as their degrees of freedom ask for.
 
     Where intervals of the board are those of its fit, as draws of few battles vary too little, draws are made to vary
-    as much first.
+    as much first. Boards of slices have no facets, and stay.
     """
-    if facets is None:
-        return board
+    if facets is None or isinstance(boards, dict):
+        return boards
+    board = boards
     settings, fit = board.settings, board.fit
     ratings, draws, unit = fit.ratings.to_numpy(), board.draws, fit.scale.unit
     influence = unit * battles.n_rows * fit._influence[battles.compress(slice(None))[1]]

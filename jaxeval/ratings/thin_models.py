@@ -10,13 +10,14 @@ every resample with the penalty takes longer than all else on a small board.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.execution.precision import one_blas_thread
+from jaxeval.kernels.solve import SolveStep, Status, Terms, iterate, loop
 from jaxeval.ratings.boards import Board, battle_weights, weight_scale
 
 #: From this many battles on, percentiles of resamples hold what they promise (benchmarks/few_battles.py).
@@ -28,7 +29,7 @@ MOST_MODELS = 1_000
 #: are .96 of the board or more (at 50 Elo: all), to one at 75 to 100 Elo .89, and to one at 50 to 75 Elo .78.
 UNPLACED_ELO = 100.0
 
-_MOST_STEPS, _TOLERANCE, _LONGEST_STEP = 100, 1e-8, 1.0
+_TERMS, _LONGEST_STEP = Terms.of(0.0, 1e-9, 100), 1.0
 _MOST_LOCAL_STEPS, _LOCAL_TOLERANCE = 2_000, 1e-3
 
 
@@ -61,21 +62,27 @@ def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
     Returns:
         None where the steps do not end.
     """
-    theta = start - start.mean()
-    for _ in range(_MOST_STEPS):
+
+    def met(theta: Float) -> tuple[Float, Float, Float]:
         p = 1 / (1 + np.exp(theta - theta[:, None]))
+        return p, *inverse_and_leverage(n, p)
+
+    def step(theta: Any) -> tuple[Any, Any]:
+        p, inverse, leverage = met(theta)
+        score = wins.sum(1) + leverage.sum(1) / 2 - ((n + leverage) * p).sum(1)
+        change = inverse @ score
+        return change * min(1.0, _LONGEST_STEP / np.abs(change).max()), score
+
+    with np.errstate(all="ignore"):
         try:
-            inverse, leverage = inverse_and_leverage(n, p)
+            end = iterate(step, as_leaf(start - start.mean(), np.float64), _TERMS)
         except np.linalg.LinAlgError:
             return None
-        step = inverse @ (wins.sum(1) + leverage.sum(1) / 2 - ((n + leverage) * p).sum(1))
-        longest = np.abs(step).max()
-        if not np.isfinite(longest):
-            return None
-        if longest < _TOLERANCE:
-            return Penalised(theta, inverse_and_leverage(n + leverage, p)[0])
-        theta = theta + step * min(1.0, _LONGEST_STEP / longest)
-    return None
+    if end.status != Status.CONVERGED:
+        return None
+    theta = np.asarray(end.theta)
+    p, _, leverage = met(theta)
+    return Penalised(theta, inverse_and_leverage(n + leverage, p)[0])
 
 
 def inverse_and_leverage(n: Float, p: Float) -> tuple[Float, Float]:
@@ -189,24 +196,26 @@ def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | N
     some = board.active[first] & board.active[second] & (thin[first] | thin[second])
     squares, scale = _squares(board)[some], weight_scale(board.cells, board.pair_weight)
     first, second, n, wins = first[some], second[some], board.n[some] / scale, board.wins[some] / scale
-    theta = board.theta.copy()
 
     def total(of_first: Float, of_second: Float) -> Float:
         return np.asarray(np.bincount(first, of_first, m) + np.bincount(second, of_second, m))
 
-    for _ in range(_MOST_LOCAL_STEPS):
+    def step(theta: Any, _: Any, __: Any) -> SolveStep:
         p = 1 / (1 + np.exp(theta[second] - theta[first]))
         v = n * p * (1 - p)
         of_model = total(v, v)
         added = np.minimum(sum(np.where(thin[side], v / of_model[side], 0.0) for side in (first, second)), 1.0)
         off = wins + added / 2 - (n + added) * p
         slope = total(v, v) + total(added * p * (1 - p), added * p * (1 - p))
-        step = np.clip(np.where(thin, total(off, -off) / np.where(thin, slope, 1.0), 0.0), -1.0, 1.0)
-        theta += step
-        if np.abs(step).max(initial=0) < _LOCAL_TOLERANCE:
-            break
-    else:
+        score: Any = np.where(thin, total(off, -off), 0.0)
+        change = np.clip(score / np.where(thin, slope, 1.0), -1.0, 1.0)
+        return SolveStep(change, score, added, abs(change).max(initial=0))
+
+    terms = Terms.of(0.0, _LOCAL_TOLERANCE, _MOST_LOCAL_STEPS)
+    end, added = loop(step, as_leaf(board.theta, np.float64), np.zeros(len(n)), terms)
+    if end.status != Status.CONVERGED:
         return None
+    theta = np.asarray(end.theta)
     p = 1 / (1 + np.exp(theta[second] - theta[first]))
     v, of_scores = (n + added) * p * (1 - p), (squares + added) * p * (1 - p)
     of_model, spread = np.where(thin, total(v, v), 1.0), np.where(thin, 0.0, variance)

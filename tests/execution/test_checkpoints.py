@@ -19,7 +19,8 @@ from jaxeval import DataError, bootstrap, simulate_battles
 from jaxeval.errors import MemoryLimitError
 from jaxeval.execution import lanes
 from jaxeval.execution.checkpoints import Checkpoint
-from jaxeval.ratings import refits
+from jaxeval.ratings import pair_refits
+from jaxeval.ratings.refits import RESULT_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ class _Interrupted:
     def __init__(self, monkeypatch, n):
         self.left, self.call = n, lanes._store
         self.needed = -(-60 // (8 * jax.local_device_count()))  # calls of a run of 60 without an interruption
-        monkeypatch.setattr(refits, "REFITS", refits.REFITS._replace(chunks_per_call=1))
+        monkeypatch.setattr(pair_refits, "REFITS", pair_refits.REFITS._replace(chunks_per_call=1))
         monkeypatch.setattr(lanes, "_store", self)
 
     def __call__(self, *args):
@@ -186,8 +187,8 @@ class TestResuming:
         script = """
 from jaxeval.cli.main import run
 from jaxeval.execution import lanes
-from jaxeval.ratings import refits
-refits.REFITS, lanes._SECONDS_BETWEEN_SAVES = refits.REFITS._replace(chunks_per_call=1), 0.0
+from jaxeval.ratings import pair_refits
+pair_refits.REFITS, lanes._SECONDS_BETWEEN_SAVES = pair_refits.REFITS._replace(chunks_per_call=1), 0.0
 run()
 """
         options = ["--battles", "150", "--models", "10", "--resamples", "1000000", "--checkpoint"]
@@ -250,7 +251,7 @@ class TestMemory:
         n = bootstrap(battles, 2000, chunk_size=8).draws.size
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < 1.1 * n * refits.RESULT_BYTES + 100_000
+        assert peak < 1.1 * n * RESULT_BYTES + 100_000
 
     @pytest.mark.slow
     def test_results_of_a_tie_model_are_counted(self, battles):

@@ -218,10 +218,10 @@ def test_a_process_that_is_killed_ends_all(folder):
 INTERRUPTED = """
 import time
 from jaxeval.execution import lanes
-from jaxeval.ratings import refits
+from jaxeval.ratings import pair_refits
 store = lanes._store
 if rank == 1:  # while it refits, the first process waits for it
-    refits.REFITS = refits.REFITS._replace(chunks_per_call=1)
+    pair_refits.REFITS = pair_refits.REFITS._replace(chunks_per_call=1)
     lanes._store = lambda *args: (time.sleep(0.5), store(*args))[1]
 battles = jaxeval.gather_battles(lambda: jaxeval.read_battles(f"{folder}/{rank}.parquet"))
 jaxeval.bootstrap(battles, 2000, chunk_size=8, checkpoint=folder + "/interrupted")

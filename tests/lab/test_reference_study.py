@@ -280,7 +280,7 @@ def planned(battles, cluster=None):
     """The arguments of `draw`."""
     from jaxeval.ratings.boards import fit_boards
     from jaxeval.ratings.options import BootstrapOptions
-    from jaxeval.ratings.refits import dense_refits
+    from jaxeval.ratings.pair_refits import dense_refits
     from jaxeval.ratings.vote_groups import vote_groups
 
     boards = fit_boards([(battles.models, battles.cells)], BootstrapOptions())

@@ -16,10 +16,10 @@ from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels.batch.refits import Solver, draw, refit
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings import drawn_votes as votes_module
-from jaxeval.ratings import refits as dense_module
+from jaxeval.ratings import pair_refits as dense_module
 from jaxeval.ratings.boards import battles_per_model, fit_boards, main_battles
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import dense_refits
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import vote_groups
 
 ELO_PER_LOGIT = 400 / np.log(10)

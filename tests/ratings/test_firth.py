@@ -17,7 +17,7 @@ from jaxeval.kernels.batch.refits import draw
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import dense_refits
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import VoteGroups
 
 

@@ -15,7 +15,7 @@ from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboar
 from jaxeval.kernels.batch.refits import draw
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import dense_refits
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import VoteGroups
 
 #: Elo per probit.

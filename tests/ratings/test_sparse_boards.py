@@ -19,7 +19,8 @@ from jaxeval.kernels.pair_tables import unpacked
 from jaxeval.plots.leaderboard import plot_leaderboard
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import Refitted, dense_refits, sparse_refits
+from jaxeval.ratings.pair_refits import dense_refits, sparse_refits
+from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
 from jaxeval.ratings.vote_groups import vote_groups
 from jaxeval.show.screens import print_answer

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.kinds import Array, Bool, Float, Int32
-from jaxeval.lazy_names import jax, jnp, lax
+from jaxeval.kernels.kinds import Array, Bool, Float
+from jaxeval.kernels.solve import Solution, SolveStep, Terms, loop
+from jaxeval.lazy_names import jax, jnp
 
 #: Bounds of capabilities and difficulties (to both sides of 0), and of slopes.
 MOST, FLATTEST, STEEPEST = 10.0, 0.1, 10.0
@@ -21,20 +22,17 @@ class IndexScale(NamedTuple):
     slope: Float[Array, "K"]
 
 
-class FittedIndex(NamedTuple):
-    """A fit, its objective, and the largest entry of its gradient in what no bound holds."""
+class _Damped(NamedTuple):
+    """What the next step goes by."""
 
-    scale: IndexScale
     objective: Float[Array, ""]
-    gradient: Float[Array, ""]
-    damping: Float[Array, ""]  # of the next step
-    n_steps: Int32[Array, ""]
+    damping: Float[Array, ""]
 
 
 def fit(
     weight: Float[Array, "M K"], share: Float[Array, "M K"], start: IndexScale, free: Bool[Array, "K"], ridge: Array,
     likelihood: bool, tolerance: float,
-) -> FittedIndex:  # fmt: skip
+) -> tuple[IndexScale, Float[Array, ""], Solution]:  # fmt: skip
     """Minimise the loss of all cells and ridge / 2 times the sum of squares of all parameters that are free.
 
     The loss of a cell is (sigmoid - share)^2 / 2, or that of a binomial. Newton's steps, damped as Levenberg and
@@ -50,8 +48,15 @@ def fit(
         ridge: of one parameter.
         likelihood: whether the loss is the binomial's.
         tolerance: of the gradient.
+
+    Returns:
+        The scale, the objective there, and how the steps ended: the gradient is that in what no bound holds.
     """
+    n_models, n_benchmarks = weight.shape
     is_free = free.astype(share.dtype)
+
+    def scale_of(theta: Array) -> IndexScale:
+        return IndexScale(*jnp.split(theta, [n_models, n_models + n_benchmarks]))
 
     def objective(scale: IndexScale) -> Array:
         eta = scale.slope * (scale.capability[:, None] - scale.difficulty)
@@ -59,8 +64,8 @@ def fit(
         squares = (scale.capability**2).sum() + (scale.difficulty**2).sum() + (is_free * scale.slope**2).sum()
         return (weight * loss).sum() + ridge / 2 * squares
 
-    def step(scale: IndexScale, damping: Array) -> tuple[IndexScale, Array]:
-        c, d, a = scale
+    def step(theta: Array, _: Array, last: _Damped) -> SolveStep:
+        c, d, a = scale_of(theta)
         z = c[:, None] - d
         s = jax.nn.sigmoid(a * z)
         bend = s * (1 - s)
@@ -75,7 +80,7 @@ def fit(
 
         def diagonal(moves: Array, by: Array, axis: int) -> Array:
             exact, safe = (curved * by).sum(axis) + ridge, (h * by).sum(axis) + ridge
-            return jnp.where(moves, exact + damping * safe, 1.0)
+            return jnp.where(moves, exact + last.damping * safe, 1.0)
 
         of_c, of_d, of_a = (diagonal(*x) for x in ((moves_c, a**2, 1), (moves_d, a**2, 0), (moves_a, z**2, 0)))
         mixed = curved * a * z + e
@@ -93,22 +98,17 @@ def fit(
             jnp.clip(d + dd, -MOST, MOST),
             jnp.where(free, jnp.clip(a + da, FLATTEST, STEEPEST), a),
         )
-        return moved, jnp.abs(jnp.concatenate([gc, gd, ga])).max()
-
-    def body(now: FittedIndex) -> FittedIndex:
-        moved, gradient = step(now.scale, now.damping)
         value = objective(moved)
-        better = value <= now.objective + 1e-13 * jnp.abs(now.objective)
-        damping = jnp.where(better, jnp.maximum(now.damping / 4, 1e-12), jnp.minimum(now.damping * 4 + 1e-6, 1e6))
-        scale = jax.tree.map(lambda new, old: jnp.where(better, new, old), moved, now.scale)
-        return FittedIndex(scale, jnp.where(better, value, now.objective), gradient, damping, now.n_steps + 1)
+        better = value <= last.objective + 1e-13 * jnp.abs(last.objective)
+        damping = jnp.where(better, jnp.maximum(last.damping / 4, 1e-12), jnp.minimum(last.damping * 4 + 1e-6, 1e6))
+        change = jnp.where(better, jnp.concatenate(moved) - theta, 0.0)
+        grad = jnp.concatenate([gc, gd, ga])
+        left = jnp.where(damping < 1e5, jnp.abs(grad).max(), jnp.nan)
+        return SolveStep(change, grad, _Damped(jnp.where(better, value, last.objective), damping), left)
 
-    def goes_on(now: FittedIndex) -> Array:
-        return (now.gradient > tolerance) & (now.n_steps < _MOST_STEPS) & (now.damping < 1e5)
-
-    begin = FittedIndex(start, objective(start), jnp.full((), jnp.inf), jnp.full((), 0.1), jnp.zeros((), jnp.int32))
-    end: FittedIndex = lax.while_loop(goes_on, body, begin)
-    return end
+    begin = _Damped(objective(start), jnp.full((), 0.1))
+    end, last = loop(step, jnp.concatenate(start), begin, Terms.of(0.0, tolerance, _MOST_STEPS))
+    return scale_of(end.theta), last.objective, end
 
 
 def _product(one: Array, other: Array) -> Array:
@@ -159,9 +159,9 @@ def indices(
     total = jnp.zeros(shape).at[place].add(weights * cells["questions"] * cells["share"])
     share = jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1.0), 0.5)
     start = IndexScale(*map(jnp.asarray, start))
-    end = fit(weight, share, start, jnp.asarray(free), jnp.asarray(ridge), likelihood, tolerance)
+    scale, *_ = fit(weight, share, start, jnp.asarray(free), jnp.asarray(ridge), likelihood, tolerance)
     empty = weight.sum(1) <= 0  # a model without cells has no capability
-    return jnp.concatenate([jnp.where(empty, jnp.nan, end.scale.capability), end.scale.difficulty, end.scale.slope])
+    return jnp.concatenate([jnp.where(empty, jnp.nan, scale.capability), scale.difficulty, scale.slope])
 
 
 fit_capability = program("likelihood", "tolerance")(fit)

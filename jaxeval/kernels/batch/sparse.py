@@ -330,12 +330,19 @@ def fit_sparse(
     return Refits(end.theta[:, 0], end.status[0], end.n_steps[0], end.grad_norm[0], standings[:, 0])
 
 
+class SparseData(NamedTuple):
+    """The data of a `RefitProblem` of one board."""
+
+    layout: pair_tables.Layout
+    graph: Graph
+
+
 @partial(refit_program, long=True)
 def refit_sparse(
     problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "L"]
 ) -> Refits:
     """Draw and refit resamples of one board, as `refit` does; models are as in the graph, which follows the layout."""
-    layout, graph = problem.data
+    layout, graph = problem.data.layout, problem.data.graph
     statistics = draw_pairs(problem, layout, form, seed, numbers)
     n, wins = (x.astype(form.dtype) for x in pair_tables.unpacked(statistics, form.packing, form.dtype))
     pairs = SparsePairs(n.T, wins.T)
