@@ -246,7 +246,7 @@ def statsmodels_wilson() -> float:
 def statsmodels_holm() -> float:
     from statsmodels.stats.multitest import multipletests
 
-    from jaxeval.statistics.multiplicity import holm
+    from jaxeval.statistics.p_values import holm
 
     p = np.random.default_rng(4).random(50) ** 3
     return most(holm(p), multipletests(p, method="holm")[1])

@@ -30,7 +30,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import fit_boards, inverse_information
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
-from jaxeval.statistics.multiplicity import holm
+from jaxeval.statistics.p_values import holm
 from jaxeval.statistics.quantiles import normal_quantile
 
 DEFAULTS = {"boards": 60}

@@ -68,8 +68,9 @@ from jaxeval.data.readers import count_battles as count_battles
 from jaxeval.data.readers import gather_battles as gather_battles
 from jaxeval.data.readers import read_battles as read_battles
 from jaxeval.data.report import DataReport as DataReport
-from jaxeval.data.saved_draws import read_draws as read_draws
-from jaxeval.data.saved_draws import save_draws as save_draws
+from jaxeval.data.saved_results import read_draws as read_draws
+from jaxeval.data.saved_results import read_ratings as read_ratings
+from jaxeval.data.saved_results import save_draws as save_draws
 from jaxeval.data.score_files import read_scores as read_scores
 from jaxeval.data.simulated_votes import simulate_battles as simulate_battles
 from jaxeval.data.simulated_votes import simulate_rankings as simulate_rankings
@@ -131,7 +132,6 @@ from jaxeval.ratings.plackett_luce import fit_plackett_luce as fit_plackett_luce
 from jaxeval.ratings.prediction_powered import PredictionPoweredBoard as PredictionPoweredBoard
 from jaxeval.ratings.prediction_powered import PredictionPoweredFit as PredictionPoweredFit
 from jaxeval.ratings.prediction_powered import prediction_powered as prediction_powered
-from jaxeval.ratings.saved_ratings import read_ratings as read_ratings
 from jaxeval.ratings.small_categories import CategoryBoard as CategoryBoard
 from jaxeval.ratings.small_categories import CategoryBoards as CategoryBoards
 from jaxeval.ratings.small_categories import CategoryFit as CategoryFit

@@ -19,8 +19,7 @@ from jaxeval.lazy_names import lazy_names
 _HOMES = {
     "scores.paired_tests": ["anytime_p", "mcnemar", "sign_flips", "student_p"],
     "statistics.clusters": ["cluster_factors", "design_effect", "effective_clusters", "wilson_share"],
-    "statistics.multiplicity": ["benjamini_hochberg", "holm"],
-    "statistics.paired": ["p_above", "p_of_equal_shares", "score_interval", "score_z"],
+    "statistics.p_values": ["benjamini_hochberg", "holm", "p_above", "p_of_equal_shares", "score_interval", "score_z"],
     "statistics.quantiles": ["exact_share", "student_quantile", "wilson"],
     "statistics.rater_agreement": ["calibration_error", "cohen_kappa", "coincidences", "krippendorff_alpha"],
 }

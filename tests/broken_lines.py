@@ -233,7 +233,7 @@ LINES = [
            "n * (b - n) * x", "n * (b + n) * x", "statistics/test_special.py"),
     Broken("gaps among whole numbers of small files", "data/small_files.py",
            "and len(there) == len(values)", "", "data/test_small_files.py"),
-    Broken("the larger tail of equal shares", "statistics/paired.py",
+    Broken("the larger tail of equal shares", "statistics/p_values.py",
            "min(chance @ at_most, chance @ at_least)", "max(chance @ at_most, chance @ at_least)",
            "scores/test_families.py"),
 

@@ -47,7 +47,7 @@ GROUPS = [
     (
         "Draws, tables and files",
         "Joint draws of any estimator, and what is written for others.",
-        ["statistics", "data.saved_draws", "show", "data.model_tables"],
+        ["statistics", "data.saved_results", "show", "data.model_tables"],
     ),
     ("Pages", "Leaderboards that refit in the reader's browser.", ["pages"]),
     ("Simulated data", "Data whose truth is known.", ["data.simulated_votes", "lab.simulate", "lab.accuracy_studies"]),

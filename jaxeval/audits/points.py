@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.ratings.boards import Board
-from jaxeval.statistics.multiplicity import holm
+from jaxeval.statistics.p_values import holm
 
 #: Larger squares of standard scores count as 4. Odd groups must not hide behind a spread that they made themselves.
 _MOST_SQUARE = 4.0

@@ -35,7 +35,7 @@ from jaxeval.ratings.boards import Board, fit_boards, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
 from jaxeval.show.shown import Answer
-from jaxeval.statistics.multiplicity import benjamini_hochberg, holm
+from jaxeval.statistics.p_values import benjamini_hochberg, holm
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, visible_line
 

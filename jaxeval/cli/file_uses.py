@@ -12,8 +12,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.capability.columns import USUAL
-from jaxeval.cli.pair_uses import against, judged, panel, votes
-from jaxeval.cli.uses import OPPONENTS, Use, each, found, naming, use_of, usual
+from jaxeval.cli.uses import OPPONENTS, Use, against, each, found, judged, naming, panel, use_of, usual, votes
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import folded
 from jaxeval.data.conditions import equality

@@ -1,15 +1,46 @@
-"""A command for a file: the line to type, the question that it answers, and what was found."""
+"""What a file is good for: the line of a command, and of votes and verdicts which commands, by names and first rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
+from pandas.api.types import is_integer_dtype
 
 from jaxeval.cli.command_table import ROWS
-from jaxeval.data.found_columns import quoted
-from jaxeval.data.roles import ROLES, usual_column
+from jaxeval.data.battles import Battles
+from jaxeval.data.columns import folded, renames
+from jaxeval.data.conditions import equality
+from jaxeval.data.file_heads import HEAD_ROWS
+from jaxeval.data.found_columns import (
+    FoundVotes,
+    alike,
+    differ,
+    fits,
+    quoted,
+    reading_of,
+    reading_with_blanks,
+    results_of,
+    side_options,
+    sides_of,
+)
+from jaxeval.data.roles import (
+    COUNT_COLUMNS,
+    COUNTED,
+    RESULTS,
+    ROLES,
+    SCORES,
+    columns_of,
+    guessed_column,
+    guessed_columns,
+    is_plain,
+    n_values,
+    usual_column,
+)
+from jaxeval.errors import DataError
+from jaxeval.wording import words_of
 
 #: Names of the column of what answers were compared with.
 OPPONENTS = (*ROLES["anchor"].names, *ROLES["anchor"].also, "opponent")
@@ -53,3 +84,167 @@ def found(**columns: Any) -> str:
 def usual(frame: pd.DataFrame, *roles: str) -> list[Any]:
     """Return the columns with the usual names of some roles; None where there is none."""
     return [usual_column(frame, None, role) for role in roles]
+
+
+#: Objects of the Arena's votes: what a leaderboard makes of them, by which options, and what they are.
+_OF_ARENA = {
+    "category_tag": ("A leaderboard for each category", ("--by", "category_tag"), "categories"),
+    "conv_metadata": ("Ratings, the style of answers controlled for", ("--style", "arena"), "counts of style"),
+}
+_WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
+_PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler", "author", "reviewer")
+_MOST_SLICES = 100  # values of a column, of which a line takes one
+_FEW = 20  # judges that a panel may have, groups that a board may be cut into
+
+
+def votes(frame: pd.DataFrame) -> Iterator[Use]:
+    """Yield battles and their results."""
+    for sides in sides_of(frame):
+        read = next(results_of(frame, *sides), None)
+        if read is not None:
+            yield from _of_votes(frame, sides, read)
+            return
+    if (bad := _bad_counts(frame)) is not None:
+        yield bad
+        return
+    if (blanks := reading_with_blanks(frame)) is not None:
+        yield use_of("leaderboard", blanks.options(), blanks.why, blanks.hint)
+        return
+    for won, lost in () if {*COUNTED[1]} & {folded(name) for name in frame} else _WON:
+        for winner, loser in [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)]:
+            options = ("--winner-model", winner, "--loser-model", loser)
+            for command in ("leaderboard", "audit"):
+                yield use_of(command, options, found(who_won=winner, who_lost=loser))
+            return
+
+
+def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundVotes) -> Iterator[Use]:
+    """Yield what can be asked of votes that are ``read`` so."""
+    options, why = read.options(), f"{found(two_sides=sides)}, {read.why}"
+    voters, times = (guessed_columns(frame, role)[:1] for role in ("rater", "time"))
+    # Votes of one person are alike: as if unrelated, they would make leaders of noise.
+    by_units = (*options, *each("--cluster", [name for name in voters if 1 < n_values(frame, name) < len(frame)]))
+    yield use_of("leaderboard", by_units, why, read.hint)
+    groups = [x for x in guessed_columns(frame, "group") if x not in sides and 1 < n_values(frame, x) <= _FEW]
+    for name in groups[:1]:
+        yield use_of("leaderboard", (*by_units, "--by", name), found(groups=name), "", f"A leaderboard for each {name}")
+    known = [why, *map("who voted in {!r}".format, voters), *map("when in {!r}".format, times)]
+    yield use_of("audit", (*options, *each("--voter", voters), *each("--time", times)), ", ".join(known))
+    yield use_of("next", (*options, "--k", "100"), why)
+    objects = [x for x in _OF_ARENA if x in frame and frame[x].map(lambda value: isinstance(value, dict)).any()]
+    for name in objects:
+        question, more, what = _OF_ARENA[name]
+        yield use_of("leaderboard", (*options, *more), f"{what} in {name!r}", "", question)
+    if objects:
+        yield use_of("leaderboard", (*options, "--html", "board.html"), "", "it writes board.html", "A page to share")
+
+
+def _bad_counts(frame: pd.DataFrame) -> Use | None:
+    """Return the use of a table of counts of which some value cannot be read, with what is wrong."""
+    names = list(map(str, frame))
+    for a, b in sides_of(frame)[:1] if {*COUNT_COLUMNS} <= {*names, *renames(COUNT_COLUMNS, names).values()} else []:
+        try:
+            Battles.from_pandas(frame, model_a=a, model_b=b)
+        except (DataError, ValueError, TypeError) as error:
+            why = found(two_sides=(a, b), counts_of_results=COUNT_COLUMNS)
+            return use_of("leaderboard", side_options(a, b), why, f"correct it first: {error}")
+    return None
+
+
+def against(frame: pd.DataFrame) -> Iterator[Use]:
+    """Yield counts of the results of models against one reference or several, each in a column."""
+    model, other = guessed_column(frame, "model"), next(iter(columns_of(frame, OPPONENTS)), None)
+    whole = [name for name in map(str, frame) if is_integer_dtype(frame[name])]
+    counts = [next((name for name in whole if folded(name) in (*words, *more)), "")
+              for words, more in zip(COUNTED, ((), (), ("lose",)), strict=True)]  # fmt: skip
+    if model is None or other is None or not all(counts) or not (is_plain(frame[model]) and is_plain(frame[other])):
+        return
+    left = [name for name in whole if name not in counts and {*words_of(name)} & {"win", "lose", "wins", "losses"}]
+    sliced = _one_slice(frame, [model, other], [*counts, *left])
+    where, rows = sliced if sliced is not None else ((), frame)
+    if fits(Battles.from_pandas, rows, model_a=model, model_b=other, counts=tuple(counts)):
+        hint = f"{quoted(left)} are not counted: add them to {counts[0]!r} and {counts[2]!r} first" if left else ""
+        options = (*side_options(model, other), "--counts", ":".join(counts), *where)
+        yield use_of("leaderboard", options, found(two_sides=(model, other), counts_of_results=counts), hint)
+
+
+def _one_slice(
+    frame: pd.DataFrame, keys: Sequence[str], outcomes: Sequence[str]
+) -> tuple[tuple[str, str], pd.DataFrame] | None:
+    """Return the option of one value of a column within which no rows repeat the ``keys``, and its rows.
+
+    None where nothing repeats, or no column but ``outcomes`` tells the repeats apart and leaves most of the ``keys``.
+    """
+    if not frame.duplicated(list(keys)).any():
+        return None
+    n_keys = len(frame[list(keys)].drop_duplicates())
+    for name in map(str, frame):
+        if name in (*keys, *outcomes) or not is_plain(frame[name]):
+            continue
+        if 1 < n_values(frame, name) <= _MOST_SLICES and not frame.duplicated([*keys, name]).any():
+            value = frame[name].dropna().iloc[0]
+            rows = frame[frame[name] == value]
+            if 2 * len(rows) > n_keys:
+                return ("--where", equality(name, value)), rows
+    return None
+
+
+def panel(frame: pd.DataFrame) -> Iterator[Use]:
+    """Verdicts of several judges: in rows, or in columns."""
+    sides = sides_of(frame)[:1]
+    judge, human, item, output = usual(frame, "judge", "human", "item", "output")
+    if not sides or output is not None:
+        return
+    ((a, b),) = sides
+    if judge is not None and is_plain(frame[judge]) and frame[judge].dropna().map(_is_person).mean() > 0.5:
+        judge = None  # people, one or many, are no panel of judges
+    n_judges = 0 if judge is None else n_values(frame, judge)
+    one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
+    if one_so_far or 1 < n_judges <= _FEW:
+        verdict = next((name for name in columns_of(frame, ("verdict", *RESULTS)) if name != human), None)
+        read = None if verdict is None else reading_of(frame, a, b, {"winner": verdict})
+        if read is None:
+            return
+        shown = () if verdict in ("verdict", "winner") else ("--winner", str(verdict))
+        further = read.options("missing", "labels", "count")
+        who = found(judges=judge, their_verdicts=verdict)
+        yield use_of("panel", (*side_options(a, b), *shown, *further), f"{found(two_sides=(a, b))}, {who}",
+                   "the first rows are of one judge, and a panel has several" if one_so_far else read.hint)  # fmt: skip
+        if human is not None and verdict == "verdict" and item is not None:
+            yield use_of("agreement", (*side_options(a, b), *further), f"{who}; human labels in {human!r}", read.hint)
+        return
+    known = {"model_a": a, "model_b": b, "missing": "drop"}
+    columns = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
+               and folded(name) not in ("ftr", "htr")  # football: results, and at half time
+               and fits(Battles.from_pandas, frame, **known, winner=name)]  # fmt: skip
+    people = [*([] if human is None else [human]), *(name for name in columns if _is_person(name))]
+    judges = [name for name in columns if name not in people]
+    who, shown = found(two_sides=(a, b), verdicts_of_judges=judges), ("--judges", ",".join(judges))
+    if human is not None and (len(judges) > 1 or (judges and len(people) > 1)):
+        whose = ("--human", ",".join(people)) if len(people) > 1 else ()
+        yield use_of("agreement", (*side_options(a, b), *whose, *shown), f"{who}, {found(human_labels=people)}")
+    if len(judges) > 1:
+        yield use_of("panel", (*side_options(a, b), *shown), who)
+
+
+def _is_person(name: str) -> bool:
+    """Return whether a name is one of a person: expert, annotator_2."""
+    return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
+
+
+def judged(frame: pd.DataFrame) -> Iterator[Use]:
+    """Yield battles with scores of a judge, or with what judges printed."""
+    output, human = usual(frame, "output", "human")
+    scored = {folded(name) for name in SCORES} <= {folded(name) for name in frame}
+    for a, b in sides_of(frame)[:1] if scored or output is not None else []:
+        what = found(scores_of_a_judge=SCORES) if scored else found(what_judges_printed=output)
+        why, options, hint = f"{found(two_sides=(a, b))}, {what}", side_options(a, b), ""
+        if human is not None:
+            labelled = reading_of(frame, a, b, {"winner": human})
+            if labelled is not None and "labels" in labelled.arguments:
+                options, hint = (*options, "--labels", "a_wins_1"), labelled.hint
+            why += f", human labels in {human!r}"
+            yield use_of("soft-elo", options, why, hint)
+            if not scored:
+                yield use_of("agreement", options, why, hint)
+        yield use_of("panel", side_options(a, b), why, "", "Ratings from the judges alone")

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.checks import check_choice, check_room, checked_integer
 from jaxeval.data.battles import Battles
-from jaxeval.engine.random_facets import with_random_facets
 from jaxeval.engine.statistic import (
     Derivative,
     Function,
@@ -24,6 +23,7 @@ from jaxeval.engine.statistic import (
     Traced,
     check_shapes,
     same_numbers,
+    with_random_facets,
 )
 from jaxeval.engine.weighing import (
     Cluster,
@@ -104,7 +104,7 @@ def draws_of(
         strata: a column (or a value for each row): every resample holds as many rows, or clusters, of each stratum.
         by: a column, or several. Each of their groups is a slice, drawn by itself; the names get their levels.
         random: columns of what was sampled besides the rows, or the ``cluster``: judges, prompts, seeds. Draws then
-            vary as much as other levels like these would make them (see `jaxeval.engine.random_facets`), by normal
+            vary as much as other levels like these would make them (see `jaxeval.engine.statistic`), by normal
             effects from the influences of rows. A column of one level is refused. Not with ``by`` or ``strata``.
         rows: "interchangeable" merges equal rows, which is exact for a statistic as described, and much faster where
             rows repeat. Battles and scores are always merged.

@@ -6,7 +6,7 @@ import dis
 import functools
 import hashlib
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
+from jaxeval.engine.weighing import DataRows
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.weighted import split
 from jaxeval.kernels.kinds import Array
@@ -24,6 +25,7 @@ from jaxeval.lazy_names import jax, jnp
 from jaxeval.statistics.comparison import bias_corrected_bounds
 from jaxeval.statistics.draws import Draws, IntervalKind
 from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.statistics.random_facets import RandomFacets
 from jaxeval.wording import counted, named
 
 #: What it takes: weights (N,), and data with N rows.
@@ -438,3 +440,43 @@ class StatisticDraws(Draws):
         return pd.DataFrame(
             {"lower": np.where(known, lower, np.nan), "upper": np.where(known, upper, np.nan)}, self.names
         )
+
+
+def with_random_facets(
+    draws: StatisticDraws, statistic: Statistic, table: DataRows, facets: Sequence[str], cluster: Any, seed: int
+) -> StatisticDraws:
+    """Move draws (B, K) of rows, or of clusters, by effects of other facets, with the fewest degrees of freedom.
+
+    Raises:
+        DataError: a facet is no column, or has one level.
+    """
+    codes = {name: table.groups(name, "random")[0] for name in facets}
+    drawn = ("row", None) if cluster is None else (str(cluster), table.groups(cluster, "cluster")[0])
+    of_rows = RandomFacets.of(codes, *drawn)
+    effects, dof = of_rows.effects(_influences(statistic, table), len(draws.draws), seed)
+    freedom = [x for x in (draws.freedom, *dof[np.isfinite(dof)]) if x is not None]
+    return replace(
+        draws, draws=draws.draws + effects, freedom=float(min(freedom)) if freedom else None, derivatives=None,
+        about=of_rows.about, warnings=(*draws.warnings, *of_rows.warnings),
+        settings={**draws.settings, "random": list(facets)},
+    )  # fmt: skip
+
+
+def _influences(statistic: Statistic, table: DataRows) -> Float:
+    """Return (N, K) influences of rows, of which the statistic is about the mean.
+
+    Raises:
+        ValueError: the statistic has no derivatives by its weights.
+    """
+    try:
+        with double_precision():
+            slopes = jax.jacrev(lambda weights: statistic(weights, table.arrays))(np.ones(table.n))
+    except ValueError as error:
+        if "Reverse-mode" not in str(error):
+            raise
+        raise ValueError(
+            f"{statistic.name} has a loop of unknown length, through which JAX finds no derivatives in reverse: random "
+            f"facets of {counted(table.n, 'row')} need a loop of a given length (jax.lax.fori_loop, jax.lax.scan)"
+        ) from None
+    slopes = np.asarray(slopes, float)
+    return (slopes - slopes.mean(1, keepdims=True)).T * table.n

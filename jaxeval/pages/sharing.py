@@ -30,7 +30,7 @@ def save_card(table: pd.DataFrame, path: str | Path, finding: str, about: str) -
     """
     from matplotlib.figure import Figure
 
-    from jaxeval.plots.leaderboard import draw_intervals
+    from jaxeval.plots.boards import draw_intervals
     from jaxeval.plots.style import GREY, drawable, save_figure, shown_name
 
     board = _first(table)

@@ -14,7 +14,11 @@ from jaxeval.plots.anchored import plot_subsamples as plot_subsamples
 from jaxeval.plots.boards import plot_boards as plot_boards
 from jaxeval.plots.boards import plot_coefficients as plot_coefficients
 from jaxeval.plots.boards import plot_comparison as plot_comparison
+from jaxeval.plots.boards import plot_draw_differences as plot_draw_differences
+from jaxeval.plots.boards import plot_draws as plot_draws
 from jaxeval.plots.boards import plot_history as plot_history
+from jaxeval.plots.boards import plot_leaderboard as plot_leaderboard
+from jaxeval.plots.boards import plot_ranks as plot_ranks
 from jaxeval.plots.boards import plot_style_effect as plot_style_effect
 from jaxeval.plots.evaluators import plot_agreement as plot_agreement
 from jaxeval.plots.evaluators import plot_rank_change as plot_rank_change
@@ -29,10 +33,6 @@ from jaxeval.plots.heat import plot_pair_residuals as plot_pair_residuals
 from jaxeval.plots.heat import plot_rank_distribution as plot_rank_distribution
 from jaxeval.plots.heat import plot_slices as plot_slices
 from jaxeval.plots.heat import plot_win_probability as plot_win_probability
-from jaxeval.plots.leaderboard import plot_draw_differences as plot_draw_differences
-from jaxeval.plots.leaderboard import plot_draws as plot_draws
-from jaxeval.plots.leaderboard import plot_leaderboard as plot_leaderboard
-from jaxeval.plots.leaderboard import plot_ranks as plot_ranks
 from jaxeval.plots.scores import plot_error_budget as plot_error_budget
 from jaxeval.plots.scores import plot_front as plot_front
 from jaxeval.plots.scores import plot_over_time as plot_over_time

@@ -15,7 +15,7 @@ from jaxeval.arrays import Float
 from jaxeval.checks import check_choice
 from jaxeval.data.battles import Battles
 from jaxeval.plots import style
-from jaxeval.plots.leaderboard import LEADERBOARD
+from jaxeval.plots.boards import LEADERBOARD
 from jaxeval.plots.style import ABOUT_A_MIDDLE, AMOUNTS, COLOURS, GREY, LESS_IS_BETTER, FigureLabels, Takes, figure_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit

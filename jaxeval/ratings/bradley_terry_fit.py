@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.report import DataReport
+from jaxeval.data.saved_results import save_ratings
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.solve import Status
 from jaxeval.options.boards import BoardInterval
@@ -21,7 +22,6 @@ from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.connectivity import STANDING_TEXT, STATUS_TEXT, board_warnings
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, RatingScale, make_scale
 from jaxeval.ratings.options import FitOptions, FitSettings
-from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.ratings.thin_models import (
     ENOUGH_BATTLES,
     Penalised,

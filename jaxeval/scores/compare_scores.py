@@ -49,7 +49,7 @@ from jaxeval.scores.paired_tests import (
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import few_clusters_text
-from jaxeval.statistics.multiplicity import holm
+from jaxeval.statistics.p_values import holm
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, in_points, named, visible_line

@@ -18,7 +18,7 @@ from jaxeval.scores.facets import cells_of, facet_sentence, with_facets
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics import special
-from jaxeval.statistics.multiplicity import holm
+from jaxeval.statistics.p_values import holm
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line

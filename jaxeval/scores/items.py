@@ -19,7 +19,7 @@ from jaxeval.errors import DataError
 from jaxeval.scores.estimates import MissingScores, as_item_scores, estimate_scores, kept_items, trial_variances
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
-from jaxeval.statistics.multiplicity import holm
+from jaxeval.statistics.p_values import holm
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, named
 

@@ -23,8 +23,7 @@ from jaxeval.plain_tables import Whole, counts_from_one
 from jaxeval.scores.estimates import ScoreEstimates, item_shares
 from jaxeval.statistics import special
 from jaxeval.statistics.clusters import changed_effect, freedom_of, widening
-from jaxeval.statistics.multiplicity import holm
-from jaxeval.statistics.paired import p_above, p_of_equal_shares, root_between, score_interval
+from jaxeval.statistics.p_values import holm, p_above, p_of_equal_shares, root_between, score_interval
 from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p, skewness_of
 
 Alternative = Literal["two-sided", "greater", "less"]

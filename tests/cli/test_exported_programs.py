@@ -10,8 +10,8 @@ import pytest
 from command_line import run
 
 import jaxeval
-from jaxeval.cli import exported_programs
-from jaxeval.cli.exported_programs import ExportedPrograms
+from jaxeval.cli import compiling
+from jaxeval.cli.compiling import ExportedPrograms
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.programs import Chunks, kept_in, program
 
@@ -87,20 +87,20 @@ def test_what_else_is_called_has_programs_of_its_own(call, tmp_path, monkeypatch
     assert numbers(calls[0]())[1] == 12
     assert len(traced) == 5
     for change in ("another version of the kernels", "another option of JAX"):
-        monkeypatch.setattr(exported_programs, "_surroundings", lambda change=change: change)
+        monkeypatch.setattr(compiling, "_surroundings", lambda change=change: change)
         call(scaled, np.arange(4.0), CHUNKS, Scale(3))
     assert len(traced) == 7
 
 
 def test_the_surroundings_are_the_code_of_kernels_and_the_options(tmp_path, monkeypatch):
-    surroundings = exported_programs._surroundings.__wrapped__
+    surroundings = compiling._surroundings.__wrapped__
     before = surroundings()
     assert surroundings() == before
     with double_precision():
         precise = surroundings()
     if not jax.config.jax_enable_x64:
         assert precise != before
-    monkeypatch.setattr(exported_programs.kernels, "__path__", [str(tmp_path)])
+    monkeypatch.setattr(compiling.kernels, "__path__", [str(tmp_path)])
     other = surroundings()
     (tmp_path / "kernel.py").write_text("1")
     assert len({before, other, surroundings()}) == 3

@@ -6,7 +6,7 @@ from results import N_RESAMPLES, RESULTS, battles, board
 
 import jaxeval
 from jaxeval import Draws, plots
-from jaxeval.plots.leaderboard import JUDGE_ALONE, plot_leaderboard
+from jaxeval.plots.boards import JUDGE_ALONE, plot_leaderboard
 from jaxeval.plots.style import save_figure
 
 PLOTS = (plots.plot_draws, plots.plot_ranks, plots.plot_draw_differences)

@@ -433,7 +433,7 @@ def test_tables_of_pairs_and_rows_lead_to_the_same_refits(ties, monkeypatch):
     """Tie models without covariates are refitted on tables of pairs; the rows hold the same draws."""
     votes = simulate_battles(4_000, 6, seed=0)
     by_pairs = bootstrap(votes, 24, ties=ties)
-    monkeypatch.setattr(contextual_module, "pair_problems", lambda *_: None)
+    monkeypatch.setattr(contextual_module, "pair_problems", lambda *_, **__: None)
     by_rows = bootstrap(votes, 24, ties=ties)
     np.testing.assert_allclose(by_pairs.draws, by_rows.draws, rtol=0, atol=1e-10)
     np.testing.assert_allclose(by_pairs.tie_draws, by_rows.tie_draws, rtol=0, atol=1e-12)

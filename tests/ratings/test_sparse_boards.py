@@ -16,7 +16,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.refits import draw, draw_pairs
 from jaxeval.kernels.batch.sparse import refit_sparse
 from jaxeval.kernels.pair_tables import unpacked
-from jaxeval.plots.leaderboard import plot_leaderboard
+from jaxeval.plots.boards import plot_leaderboard
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.pair_refits import dense_refits, sparse_refits

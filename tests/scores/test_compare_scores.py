@@ -7,7 +7,7 @@ from scored import answers, wide
 
 from jaxeval import DataError, ItemScores, compare_scores, compare_with_baseline
 from jaxeval.scores.paired_tests import mcnemar
-from jaxeval.statistics.paired import p_above, score_interval
+from jaxeval.statistics.p_values import p_above, score_interval
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 import scipy
 
 from jaxeval.scores.paired_tests import PairwiseDifferences, units_that_differ
-from jaxeval.statistics.paired import p_of_equal_shares
+from jaxeval.statistics.p_values import p_of_equal_shares
 
 LEVEL = 0.95
 

@@ -16,7 +16,7 @@ import jaxeval
 from jaxeval.cli.compare_scores import COULD_NOT_RUN
 from jaxeval.errors import DataError
 from jaxeval.statistics.clusters import changed_effect, degrees_of_freedom, few_clusters_text, widening
-from jaxeval.statistics.paired import p_above
+from jaxeval.statistics.p_values import p_above
 
 
 def answers(*tasks):

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from jaxeval.statistics.multiplicity import benjamini_hochberg, holm
+from jaxeval.statistics.p_values import benjamini_hochberg, holm
 
 
 def test_holm_and_benjamini_hochberg():

@@ -1,4 +1,4 @@
-"""Differences of two proportions: Tango's score interval and tests on the same items, and an exact test on any.
+"""Tests of two proportions, Tango's score interval of their difference, and p-values of many tests at once.
 
 Student's interval takes the variance of the differences at the data, which is 0 for equal answers and far too small for
 a few unlike ones. The score takes it at the difference that is asked about.
@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 
+from jaxeval.arrays import Float
 from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import normal_quantile
 
@@ -119,3 +120,32 @@ def p_of_equal_shares(only_a: int, only_b: int, right_a: int, n_a: int, right_b:
     at_most = np.where(left < 0, 0.0, special.bdtr(np.clip(left, 0, unlike), unlike, 0.5))
     at_least = np.where(left > unlike, 0.0, special.bdtr(np.clip(unlike - left, 0, unlike), unlike, 0.5))
     return float(min(1.0, 2 * min(chance @ at_most, chance @ at_least)))
+
+
+def holm(p: Float) -> Float:
+    """Return p-values adjusted by Holm's steps (1979): the chance of any false alarm. NaN stay, and are not counted."""
+    return _by_steps(p, lambda sorted_p: np.maximum.accumulate(sorted_p * np.arange(len(sorted_p), 0, -1)))
+
+
+def benjamini_hochberg(p: Float) -> Float:
+    """Return p-values adjusted for the expected share of false alarms among all, of independent tests.
+
+    Benjamini and Hochberg 1995, DOI 10.1111/j.2517-6161.1995.tb02031.x. NaN stay, and are not counted.
+    """
+
+    def steps(sorted_p: Float) -> Float:
+        return np.minimum.accumulate((sorted_p * len(sorted_p) / np.arange(1, len(sorted_p) + 1))[::-1])[::-1]
+
+    return _by_steps(p, steps)
+
+
+def _by_steps(p: Float, steps: Callable[[Float], Float]) -> Float:
+    """Return ``steps`` of the known p-values in ascending order, put back in their places."""
+    p = np.asarray(p, np.float64)
+    known = ~np.isnan(p)
+    order = np.argsort(p[known], kind="stable")
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(steps(p[known][order]), 1.0)
+    result = np.full(p.shape, np.nan)
+    result[known] = adjusted
+    return result
