@@ -10,7 +10,6 @@ from jaxeval.kernels.kinds import Array, Bool, Float, Real, namespace
 from jaxeval.kernels.links import Link, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import (
-    FullInformation,
     Solution,
     SolveStep,
     Status,
@@ -87,7 +86,7 @@ def newton_cg(
         grad = pair_tables.gradient(link, theta, counts, terms.ridge)
         return grad, diagonal, lambda p: diagonal * p - jnp.matmul(v, p, precision="highest")
 
-    return solve.newton_cg(products, FullInformation(inverse, information_diagonal), start, terms, len(start))
+    return solve.newton_cg(products, inverse, information_diagonal, start, terms, len(start))
 
 
 def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"], Table]:

@@ -286,16 +286,10 @@ def newton_cg_step(
     return conjugate_gradients(product, precondition, diagonal, grad, lambda start, _: rounding * start, 4).solution
 
 
-class FullInformation(NamedTuple):
-    """The full data's, from which resamples know how parameters depend on each other."""
-
-    inverse: Float[Array, "P P"]
-    diagonal: Float[Array, "P"]  # of the information itself
-
-
 def newton_cg(
     products: Callable[[Array], tuple[Array, Array, Callable[[Array], Array]]],
-    full: FullInformation,
+    inverse: Float[Array, "P P"],
+    full_diagonal: Float[Array, "P"],
     start: Float[Array, "P *lanes"],
     terms: Terms,
     n_models: int,
@@ -310,7 +304,8 @@ def newton_cg(
     Args:
         products: from parameters to the gradient, the diagonal of the information, and what multiplies by it; 0 for
             what does not move.
-        full: of the data that resamples are of.
+        inverse: of the information of the full data, from which resamples know how parameters depend on each other.
+        full_diagonal: of that information itself.
         start: where to begin.
         terms: when to end; the ridge is that of the models.
         n_models: how many of the parameters are strengths, the first ones.
@@ -320,7 +315,7 @@ def newton_cg(
 
     def step(theta: Array) -> tuple[Array, Array]:
         grad, diagonal, product = products(theta)
-        apply = preconditioner(*full, diagonal, terms.ridge, n_models)
+        apply = preconditioner(inverse, full_diagonal, diagonal, terms.ridge, n_models)
         change = newton_cg_step(product, lambda r: jnp.where(moves, apply(r), 0.0), diagonal, grad)
         return limited(theta, change), grad
 

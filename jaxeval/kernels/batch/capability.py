@@ -22,13 +22,6 @@ class IndexScale(NamedTuple):
     slope: Float[Array, "K"]
 
 
-class _Damped(NamedTuple):
-    """What the next step goes by."""
-
-    objective: Float[Array, ""]
-    damping: Float[Array, ""]
-
-
 def fit(
     weight: Float[Array, "M K"], share: Float[Array, "M K"], start: IndexScale, free: Bool[Array, "K"], ridge: Array,
     likelihood: bool, tolerance: float,
@@ -64,7 +57,8 @@ def fit(
         squares = (scale.capability**2).sum() + (scale.difficulty**2).sum() + (is_free * scale.slope**2).sum()
         return (weight * loss).sum() + ridge / 2 * squares
 
-    def step(theta: Array, _: Array, last: _Damped) -> SolveStep:
+    def step(theta: Array, _: Array, last: tuple[Array, Array]) -> SolveStep:
+        lowest, damping = last
         c, d, a = scale_of(theta)
         z = c[:, None] - d
         s = jax.nn.sigmoid(a * z)
@@ -80,7 +74,7 @@ def fit(
 
         def diagonal(moves: Array, by: Array, axis: int) -> Array:
             exact, safe = (curved * by).sum(axis) + ridge, (h * by).sum(axis) + ridge
-            return jnp.where(moves, exact + last.damping * safe, 1.0)
+            return jnp.where(moves, exact + damping * safe, 1.0)
 
         of_c, of_d, of_a = (diagonal(*x) for x in ((moves_c, a**2, 1), (moves_d, a**2, 0), (moves_a, z**2, 0)))
         mixed = curved * a * z + e
@@ -99,16 +93,16 @@ def fit(
             jnp.where(free, jnp.clip(a + da, FLATTEST, STEEPEST), a),
         )
         value = objective(moved)
-        better = value <= last.objective + 1e-13 * jnp.abs(last.objective)
-        damping = jnp.where(better, jnp.maximum(last.damping / 4, 1e-12), jnp.minimum(last.damping * 4 + 1e-6, 1e6))
+        better = value <= lowest + 1e-13 * jnp.abs(lowest)
+        after = jnp.where(better, jnp.maximum(damping / 4, 1e-12), jnp.minimum(damping * 4 + 1e-6, 1e6))
         change = jnp.where(better, jnp.concatenate(moved) - theta, 0.0)
         grad = jnp.concatenate([gc, gd, ga])
-        left = jnp.where(damping < 1e5, jnp.abs(grad).max(), jnp.nan)
-        return SolveStep(change, grad, _Damped(jnp.where(better, value, last.objective), damping), left)
+        left = jnp.where(after < 1e5, jnp.abs(grad).max(), jnp.nan)
+        return SolveStep(change, grad, (jnp.where(better, value, lowest), after), left)
 
-    begin = _Damped(objective(start), jnp.full((), 0.1))
-    end, last = loop(step, jnp.concatenate(start), begin, Terms.of(0.0, tolerance, _MOST_STEPS))
-    return scale_of(end.theta), last.objective, end
+    terms = Terms.of(0.0, tolerance, _MOST_STEPS)
+    end, (lowest, _) = loop(step, jnp.concatenate(start), (objective(start), jnp.full((), 0.1)), terms)
+    return scale_of(end.theta), lowest, end
 
 
 def _product(one: Array, other: Array) -> Array:

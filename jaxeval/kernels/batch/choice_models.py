@@ -13,7 +13,7 @@ from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Num
 from jaxeval.kernels.platforms import by_platform, one_by_one
-from jaxeval.kernels.solve import FullInformation, Solution, SolveStep, Status, Terms, capped, centred, loop, solved
+from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, centred, loop, solved
 from jaxeval.lazy_names import jax, jnp, lax
 
 #: Log-probabilities (K, C, R) by parameters (P, R).
@@ -125,8 +125,7 @@ def newton_cg(of_lanes: LaneDerivatives, problem: RefitProblem, moves: Bool[Arra
     """As `solve.newton_cg`, of strengths."""
     assert of_lanes.products is not None  # of models that are fitted so
     start = centred(jnp.where(moves, problem.start[:, None], 0.0), moves)
-    full = FullInformation(problem.inverse, problem.diagonal)
-    return solve.newton_cg(of_lanes.products, full, start, terms, len(start), moves)
+    return solve.newton_cg(of_lanes.products, problem.inverse, problem.diagonal, start, terms, len(start), moves)
 
 
 def determined(

@@ -17,7 +17,6 @@ from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver
 from jaxeval.kernels.kinds import Array, Bool, Float, Int32, Integer, Num
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import (
-    FullInformation,
     Solution,
     SolveStep,
     Status,
@@ -457,9 +456,9 @@ def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solu
         curved = over_blocks(rows, add, jnp.zeros(p.shape)) + 2 * ridge[:, None] * p
         return jnp.where(moves, curved.at[-1].add(of_rows.tt * p[-1]), 0.0)
 
-    full, of_models = FullInformation(base.inverse, base.diagonal), terms._replace(ridge=ridge[0])
+    of_models, limited = terms._replace(ridge=ridge[0]), partial(_damped, model)
     start = _at_limit(model, base.phi[:, None], moves)
-    return solve.newton_cg(products, full, start, of_models, n_models, moves, partial(_damped, model))
+    return solve.newton_cg(products, base.inverse, base.diagonal, start, of_models, n_models, moves, limited)
 
 
 @program("response")
