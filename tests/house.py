@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 #: Follow one call of the command in a process of its own, and print the functions of the package that ran.
 TRACE = """
 import json, os, sys, threading
-from jaxeval.cli.main import main
+from jaxeval.cli.main import run
 import jaxeval
 home, ran = os.path.dirname(jaxeval.__file__), set()
 
@@ -27,7 +27,7 @@ def note(frame, event, _):
 threading.setprofile(note)
 sys.setprofile(note)
 try:
-    main.main(args=sys.argv[1:], standalone_mode=False)
+    run()
 except SystemExit:
     pass
 sys.setprofile(None)

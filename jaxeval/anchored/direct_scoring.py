@@ -10,13 +10,14 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int
+from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.data.columns import numbers, plain, reject_missing, require_column
 from jaxeval.errors import DataError
+from jaxeval.kernels.solve import SolveStep, Terms, loop
 from jaxeval.statistics.rater_agreement import cohen_kappa, label_table
 from jaxeval.wording import counted, named
 
-_STEPS = 100
+_TERMS, _HALVINGS = Terms.of(0.0, 1e-9, 100), 27  # of a step that does not lower the loss
 _RIDGE = 1e-6  # of the slope: a finite maximum where the scores tell the levels apart
 #: Status of verdicts that are all wins, all ties or all losses.
 ONE_LEVEL = "one level"
@@ -174,22 +175,18 @@ def cumulative_logit(x: Float, level: Int) -> tuple[Float, str]:
             each = np.where(count > 0, count * np.log(np.maximum(p, 1e-300)), 0.0)
         return _RIDGE * theta[2] ** 2 - float(each.sum())
 
-    best = loss(theta)
-    for _ in range(_STEPS):
+    def step(theta: Any, _: Any, best: float) -> SolveStep:
         gradient, information = _loss_derivatives(values, count, theta, free)
-        step = free @ np.linalg.solve(information, gradient)
-        scale = 1.0
-        while scale > 1e-8:
-            trial = theta - scale * step
-            if trial[0] <= trial[1] and loss(trial) <= best:
-                break
-            scale /= 2
-        if scale <= 1e-8:
-            break
-        theta, best = trial, loss(trial)
-        if np.abs(scale * step).max() < 1e-9:
-            break
-    return theta, _separation(values, count)
+        change: Any = -(free @ np.linalg.solve(information, gradient))
+        for _ in range(_HALVINGS):
+            trial = theta + change
+            if trial[0] <= trial[1] and (lower := loss(trial)) <= best:
+                return SolveStep(change, as_leaf(gradient, np.float64), lower, abs(change).max())
+            change = change / 2
+        return SolveStep(0 * change, as_leaf(gradient, np.float64), best, as_leaf(np.nan, np.float64))
+
+    end, _ = loop(step, as_leaf(theta, np.float64), loss(theta), _TERMS)
+    return np.asarray(end.theta), _separation(values, count)
 
 
 def _separation(x: Float, count: Float) -> str:

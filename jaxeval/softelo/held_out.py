@@ -13,22 +13,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_few, padded_size
+from jaxeval.kernels import dense_solve
 from jaxeval.kernels.batch.folds import FullFit, HeldOut, JudgedSet, Targets, fold_temperatures
 from jaxeval.kernels.batch.folds import hold_out as hold_out_lanes
-from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
+from jaxeval.kernels.links import Link
+from jaxeval.kernels.pair_tables import PairTable
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.lazy_names import jax
 from jaxeval.resampling.units import pad
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, JudgedCells, Ties, in_likelihood, targets
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
 
 _CHORD_STEPS, _NEWTON_STEPS = 40, 200
-_START_LOGIT = 1e-6  # accuracy of the fits of all battles, from which the folds start
+_START_LOGIT = 1e-9  # accuracy of the fits of all battles, from which the folds start
 _MOST_ALONE = 0.1
 _FEWEST_CELLS = 1024
 _WORDS_HELD = 2**27  # numbers of the sets that are stacked at a time
@@ -213,19 +215,13 @@ def full_fits(n: Float, wins: Float, ridge: float) -> FullFit:
 
     NumPy solves these few small systems in less time than a program takes to compile.
     """
-    battles, score = n.sum(2), wins.sum(2)
-    active = battles > 0
-    odds = np.log((score + 1) / (battles - score + 1))
-    theta = np.where(active, odds - (odds * active).sum(1, keepdims=True) / active.sum(1, keepdims=True).clip(1), 0.0)
-    for _ in range(_NEWTON_STEPS):
-        p = expit(theta[:, :, None] - theta[:, None, :])
-        v = n * p * (1 - p)
-        information = (v.sum(2) + 2 * ridge)[:, :, None] * np.eye(n.shape[1]) - v
-        change = np.linalg.solve(information, (score - (n * p).sum(2) - 2 * ridge * theta)[:, :, None])[:, :, 0]
-        theta += change * np.minimum(1, LONGEST_STEP / np.maximum(np.abs(change).max(1, keepdims=True), 1e-300))
-        if np.abs(change).max(initial=0) < _START_LOGIT:
-            break
-    return FullFit(*(as_leaf(x, x.dtype.type) for x in (n, theta, np.linalg.inv(information), active)))
+    table = PairTable(as_leaf(n, np.float64), as_leaf(wins.sum(2), np.float64))
+    active = as_leaf(n.sum(2) > 0, np.bool_)
+    terms = Terms.of(ridge, _START_LOGIT, _NEWTON_STEPS)
+    with np.errstate(all="ignore"):
+        theta = dense_solve.newton(Link.LOGIT, table, active.T, terms).theta.T
+        information = dense_solve.information(Link.LOGIT, theta, table, terms.ridge)
+    return FullFit(table.n, theta, as_leaf(np.linalg.inv(information), np.float64), active)
 
 
 def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> JudgedSet:

@@ -168,6 +168,7 @@ def lanes_on_host(n_models: int) -> int:
     return max(_ON_HOST // n_models**2, 8)
 
 
+@np.errstate(all="ignore")  # lanes at rest, and those that diverge, divide as in JAX
 def refit_on_host(
     problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
@@ -175,13 +176,6 @@ def refit_on_host(
 
     All arrays are on the host; ties are halves, and there is no penalty.
     """
-    with np.errstate(all="ignore"):  # lanes at rest, and those that diverge, divide as in JAX
-        return _refit_on_host(problem, form, seed, terms, numbers)
-
-
-def _refit_on_host(
-    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
-) -> Refits:
     layout, link, xp = problem.data, form.model.link, namespace(problem.main)
     statistics = draw_pairs(problem, layout, form, seed, numbers)
     dense = tuple(x[:, layout.position] for x in statistics)
