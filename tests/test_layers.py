@@ -199,12 +199,16 @@ def test_functions_take_at_most_eight_arguments_by_position():
 
 
 def test_nothing_of_any_type_is_splatted_by_position():
-    """A type checker could not tell a wrong order."""
+    """A type checker could not tell a wrong order. A program hands on to its chunk, which stands beside it."""
     splatted = []
-    for name, node in functions(ast.Starred, ast.AnnAssign):
+    for name, node in functions(ast.Starred):
+        if name.startswith("kernels/batch/"):
+            continue
         within = list(ast.walk(node))
         given = [argument for part in within if isinstance(part, ast.Call) for argument in part.args]
         stars = {ast.unparse(argument.value) for argument in given if isinstance(argument, ast.Starred)}
-        any_type = [p for p in within if isinstance(p, ast.AnnAssign) and ast.unparse(p.annotation) == "Any"]
-        splatted += [f"{name}: {target}" for part in any_type if (target := ast.unparse(part.target)) in stars]
+        declared = [(ast.unparse(p.target), p.annotation) for p in within if isinstance(p, ast.AnnAssign)]
+        declared += [(p.arg, p.annotation) for p in (*node.args.args, *node.args.kwonlyargs) if p.annotation]
+        any_type = {target for target, kind in declared if ast.unparse(kind) in ("Any", "tuple[Any, ...]")}
+        splatted += [f"{name}: {target}" for target in sorted(any_type & stars)]
     assert splatted == []

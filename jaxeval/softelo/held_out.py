@@ -19,7 +19,7 @@ from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_few, padded_size
 from jaxeval.kernels import dense_solve
-from jaxeval.kernels.batch.folds import FullFit, HeldOut, JudgedSet, Targets, fold_temperatures
+from jaxeval.kernels.batch.folds import FoldProblem, FullFit, HeldOut, JudgedSet, Targets, fold_temperatures
 from jaxeval.kernels.batch.folds import hold_out as hold_out_lanes
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable
@@ -165,7 +165,7 @@ class _Stack:
             wins=as_leaf(wins.reshape(flat), np.float64),
             of_set=as_leaf(np.repeat(np.arange(shape[0]), shape[1]), np.int32),
         )
-        problem = jax.device_put((full, maps, self.judged, beta))
+        problem = jax.device_put(FoldProblem(full, maps, self.judged, as_leaf(beta, np.float64)))
         lanes = np.broadcast_to(np.arange(self.size), (len(self.n_models), *shape[1:]))
         s, k, fold = at = np.nonzero(lanes < self.n_models[:, None, None])
         held = self._held_out(problem, Lanes(s * shape[1] + k, fold), ridge)
@@ -173,9 +173,9 @@ class _Stack:
         anchors[at], theta[at], converged[at] = held.anchors, held.theta, held.status == Status.CONVERGED
         return n, anchors, theta, converged
 
-    def _held_out(self, problem: tuple[Any, ...], lanes: Lanes, ridge: float) -> HeldOut:
+    def _held_out(self, problem: FoldProblem, lanes: Lanes, ridge: float) -> HeldOut:
         """Return the folds ``lanes`` by chord steps, and those that do not converge so by Newton's method."""
-        call = partial(hold_out_lanes, *problem, self.mesh)
+        call = partial(hold_out_lanes, problem, self.mesh)
         table = held_numbers((self.size, self.size))
         words = max(table, self.judged.pair.shape[1])
 

@@ -278,26 +278,24 @@ def fold_temperatures(
     return over_lanes(chunk, mesh, chunks, (fewest, terms), judged)
 
 
-@program("mesh", "newton")
-def hold_out(
-    full: FullFit,
-    targets: Targets,
-    judged: JudgedSet,
-    beta: Float[Array, "S M"],
-    mesh: Mesh,
-    terms: Terms,
-    chunks: Chunks,
-    *,
-    newton: bool = False,
-) -> HeldOut:
-    """Folds (numbers) of target maps (slices) on S sets of ``judged`` battles, one per lane.
+class FoldProblem(NamedTuple):
+    """Target maps on S sets of judged battles, whose models are held out."""
 
-    ``beta`` are the temperatures of the folds. Results have the leading axes (devices, T, R). ``newton`` is as in
-    `fold`.
+    full: FullFit  # of each map
+    targets: Targets
+    judged: JudgedSet
+    beta: Float[Array, "S M"]  # temperatures of the folds
+
+
+@program("mesh", "newton")
+def hold_out(problem: FoldProblem, mesh: Mesh, terms: Terms, chunks: Chunks, *, newton: bool = False) -> HeldOut:
+    """Folds (numbers) of target maps (slices), one per lane.
+
+    Results have the leading axes (devices, T, R). ``newton`` is as in `fold`.
     """
 
-    def chunk(problem: tuple[FullFit, Targets], folds: Array, judged: JudgedSet, beta: Array, terms: Terms) -> HeldOut:
-        full, targets = problem
+    def chunk(of_map: tuple[FullFit, Targets], folds: Array, judged: JudgedSet, beta: Array, terms: Terms) -> HeldOut:
+        full, targets = of_map
 
         def soft() -> Scores:
             shared = jax.tree.map(lambda x: x[targets.of_set], judged)
@@ -311,6 +309,7 @@ def hold_out(
         scores = lax.cond(targets.is_soft, soft, fixed)
         return jax.vmap(lambda fold_scores, model: fold(full, fold_scores, model, terms, newton))(scores, folds)
 
+    full, targets, judged, beta = problem
     return over_lanes(chunk, mesh, chunks, (judged, beta, terms), (full, targets))
 
 
