@@ -147,6 +147,11 @@ def look_of(name: str) -> str:
     return " ".join(seen.split()).casefold()
 
 
+def listed(columns: Any) -> str:
+    """Return the names of the columns of a table, or of a list, in quotes."""
+    return ", ".join(map(repr, getattr(columns, "columns", columns))) or "none"
+
+
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """The end of an error about an unknown ``name``: "; did you mean 'winner'?"; empty if no ``known`` name is similar.
 

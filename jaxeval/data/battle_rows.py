@@ -36,7 +36,7 @@ from jaxeval.lazy_names import pd
 from jaxeval.options.columns import BothBad, MissingResult, VoteReading
 from jaxeval.options.field import again, option
 from jaxeval.options.resampling import DrawnTogether
-from jaxeval.wording import MODEL, competitor_word, counted, did_you_mean
+from jaxeval.wording import MODEL, competitor_word, counted, did_you_mean, listed
 
 #: Counts are summed as doubles, which are exact up to here.
 _MOST_BATTLES = 2**53
@@ -116,7 +116,7 @@ class BattleReading(VoteReading):
         if not found:
             raise ColumnError(
                 f"no result column: expected 'winner', 'target', the one-hot columns {', '.join(ONE_HOT_COLUMNS)}, or "
-                f"the counts {', '.join(COUNT_COLUMNS)}; the table has {', '.join(map(repr, names))} (name another "
+                f"the counts {', '.join(COUNT_COLUMNS)}; the table has {listed(names)} (name another "
                 "with winner=, target= or scores=, or winner_model= and loser_model=; on the command line --winner, "
                 f"--target, --scores, or --winner-model and --loser-model){did_you_mean('winner', names)}"
             )

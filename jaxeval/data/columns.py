@@ -15,7 +15,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.lazy_names import is_frame, pa, pc, pd
 from jaxeval.plain_tables import Names
-from jaxeval.wording import counted, did_you_mean, named
+from jaxeval.wording import counted, did_you_mean, listed, named
 
 #: Kinds of values that NumPy would turn into numbers: of nanoseconds, or without an imaginary part.
 _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
@@ -195,10 +195,9 @@ def require_column(frame: Any, *columns: str, fields: Sequence[str] = ()) -> Non
         if times > 1:
             raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
         if times == 0 and column not in fields:
-            have = ", ".join(map(repr, names))
             advice = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
             raise ColumnError(
-                f"no column {column!r} in the table; its columns are {have}"
+                f"no column {column!r} in the table; its columns are {listed(names)}"
                 f"{advice if column in ('model_a', 'model_b') else ''}{told_fields(column, fields)}"
                 f"{did_you_mean(column, [*names, *fields])}"
             )

@@ -15,7 +15,7 @@ from jaxeval.data.columns import renames
 from jaxeval.data.nested_columns import arrow_of, is_nested, within
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.lazy_names import pa, pc, pd
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, listed
 
 if TYPE_CHECKING:
     import duckdb
@@ -150,8 +150,8 @@ def _values(name: str, frame: pd.DataFrame, condition: str) -> pd.Series:
     except DataError as error:
         raise DataError(f"condition {condition!r}: {error}") from error
     if field is None:
-        have = ", ".join(map(repr, columns))
-        raise DataError(f"condition {condition!r}: no column {name!r}; there are {have}{did_you_mean(name, columns)}")
+        have = f"there are {listed(columns)}{did_you_mean(name, columns)}"
+        raise DataError(f"condition {condition!r}: no column {name!r}; {have}")
     return field
 
 

@@ -16,7 +16,7 @@ from jaxeval.data.cells import count_by
 from jaxeval.data.columns import numbers, plain, reject_infinite, reject_missing, reject_values
 from jaxeval.data.nested_columns import arrow_of, is_nested
 from jaxeval.errors import DataError
-from jaxeval.wording import counted
+from jaxeval.wording import counted, listed
 
 
 class Feature(NamedTuple):
@@ -156,7 +156,7 @@ def arena_style_columns(names: Sequence[str]) -> list[str]:
     if names and _ARENA_OBJECT not in names and not set(counts) <= set(names):
         raise DataError(
             f"the Arena's covariates (--style arena) need its column {_ARENA_OBJECT!r}, or "
-            f"{', '.join(map(repr, counts))}; the table has {', '.join(map(repr, names))}: name its own covariates "
+            f"{', '.join(map(repr, counts))}; the table has {listed(names)}: name its own covariates "
             "with features= (--features)"
         )
     return counts if set(counts) <= set(names) else [_ARENA_OBJECT]

@@ -14,7 +14,7 @@ from jaxeval.data.nested_columns import arrow_of, is_nested, within
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
 from jaxeval.options.boards import MissingGroup
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, listed
 
 #: The group of battles without a value, if they get one.
 _MISSING = "(missing)"
@@ -225,6 +225,6 @@ class Grouped:
         elif (column := within(self.columns, name)) is None and self.further is not None:
             column = self.further(name)
         if column is None:
-            have = ", ".join(map(repr, self.columns.columns)) or "none"
-            raise DataError(f"no column {name!r} {self._no_column.format(have)}{did_you_mean(name, self.columns)}")
+            advice = f"{self._no_column.format(listed(self.columns))}{did_you_mean(name, self.columns)}"
+            raise DataError(f"no column {name!r} {advice}")
         return column if self.kept is None else column.iloc[self.kept]

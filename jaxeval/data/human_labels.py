@@ -16,7 +16,7 @@ from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
 from jaxeval.data.roles import PAIR_LABELS, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted, listed, named
 
 #: What labels are: of pairs of named models; of two sides without names; right and wrong; grades; other words.
 Kind = Literal["pairs", "sides", "answers", "grades", "categories"]
@@ -236,10 +236,9 @@ def human_labels_of(
         names = names if column is None else (column, *names)
         named[role] = next((name for name in names if name in frame.columns), None)
         if named[role] is None:
-            have = ", ".join(map(repr, frame.columns))
             raise DataError(
                 f"the table of human labels has no column of the {role.replace('_', ' ')}: call it "
-                f"{' or '.join(map(repr, dict.fromkeys(names[:3])))}; its columns are {have}"
+                f"{' or '.join(map(repr, dict.fromkeys(names[:3])))}; its columns are {listed(frame)}"
             )
         require_column(frame, str(named[role]))
     item, a, b, label = (frame[named[role]] for role in usual)

@@ -38,7 +38,7 @@ from jaxeval.lazy_names import pd
 from jaxeval.options.columns import Unparsed
 from jaxeval.plain_tables import Names, PlainTable, RowNumbers, in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, listed
 
 ONLY_MODEL = "all answers"
 #: How labelled answers were chosen: a random part of the answers; by their label; or of another model or day.
@@ -355,10 +355,9 @@ def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None)
         replies = usual_replies(frame)
         columns = [c for c in usual_names("judgment") if c in frame.columns][:1] or ([replies] if replies else [])
         if not columns:
-            have = ", ".join(map(repr, frame.columns))
             raise DataError(
                 "no column 'judgment': name the column, or columns, with judgment= (on the command line --judgment); "
-                f"the table's columns are {have}{did_you_mean('judgment', frame.columns)}"
+                f"the table's columns are {listed(frame)}{did_you_mean('judgment', frame.columns)}"
             )
         return columns
     names = [judgment] if isinstance(judgment, str) else list(judgment)

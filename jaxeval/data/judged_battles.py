@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice
-from jaxeval.data.columns import Rows, as_frame, finite_or_nan, first_place, require_column, under_names, without_blanks
+from jaxeval.data.columns import Rows, finite_or_nan, first_place, require_column, rows_of, under_names, without_blanks
 from jaxeval.data.groups import Grouped
 from jaxeval.data.human_labels import VerdictTable
 from jaxeval.data.labels import Labels, Sides, check_labels
@@ -25,7 +25,7 @@ from jaxeval.data.roles import SCORES, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.show.shown import ROWS_OF_DATA, Answer
-from jaxeval.wording import counted
+from jaxeval.wording import counted, listed
 
 Scores = str | Sequence[str]
 HardLabel = Literal["scores", "verdict"]
@@ -133,9 +133,7 @@ class JudgedBattles(Grouped, Reported):
                 how many rows, where the first is, and what to do.
             ValueError: options do not go together, or have unknown values.
         """
-        frame = as_frame(df)
-        if len(frame) == 0:
-            raise DataError("the table has no rows: nothing to rate")
+        frame = rows_of(df, "the table has no rows: nothing to rate")
         check_labels(label_coding, "label_coding")
         scores = [scores_a, scores_b, scores_a_swapped, scores_b_swapped]
         named = [x for names in scores for x in ([names] if isinstance(names, str) else names or ())]
@@ -300,11 +298,10 @@ def score_differences(
         raise ValueError("scores of the swapped order need those of the other order: name scores_a= and scores_b=")
     if not both:
         if not verdicts:
-            have = ", ".join(map(repr, frame.columns))
             raise DataError(
                 "no scores of a judge: name them with scores_a= and scores_b=, score_difference=, or verdict= for a "
                 "judge that gives verdicts only (on the command line --scores-a and so on); the table's columns are "
-                f"{have}"
+                f"{listed(frame)}"
             )
         return [2 * label - 1 for label in verdicts]
     return [_rounded(_criteria_difference(frame, a, b)) for a, b in both]

@@ -40,7 +40,7 @@ from jaxeval.data.presentation_orders import order_column, pairs_of, told_order
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
-from jaxeval.wording import counted
+from jaxeval.wording import counted, listed
 
 _LENGTHS = ("length_a", "length_b")
 
@@ -191,10 +191,9 @@ class _LabelledTable(VerdictTable):
                 verdicts[:, k, 1:3] = self._in_order(verdicts[:, k, 0], shown_first)
             return verdicts
         if "verdict" not in self.frame:
-            have = ", ".join(map(repr, self.frame.columns))
             raise DataError(
                 "no column 'verdict' in the table: give the column of verdicts that name, or name a column of verdicts "
-                f"for each judge (judges=, --judges); the table's columns are {have}"
+                f"for each judge (judges=, --judges); the table's columns are {listed(self.frame)}"
             )
         verdict = self.targets("verdict")
         pair = np.stack([self.targets(name) for name in ORDERS], axis=1) if ORDERS[0] in self.frame else None

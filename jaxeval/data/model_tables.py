@@ -15,7 +15,7 @@ from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.show.former import with_present_names
-from jaxeval.wording import MODEL, Noun, competitor_of, did_you_mean, named
+from jaxeval.wording import MODEL, Noun, competitor_of, did_you_mean, listed, named
 
 
 def read_names(name: FileName, competitor: Noun = MODEL) -> dict[str, str]:
@@ -89,11 +89,8 @@ def _by_model(table: pd.DataFrame, competitor: Noun, *columns: str) -> pd.DataFr
         if key in table.columns:
             break
     else:
-        have = ", ".join(map(repr, table.columns))
-        raise DataError(
-            f"no column {' or '.join(map(repr, words))} in the table; its columns are "
-            f"{have}{did_you_mean(key, table.columns)}"
-        )
+        have = f"its columns are {listed(table)}{did_you_mean(key, table.columns)}"
+        raise DataError(f"no column {' or '.join(map(repr, words))} in the table; {have}")
     require_column(table, key, *columns)
     reject_missing(table[key].isna().to_numpy(), key)
     twice = table[key][table[key].duplicated()].unique()

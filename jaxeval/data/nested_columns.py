@@ -12,7 +12,7 @@ from jaxeval.data.columns import frame_of, renames, told_fields
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
 from jaxeval.plain_tables import in_pandas
-from jaxeval.wording import did_you_mean
+from jaxeval.wording import did_you_mean, listed
 
 T = TypeVar("T")
 _NESTED = (Mapping, list, tuple, set, frozenset, np.ndarray)
@@ -149,11 +149,8 @@ class LaterColumns(Mapping[str, T]):
             of_table = name if name in names else next(iter(renames([name], names)), name)
             column = self._table[of_table] if of_table in names else within(self._table, name)
             if column is None:
-                have = ", ".join(map(repr, names))
-                raise DataError(
-                    f"no column {name!r} to group by; the further columns are: {have or 'none'}"
-                    f"{did_you_mean(name, names)}"
-                )
+                have = f"the further columns are: {listed(names)}{did_you_mean(name, names)}"
+                raise DataError(f"no column {name!r} to group by; {have}")
             self._encoded[name] = self._encode(column, name)
         return self._encoded[name]
 

@@ -22,7 +22,7 @@ from jaxeval.data.labelled_verdicts import refuse_columns_twice
 from jaxeval.data.labels import Labels
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
-from jaxeval.wording import counted
+from jaxeval.wording import counted, listed
 
 #: The column that numbers the rows of a table in which a row holds the verdicts of several judges on one battle.
 ROW = "(row)"
@@ -85,10 +85,9 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
     battles = panel_battles(verdicts, where)
     name = usual_column(battles.columns, where.judge, "judge")
     if name is None:
-        have = ", ".join(map(repr, battles.columns.columns)) or "none"
         raise DataError(
             "no column says which judge gave each verdict: name it (judge=, --judge), or name a column of verdicts for "
-            f"each judge (judges=, --judges); the columns besides models and results are: {have}"
+            f"each judge (judges=, --judges); the columns besides models and results are: {listed(battles.columns)}"
         )
     number, judges = battles.codes(name)
     item = usual_column(battles.columns, where.item, "item")

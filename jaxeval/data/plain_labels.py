@@ -35,7 +35,7 @@ from jaxeval.data.roles import JUDGES, ONE_PERSON, ROLES, TOGETHER, usual_column
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable, in_pandas
-from jaxeval.wording import counted, named, words_of
+from jaxeval.wording import counted, listed, named, words_of
 
 #: Words by which two columns are the two orders of one judge.
 _ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", "b_first"))
@@ -175,7 +175,7 @@ def _people(frame: pd.DataFrame, human: str | Sequence[str] | None) -> tuple[lis
     if not chosen:
         raise DataError(
             "no column of people's labels, such as 'human' or 'annotator_1': name it with human= (on the command line "
-            f"--human); the table's columns are {', '.join(map(repr, frame.columns))}"
+            f"--human); the table's columns are {listed(frame)}"
         )
     left = [name for name in (*single, *together) if name not in chosen]
     beside = f" ({named(left)} beside them not used)" if left else ""
@@ -216,7 +216,7 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
             )
         raise DataError(
             f"no column of a judge's labels beside people's in {named(list(map(repr, human)))}: name it with judges= "
-            f"(on the command line --judges); the table's columns are {', '.join(map(repr, frame.columns))}"
+            f"(on the command line --judges); the table's columns are {listed(frame)}"
         )
     return chosen, [f"judges in {named(chosen)}"]
 

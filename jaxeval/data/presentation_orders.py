@@ -16,7 +16,7 @@ from jaxeval.data.roles import is_plain, usual_column
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import Unparsed
-from jaxeval.wording import counted
+from jaxeval.wording import counted, listed
 
 #: What to do about further calls of a judge on a pair in the same order.
 Repeats = Literal["error", "first", "runs"]
@@ -44,10 +44,9 @@ def called_pairs(
     """Return the calls that can be read, and what all calls of the table say."""
     output, a, b = roles["output"], str(roles["model_a"]), str(roles["model_b"])
     if output is None:
-        have = ", ".join(map(repr, frame.columns))
         raise DataError(
             "no column of what the judge printed, such as 'output': name it with output= (on the command line "
-            f"--output); the table has {have}"
+            f"--output); the table has {listed(frame)}"
         )
     require_column(frame, a, b)
     models, first, second = encode_models(frame, a, b)
