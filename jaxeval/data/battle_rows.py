@@ -16,6 +16,7 @@ from jaxeval.data.columns import (
     count_rows,
     encode_models,
     factorized,
+    first_place,
     folded,
     numbers,
     reject_values,
@@ -23,6 +24,7 @@ from jaxeval.data.columns import (
     renumbered,
     require_column,
     told_renames,
+    weights_of,
     whole_numbers,
     without_blanks,
 )
@@ -200,7 +202,7 @@ def read_battle_rows(
         n = counted(count_rows(lacking, rows), "row lacks", "rows lack")
         advice = "missing='drop' (on the command line --missing drop) leaves them out"
         raise DataError(f"{error}; {n} {competitor.a_one} or a result, and {advice}") from error
-    weights = None if weight is None else _weights(frame[weight], rows)
+    weights = None if weight is None else weights_of(frame[weight], rows)
     if outcome.weight is not None:
         weights = outcome.weight if weights is None else weights * outcome.weight
     if propensity is not None:
@@ -308,16 +310,6 @@ def _selected(frame: pd.DataFrame, rows: Rows | None, keep: Bool) -> tuple[pd.Da
     return frame[keep], rows.of(np.flatnonzero(keep))
 
 
-def _weights(column: pd.Series, rows: Rows | None) -> Float:
-    name = str(column.name)
-    values = numbers(column, name, rows)
-    reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0", rows)
-    extreme = (values > 0) & ((values < 1e-100) | (values > 1e100))
-    rule = "weights must lie between 1e-100 and 1e100, or be 0 (only ratios matter)"
-    reject_values(values, extreme, name, rule, rows)
-    return values
-
-
 def _propensities(column: pd.Series, rows: Rows | None) -> Float:
     name = str(column.name)
     values = numbers(column, name, rows)
@@ -401,12 +393,10 @@ def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> Float:
     values = np.stack([numbers(frame[c], c, rows) for c in ONE_HOT_COLUMNS])
     bad = ~(np.isin(values, (0, 1)).all(0) & (values.sum(0) == 1))
     if bad.any():
-        first = int(bad.argmax())
-        shown = ", ".join(f"{v:g}" for v in values[:, first])
-        place = f"row {first}" if rows is None else rows.place(first)
-        where = f"first in {place}: {shown}; rows count from 0" if place else f"the first is {shown}"
+        shown = ", ".join(f"{v:g}" for v in values[:, bad.argmax()])
         raise DataError(
             f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; "
-            f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not ({where})"
+            f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not"
+            f"{first_place(bad, rows, f': {shown}') or f' (the first is {shown})'}"
         )
     return values[0] + 0.5 * values[2]

@@ -428,6 +428,17 @@ def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Int
     return values.astype(np.int64)
 
 
+def weights_of(column: pd.Series, rows: Rows | None = None) -> Float:
+    """Return (N,) weights >= 0, none of them missing, and none whose square has no double."""
+    name = str(column.name)
+    values = numbers(column, name, rows)
+    reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0", rows)
+    extreme = (values > 0) & ((values < 1e-100) | (values > 1e100))
+    rule = "weights must lie between 1e-100 and 1e100, or be 0 (only ratios matter)"
+    reject_values(values, extreme, name, rule, rows)
+    return values
+
+
 def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
     """Return (N,) numbers, NaN where missing; whole ones that a double would round are an error."""
     if (what := _NO_NUMBERS.get(getattr(column.dtype, "kind", ""))) is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import finite_or_nan, require_column
+from jaxeval.data.columns import finite_or_nan, first_place, require_column
 from jaxeval.data.judge_replies import EMPTY, SEVERAL, Reply, read_reply, spelled
 from jaxeval.data.labels import RIGHT_OR_WRONG, SPOKEN, bare_word, spoken_results
 from jaxeval.data.roles import columns_of, usual_names
@@ -125,8 +125,8 @@ def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) ->
     odd = np.array([side is None or side.target == 0.5 for side in sides])
     if odd.any():
         raise DataError(
-            f"column {reference!r} does not say which side the reference is in {counted(odd.sum(), 'row')} (first in "
-            f"row {int(odd.argmax())}; rows count from 0): write A if the judge saw it first, B if second"
+            f"column {reference!r} does not say which side the reference is in {counted(odd.sum(), 'row')}"
+            f"{first_place(odd)}: write A if the judge saw it first, B if second"
         )
     return np.array([side is not None and side.target == 1 for side in sides])
 

@@ -97,10 +97,9 @@ def _mt_bench_scores(source: Source) -> pd.DataFrame:
     same = [name for name in ("question_id", "turn", "judge") if name in table]
     twice = table.duplicated([*same, "model"])
     if twice.any():
-        where = f"first in row {int(twice.argmax())}; rows count from 0"
         raise DataError(
-            f"{counted(int(twice.sum()), 'row scores', 'rows score')} a model again for the same {', '.join(same)} "
-            f"({where}): keep one row of each"
+            f"{counted(int(twice.sum()), 'row scores', 'rows score')} a model again for the same {', '.join(same)}"
+            f"{first_place(twice.to_numpy())}: keep one row of each"
         )
     pairs = table.merge(table[[*same, "model", "score"]], on=same, suffixes=("", "_b"))
     pairs = pairs[pairs["model"] < pairs["model_b"]].rename(columns={"model": "model_a"})

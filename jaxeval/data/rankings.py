@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.data.columns import as_frame, numbers, reject_values, renumbered, require_column, whole_numbers
+from jaxeval.data.columns import as_frame, renumbered, require_column, weights_of, whole_numbers
 from jaxeval.data.equal_rows import reject_same_tables
 from jaxeval.data.file_formats import Kind, format_of
 from jaxeval.data.file_lists import files_of
@@ -304,9 +304,7 @@ def _rows(entries: Found, weight: str | None, count: str | None, cluster: str | 
         if name in varying:
             raise DataError(f"column {name!r} differs within {varying[name]}: give all places of a ranking one value")
     of_rankings = frame.iloc[first_rows(entries)].reset_index(drop=True)
-    weights = np.ones(n) if weight is None else numbers(of_rankings[weight], weight)
-    bad = ~((weights == 0) | ((weights >= 1e-100) & (weights <= 1e100)))
-    reject_values(weights, bad, str(weight), "weights must lie between 1e-100 and 1e100, or be 0")
+    weights = np.ones(n) if weight is None else weights_of(of_rankings[weight])
     counts = np.ones(n, np.int64) if count is None else whole_numbers(of_rankings[count], count)
     n_zero = int(counts[weights == 0].sum())
     kept = np.flatnonzero((weights > 0) & (counts > 0))
@@ -321,8 +319,7 @@ def _rows(entries: Found, weight: str | None, count: str | None, cluster: str | 
     has_ties = np.bincount(places.ranking, same, len(kept)) > 0
     report = RankingsReport(
         n_rows=len(frame), n_battles=int(counts.sum()), n_models=int(present.sum()), n_ties=int(counts[has_ties].sum()),
-        n_both_bad=0, both_bad="half", n_self_battles=0, n_zero_weight=n_zero,
-        models_left_out=tuple(entries.items[~present]), n_places=int(counts @ places.length),
+        n_zero_weight=n_zero, models_left_out=tuple(entries.items[~present]), n_places=int(counts @ places.length),
     )  # fmt: skip
     return RankingRows(
         models=entries.items[present].rename("model"), model_a=item[places.start[:-1]],

@@ -128,7 +128,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize(("w", "says"), [
         ([1, 1, 2, 1, 1], "column 'w' differs within 1 ranking (the first is 'v')"),
-        ([-1] * 5, "weights must lie between"),
+        ([-1] * 5, "weights must be finite and >= 0"),
         ([0] * 5, "no ranking is left of 2 rankings: 2 of weight 0"),
     ])  # fmt: skip
     def test_weights(self, w, says):
