@@ -45,7 +45,7 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
     overlapping = is_nested(column)
     if overlapping:
         none, row, categories = _categories(column, name)
-        of_entries = Rows(np.ones(len(row), np.int64), row) if rows is None else rows.of(row)
+        of_entries = Rows(np.broadcast_to(1, len(row)), row) if rows is None else rows.of(row)
         codes, values = factorize_sorted(categories, name, of_entries)
     else:
         codes, values = factorize_sorted(column, name, rows, may_miss=missing is not None)
@@ -63,12 +63,11 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
         return Members(None, np.where(none, len(values) - 1, codes) if missing == "label" else codes, values)
     labelled = np.flatnonzero(none & (missing == "label"))
     whole = np.flatnonzero(~none | (missing == "label"))  # rows in a group
-    row = np.concatenate([row, labelled, whole])
-    codes = np.concatenate([codes + 1, np.full(len(labelled), len(values)), np.zeros(len(whole), np.intp)])
     n_groups = len(values) + 1
-    entry = row * n_groups + codes
+    entry = np.concatenate([row * n_groups + codes + 1, labelled * n_groups + len(values), whole * n_groups])
     entry.sort()
-    row, codes = np.divmod(entry[np.diff(entry, prepend=-1) > 0], n_groups)  # twice in a list is once
+    first = np.append(True, entry[1:] != entry[:-1])[: len(entry)]  # twice in a list is once
+    row, codes = np.divmod(entry[first], n_groups)
     return Members(row, codes, pd.Index([OVERALL, *values], dtype=object), (name,))
 
 
