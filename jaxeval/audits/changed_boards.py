@@ -25,7 +25,7 @@ from jaxeval.resampling.units import pad
 #: Limits of chord steps and of Newton's steps. A change that leaves a model without a finite rating uses up the latter.
 _CHORD_STEPS, _NEWTON_STEPS = 30, 25
 #: VoteChanges of a lane, at least, and by what factor they grow: each number of them is compiled.
-_FEWEST_ENTRIES, _STEP = 64, 4
+_FEWEST_ENTRIES, _STEP = 1024, 16
 _BYTES_PER_WORD = 10
 #: A model has passed another if it is ahead by this many logits: a hundred times the error of a refit, and 2e-5 Elo.
 SWAPPED_BY = 1e-7

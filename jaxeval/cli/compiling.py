@@ -247,7 +247,7 @@ class ExportedPrograms:
         """Return the program with its ``static`` arguments given, from its file if it has one."""
         from jaxeval.kernels.batch.programs import jitted
 
-        function = program.of_others(static)
+        function = program.of_others(static, others)
         if jax.device_count() > 1 or _VALUES_WITHOUT_A_NAME.search(key):
             return function
         _register_trees()
@@ -258,7 +258,7 @@ class ExportedPrograms:
             traced = export.export(function)(others)
             kept = traced.serialize()
             _write(path, kept)
-        return jitted(export.deserialize(kept).call, program)
+        return jitted(export.deserialize(kept).call, program, others)
 
 
 @cache

@@ -1,6 +1,7 @@
 """Compiled programs are bounded: a process that lives long frees the oldest before the kernel's limit ends it."""
 
 import warnings
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -117,8 +118,24 @@ def test_a_command_compiles_quickly(monkeypatch):
         return x / 2
 
     assert (programs._short_compile() is not None) == (jax.default_backend() == "cpu")
-    assert programs.jitted(halved.__wrapped__, halved)(np.float32(3)) == 1.5
+    assert programs.jitted(halved.__wrapped__, halved, 3)(np.float32(3)) == 1.5
     programs._short_compile.cache_clear()
     monkeypatch.setattr(programs, "_SHORT", {"xla_has_no_such_option": 1})
     assert programs._short_compile() is None
     programs._short_compile.cache_clear()
+
+
+def test_what_runs_briefly_is_compiled_with_least_work(monkeypatch):
+    """Unless its arguments are many numbers; what runs long is compiled as in the library."""
+    options = []
+
+    def jit(function, compiler_options="usual"):
+        options.append(compiler_options)
+
+    monkeypatch.setattr(programs, "jax", SimpleNamespace(jit=jit, tree=jax.tree))
+    monkeypatch.setattr(programs, "_short_compile", lambda level: level)
+    for runs in ("briefly", "often", "long"):
+        one = program(runs=runs)(lambda x: x)
+        for numbers in (programs._FEW, programs._FEW + 1):
+            programs.jitted(one.__wrapped__, one, {"x": np.zeros(numbers)})
+    assert options == [0, 1, 1, 1, "usual", "usual"]

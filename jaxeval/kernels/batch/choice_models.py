@@ -199,7 +199,7 @@ class LaneModel:
         return Resampled(counts, moves, jnp.zeros(lanes.T.shape, jnp.int8), known, problem.start[:, None])
 
 
-@program("model")
+@program("model", runs="briefly")
 def choice_slopes(
     model: LaneModel, data: Any, phi: Float[Array, "P"]
 ) -> tuple[Float[Array, "K C"], Float[Array, "K C P"]]:
@@ -207,7 +207,7 @@ def choice_slopes(
     return model(phi, data), jax.jacfwd(lambda phi: model(phi, data))(phi)
 
 
-@program("model")
+@program("model", runs="briefly")
 def choice_information(
     model: LaneModel, data: Any, counts: Float[Array, "K C"], phi: Float[Array, "P"], ridge: Float[Array, "P"]
 ) -> Float[Array, "P P"]:
@@ -216,7 +216,7 @@ def choice_information(
     return -jax.jacfwd(lambda phi: gradient(phi[:, None])[:, 0])(phi)
 
 
-@program("model")
+@program("model", runs="briefly")
 def fit_choices(
     model: LaneModel,
     data: Any,

@@ -461,7 +461,7 @@ def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solu
     return solve.newton_cg(products, base.inverse, base.diagonal, start, of_models, n_models, moves, limited)
 
 
-@program("response")
+@program("response", runs="briefly")
 def fit_contextual(
     rows: ContextualRows,
     count: Num[Array, "T E G"],

@@ -249,7 +249,7 @@ def sums_between(draws: UInt8[Array, "R Q"], first: Int32[Array, "M"], end: Int3
     return (jnp.matmul(draws.astype(jnp.float32), whole, precision="highest") + ends).astype(jnp.float64)
 
 
-@program()
+@program(runs="briefly")
 def temperatures(
     level: Float[Array, "S L"], n: Float[Array, "S L"], wins: Float[Array, "S L"], fewest: Num[Array, ""], terms: Terms
 ) -> TemperatureFit:
@@ -257,7 +257,7 @@ def temperatures(
     return jax.vmap(lambda d, n, y: fit_temperature(d, n, y, fewest, terms))(level, n, wins)
 
 
-@program("mesh")
+@program("mesh", runs="briefly")
 def fold_temperatures(
     judged: JudgedSet, mesh: Mesh, fewest: Num[Array, ""], terms: Terms, chunks: Chunks
 ) -> tuple[Float[Array, "..."], Int8[Array, "..."]]:
@@ -287,7 +287,7 @@ class FoldProblem(NamedTuple):
     beta: Float[Array, "S M"]  # temperatures of the folds
 
 
-@program("mesh", "newton")
+@program("mesh", "newton", runs="briefly")
 def hold_out(problem: FoldProblem, mesh: Mesh, terms: Terms, chunks: Chunks, *, newton: bool = False) -> HeldOut:
     """Folds (numbers) of target maps (slices), one per lane.
 
@@ -313,7 +313,7 @@ def hold_out(problem: FoldProblem, mesh: Mesh, terms: Terms, chunks: Chunks, *, 
     return over_lanes(chunk, mesh, chunks, (judged, beta, terms), (full, targets))
 
 
-@program()
+@program(runs="briefly")
 def rate(
     anchors: Float[Array, "L M"], n: Num[Array, "L M"], score: Float[Array, "L"], start: Float[Array, "L"], terms: Terms
 ) -> solve.Solution:
@@ -321,7 +321,7 @@ def rate(
     return jax.vmap(lambda a, n, y, x: rating(a, n, y, x, terms))(anchors, n, score, start)
 
 
-@program("mesh")
+@program("mesh", runs="briefly")
 def own_resamples(
     problem: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> tuple[Float[Array, "..."], Int8[Array, "..."]]:

@@ -210,7 +210,7 @@ class RankingModel(LaneModel):
         return Resampled((of_sets, rated), rated.active, standing, known, zero)
 
 
-@program()
+@program(runs="briefly")
 def fit_rankings(
     choices: Choices, count: Num[Array, "C"], standing: Int8[Array, "M"], is_item: Bool[Array, "M"], terms: Terms
 ) -> tuple[Solution, Float[Array, "M M"], Float[Array, "M"]]:

@@ -190,10 +190,10 @@ class PoweredData(NamedTuple):
     lam: Float[Array, ""]  # NaN: the best one of each resample
 
 
-tune = program("form")(powered)  # of the full data, whose sums are (P, 1)
+tune = program("form", runs="briefly")(powered)  # of the full data, whose sums are (P, 1)
 
 
-@program()
+@program(runs="briefly")
 def fit_powered(
     n: Float[Array, "M M"],
     points: Float[Array, "M M"],

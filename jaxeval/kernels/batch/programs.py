@@ -8,7 +8,9 @@ from functools import cache, cached_property, partial, update_wrapper, wraps
 from inspect import BoundArguments, signature
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
 
 from jaxeval.errors import MemoryLimitError
 from jaxeval.kernels.kinds import Array, Integer, Mesh, Wrapped
@@ -80,14 +82,14 @@ class Program(Generic[T]):
     """A function that `jax.jit` compiles for every shape of its arguments and every value of its static ones.
 
     What is compiled for one shape can be freed alone. Whatever else a jitted function has, such as ``lower`` and
-    ``trace``, it has too. A ``long`` one runs so long that no process saves time by a short compilation.
+    ``trace``, it has too. ``runs`` says how long that takes in a command, which compiles it accordingly.
     """
 
-    def __init__(self, function: Callable[..., T], static_argnames: tuple[str, ...], long: bool = False) -> None:
+    def __init__(self, function: Callable[..., T], static_argnames: tuple[str, ...], runs: "Runs" = "often") -> None:
         update_wrapper(self, function)
         self.signature = signature(function)
         self.static_argnames = static_argnames
-        self.long = long
+        self.runs = runs
 
     @cached_property
     def jitted(self) -> Wrapped:
@@ -145,8 +147,8 @@ class Program(Generic[T]):
 
         return jax.jit(one, static_argnames=self.static_argnames)
 
-    def of_others(self, static: Mapping[str, Any]) -> Wrapped:
-        """Return the jitted function of all arguments but the ``static`` ones, which are given."""
+    def of_others(self, static: Mapping[str, Any], others: Mapping[str, Any]) -> Wrapped:
+        """Return the jitted function of the ``others``, its arguments but the ``static`` ones, which are given."""
         anew = self._anew()
 
         def function(others: Mapping[str, Any]) -> T:
@@ -154,34 +156,47 @@ class Program(Generic[T]):
             result: T = anew(*bound.args, **bound.kwargs)
             return result
 
-        return jitted(function, self)
+        return jitted(function, self, others)
 
 
-def jitted(function: Callable[..., Any], program: Program[Any]) -> Wrapped:
-    """``function`` jitted for a short process, as a command's; JAX's cache knows it by the name of ``program``."""
+def jitted(function: Callable[..., Any], program: Program[Any], arguments: Any) -> Wrapped:
+    """``function`` jitted for a short process, as a command's, for ``arguments`` of these shapes.
+
+    JAX's cache knows it by the name of ``program``.
+    """
 
     def named(*args: Any) -> Any:
         return function(*args)
 
     named.__name__ = program.__name__
-    return jax.jit(named, compiler_options=None if program.long else _short_compile())
+    if program.runs == "long":
+        return jax.jit(named)
+    numbers = sum(np.size(x) for x in jax.tree.leaves(arguments))
+    return jax.jit(named, compiler_options=_short_compile(int(program.runs == "often" or numbers > _FEW)))
 
 
-#: A third to half less time to compile. Results are the same to rounding; chord steps take up to a quarter more, passes
-#: over rows no more.
-_SHORT = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+#: How long all calls of a program take in a command: less than a thorough compilation (if its arguments are few
+#: numbers), about as long, or so long that no process saves time by a short one.
+Runs: TypeAlias = Literal["briefly", "often", "long"]
+_FEW = 200_000
+_SHORT = {"xla_cpu_use_fusion_emitters": False}
 
 
 @cache
-def _short_compile() -> dict[str, Any] | None:
-    """Return XLA's options for a short compilation on CPUs; None elsewhere, and where this XLA has no such options."""
+def _short_compile(level: int = 1) -> dict[str, Any] | None:
+    """Return XLA's options for a short compilation on CPUs; None elsewhere, and where this XLA has no such options.
+
+    At level 1 it takes a third to half less time. Results are the same to rounding; chord steps take up to a quarter
+    more, passes over rows no more. At level 0 it takes another two thirds less, and passes take several times as long.
+    """
     if jax.default_backend() != "cpu":
         return None
+    options = {"xla_backend_optimization_level": level, **_SHORT}
     try:
-        jax.jit(lambda: 0, compiler_options=_SHORT).lower().compile()
+        jax.jit(lambda: 0, compiler_options=options).lower().compile()
     except jax.errors.JaxRuntimeError:
         return None
-    return _SHORT
+    return options
 
 
 @runtime_checkable
@@ -316,12 +331,12 @@ def kept_in(store: Store) -> Iterator[None]:
         _free([key for key in list(_compiled) if key.store is store])
 
 
-def program(*static_argnames: str, long: bool = False) -> Callable[[Callable[..., T]], Program[T]]:
+def program(*static_argnames: str, runs: Runs = "often") -> Callable[[Callable[..., T]], Program[T]]:
     """Return a decorator that makes a function a `Program`."""
-    return partial(Program, static_argnames=static_argnames, long=long)
+    return partial(Program, static_argnames=static_argnames, runs=runs)
 
 
-@program("kernel")
+@program("kernel", runs="briefly")
 def elementwise(kernel: Callable[..., Any], *arguments: Any) -> Any:
     """``kernel`` of trees of arrays, compiled for each kernel and each shape."""
     return kernel(*arguments)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxeval.kernels import connectivity, dense_solve, lane_draws, pair_tables, resample, tie_models
-from jaxeval.kernels.batch.programs import Chunks, Program, over_lanes, program
+from jaxeval.kernels.batch.programs import Chunks, Program, Runs, over_lanes, program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num, Real, UInt64, namespace
 from jaxeval.kernels.links import Link
@@ -97,12 +97,12 @@ def draw_pairs(
 def refit_program(
     chunk: Callable[[Any, Any, Array, Terms, Array], Refits],
     ready: Callable[[Any, Any], Any] = lambda problem, _: problem,
-    long: bool = False,
+    runs: Runs = "often",
 ) -> Program[Refits]:
     """Return a program over lanes of ``chunk(problem, form, seed, terms, numbers)``, named like that function.
 
     ``chunk`` draws and refits the resamples ``numbers`` of one slice; ``ready(problem, form)`` computes before all
-    chunks what it takes as the problem; ``long`` is as in `Program`. Results are those of `refit`.
+    chunks what it takes as the problem; ``runs`` is as in `Program`. Results are those of `refit`.
     """
 
     def refits(problem: Any, form: Any, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks) -> Refits:
@@ -114,7 +114,7 @@ def refit_program(
 
     for name in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(refits, name, getattr(chunk, name))
-    return program("form", "mesh", long=long)(refits)
+    return program("form", "mesh", runs=runs)(refits)
 
 
 @program("drawn", "form")

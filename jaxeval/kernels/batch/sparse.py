@@ -337,7 +337,7 @@ class SparseData(NamedTuple):
     graph: Graph
 
 
-@partial(refit_program, long=True)
+@partial(refit_program, runs="long")
 def refit_sparse(
     problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "L"]
 ) -> Refits:
