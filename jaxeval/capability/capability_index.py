@@ -24,8 +24,8 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.batch import capability as kernel
-from jaxeval.kernels.batch.capability import fit_capability
+from jaxeval.kernels.batch import capability_index as kernel
+from jaxeval.kernels.batch.capability_index import fit_capability
 from jaxeval.kernels.kinds import Array
 from jaxeval.kernels.solve import Solution
 from jaxeval.lazy_names import jax

@@ -19,7 +19,7 @@ from jaxeval.engine.draws_of import draws_of
 from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import horizons as kernel
+from jaxeval.kernels import time_horizons as kernel
 from jaxeval.kernels.batch.weighted import statistic_once
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted, named

@@ -22,7 +22,7 @@ from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.powered_boards import PoweredBoard, fit_powered_board, powered_refits
+from jaxeval.ratings.prediction_powered_boards import PoweredBoard, fit_powered_board, powered_refits
 from jaxeval.ratings.random_facets import board_facets, with_random_facets
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices

@@ -19,7 +19,7 @@ from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.progress import progress_bar
 from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.batch.borrowing import Belief, Split, category_beliefs
+from jaxeval.kernels.batch.small_categories import Belief, Split, category_beliefs
 from jaxeval.kernels.solve import Status
 from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import Board, fit_boards, fit_terms

@@ -14,7 +14,7 @@ from jaxeval.kernels.batch.prediction_powered import Form, powered_sums
 from jaxeval.kernels.batch.refits import draw_one
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.powered_boards import fit_powered_board, powered_refits
+from jaxeval.ratings.prediction_powered_boards import fit_powered_board, powered_refits
 from jaxeval.ratings.slices import whole_board
 
 ELO = 400 / np.log(10)

@@ -6,7 +6,7 @@ from scipy.integrate import dblquad
 from scipy.special import expit
 from twins import borrowed_belief
 
-from jaxeval.kernels.batch.borrowing import Split, category_beliefs
+from jaxeval.kernels.batch.small_categories import Split, category_beliefs
 from jaxeval.kernels.solve import Status, Terms
 
 pytestmark = pytest.mark.usefixtures("x64")
