@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,12 +12,26 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.capability.columns import USUAL
-from jaxeval.cli.uses import OPPONENTS, Use, against, each, found, judged, naming, panel, use_of, usual, votes
+from jaxeval.cli.uses import (
+    OPPONENTS,
+    Use,
+    against,
+    each,
+    found,
+    is_person,
+    judged,
+    naming,
+    panel,
+    use_of,
+    usual,
+    votes,
+)
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import folded
 from jaxeval.data.conditions import equality
 from jaxeval.data.file_heads import HEAD_ROWS, Head
-from jaxeval.data.found_columns import FoundVotes, fits, is_binary, quoted, results_of, sides_of
+from jaxeval.data.found_columns import FoundVotes, fits, is_binary, lacks_header, quoted, results_of, sides_of
+from jaxeval.data.harness_runs import scorers_of
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.data.labels import ONE_TWO_LABELS, SCORES_IN_WORDS, numbers_of_words
 from jaxeval.data.plain_labels import NO_LABELS, names_of_raters, plain_labels
@@ -27,9 +41,11 @@ from jaxeval.data.roles import (
     ANSWER_LABELS,
     COUNT_COLUMNS,
     JUDGES,
+    ONE_PERSON,
     POINTS,
     RESULTS,
     ROLES,
+    TOGETHER,
     columns_of,
     guessed_column,
     guessed_columns,
@@ -40,7 +56,7 @@ from jaxeval.data.roles import (
 from jaxeval.data.score_files import with_right_and_wrong
 from jaxeval.errors import DataError
 from jaxeval.statistics.random_facets import USUAL_FACETS
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted, named, visible_line, words_of
 
 _LABELS_ONLY = "Is a judge good enough?"  # of labels without pairs of models
 _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
@@ -51,15 +67,15 @@ _METRICS = ("metric", "metric_name", "scorer", "criterion")
 _CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")
 
 
-def uses_of(head: Head) -> list[Use]:
-    """Return the commands for a file, the one that fits best first."""
+def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> list[Use]:
+    """Return the commands for a file, the one that fits best first; ``others`` are read with it."""
     if head.saved is not None:
         return _SAVED.get(head.saved, [])
     if head.document is not None:
-        return list(_known_formats(head))
-    if head.rows is None or len(head.rows) == 0:
+        return list(_known_formats(head, others))
+    if head.rows is None or len(head.rows) == 0 or is_square(head.rows):
         return []
-    uses = [*_known_formats(head), *_runs(head.rows)]
+    uses = [*_known_formats(head, others), *_runs(head.rows)]
     if uses:  # the columns alone would say less than the format
         return uses
     kinds = (_benchmarks, panel, judged, _rankings, _anchored, votes, against, _answers,
@@ -71,10 +87,19 @@ def uses_of(head: Head) -> list[Use]:
 
 def nothing_in(head: Head) -> str | None:
     """Return what is missing in a file that has columns, but no rows, or no results; None if that is not the matter."""
+    if head.document is not None and "eval" in head.names and not scorers_of(head.document):
+        return "There are no results: the log has no scores of samples."
     if head.rows is None or not head.names or head.saved is not None:
         return None
     if len(head.rows) == 0:
         return "The table has no rows: nothing to rate."
+    if head.doubled:
+        return f"Several columns are called {visible_line(head.doubled[0])!r}: rename or drop all but one."
+    if is_square(head.rows):
+        return "It is a table of models by models: write a row for each pair, as model_a,model_b,wins_a,ties,wins_b."
+    if lacks_header(head.rows):
+        line = quoted(head.names)
+        return f"The first line seems to be no header, but a row: {line}. Add a header, as model_a,model_b,winner."
     if blind := blind_questions(head.rows):
         return f"Its columns {about_questions(blind)}."
     results = [name for name in map(str, head.rows) if folded(name) in map(folded, _HOLD_RESULTS)
@@ -84,6 +109,13 @@ def nothing_in(head: Head) -> str | None:
         return None
     rows = f"the first {HEAD_ROWS:,} rows" if len(head.rows) == HEAD_ROWS else counted(len(head.rows), "row")
     return f"There are no results: {quoted(empty)} {'is' if len(empty) == 1 else 'are'} empty in {rows}."
+
+
+def is_square(frame: pd.DataFrame) -> bool:
+    """Return whether the first column names the other columns, which hold numbers: a table of models against models."""
+    first, *others = map(str, frame)
+    values = [*map(str, frame[first].dropna())]
+    return len(others) > 1 and {*values} == {*others} and all(is_numeric_dtype(frame[name]) for name in others)
 
 
 _KEPT = "battles that --state or Battles.save keeps"
@@ -109,25 +141,42 @@ _SAVED = {
 }  # fmt: skip
 
 
-def _known_formats(head: Head) -> Iterator[Use]:
-    """Yield what a file of a published format is for."""
+def _known_formats(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> Iterator[Use]:
+    """Yield what a file of a published format, and ``others`` beside it, are for."""
     is_document = head.document is not None
     for shape in ("pair", "answer"):
         form = format_of_names(head.names, shape, is_document=is_document, rows=lambda: head.rows)
         if form is None:
             continue
-        first = head.document if is_document else head.rows
-        asks = () if first is None else form.asks(first)
+        alike = [one for one in others() if (one.document is not None) == is_document and form.seen(one.names)]
+        contents = [x for one in (head, *alike) if (x := one.document if is_document else one.rows) is not None]
+        choices = [form.one_of(content) for content in contents]
+        if choices and not any(one.get("--score", ["score"]) for one in choices):
+            return
+        asks = (*(form.asks(contents[0]) if contents else ()), *_chosen(choices))
         hint = form.hint if asks else ""
         what = form.name if is_document or not form.marks else f"{form.name}, told by {quoted(form.seen(head.names))}"
         if form.shape == "pair":
             yield use_of("leaderboard", asks, what, hint, "Ratings of the models")
             yield use_of("audit", asks, what)
-        elif is_document:
+        elif is_document and len(contents) == 1:
             hint = hint or "add the files of other models to the line, to compare them"
             yield use_of("scores", asks, what, hint, "The score of a model, with an interval")
         else:
             yield use_of("scores", asks, what, hint, "Scores of models, with intervals")
+
+
+def _chosen(choices: Sequence[Mapping[str, Sequence[str]]]) -> tuple[str, ...]:
+    """Return options that choose one of the names of each file, where a file has several."""
+    options: list[str] = []
+    for option in dict.fromkeys(option for one in choices for option in one):
+        of_files = [names for one in choices if (names := one.get(option))]
+        if max(map(len, of_files), default=0) > 1:
+            first: list[str] = []
+            for names in of_files:
+                first += [] if {*first} & {*names} else [names[0]]
+            options += [option, ",".join(first)]
+    return tuple(options)
 
 
 def _answers(frame: pd.DataFrame) -> Iterator[Use]:
@@ -140,15 +189,17 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     known = {label, *(name for role in ("model", "item", "judge", "run") for name in guessed_columns(frame, role))}
     if not judgments:
         others = [name for name in map(str, frame) if name not in known and folded(name) not in NO_LABELS]
+        others = [name for name in others if not is_person(name)]
         called = [name for name in others if any(word in folded(name) for word in JUDGES)]
         # Without labels beside it, a column of 0 and 1 that no word calls a judge's may say anything of a row.
-        judgments = [name for name in (others if label else called) if is_binary(frame[name])]
+        binary = [name for name in (others if label else called) if is_binary(frame[name])]
+        judgments = [name for name in binary if not _is_of_items(frame, name)]
     roles = _answer_roles(frame, judgments, label)
     if not judgments or roles is None:
         return
     model = guessed_column(frame, "model")
     several = model is not None and not frame[model].is_unique  # answers of a model: else it is a table of models
-    if label is None and several and not columns_of(frame, POINTS):
+    if label is None and several and not columns_of(frame, POINTS) and judgments != [guessed_column(frame, "score")]:
         yield use_of("judge", [*each("--judgment", judgments), *roles],
                    f"{found(judgments=judgments)}, and no human labels",
                    "LABELLED_FILE has answers with the same columns, and human labels in human",
@@ -166,6 +217,12 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     yield use_of("judge", [*options, *roles], found(judgments=judgments, human_labels=label),
                "OTHER_FILE has the answers to rate, with the same columns",
                files=("--calibration", "{}", "--test", "OTHER_FILE"))  # fmt: skip
+
+
+def _is_of_items(frame: pd.DataFrame, name: str) -> bool:
+    """Return whether a column is the same in all rows of an item or a benchmark, and so says nothing of answers."""
+    keys = [key for role in ("item", "benchmark") for key in guessed_columns(frame, role)[:1] if key != name]
+    return any(n_values(frame, key) < len(frame) and frame.groupby(key)[name].nunique().max() <= 1 for key in keys)
 
 
 def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | None) -> list[str] | None:
@@ -232,7 +289,8 @@ def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
     if any(next(results_of(frame, *sides), None) is not None for sides in sides_of(frame)):
         return
     if {"wins", "losses"} <= {*frame} and "verdict" not in frame:
-        yield use_of("anchored", (), found(counts=("wins", "losses")))
+        note = "all are taken as against one reference: else write a row for each pair of models"
+        yield use_of("anchored", (), found(counts=("wins", "losses")), note)
         return
     output = usual_column(frame, None, "output")
     if "verdict" not in frame and (output is None or columns_of(frame, ANSWER_LABELS)):
@@ -315,6 +373,8 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
                 yield use_of("scores", naming(model=model, item=item, score=written),
                            found(models=model, items=item, scores=written), f"correct it first: {error}")  # fmt: skip
         elif item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:
+            if any({*words_of(name)} & (ONE_PERSON | TOGETHER) for name in numbers):  # labels of people and judges
+                return
             gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
             yield use_of("scores", ("--wide", *naming(item=item), *gaps),
                        f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip

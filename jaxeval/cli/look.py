@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from glob import glob
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -26,6 +28,7 @@ _MOST = 12  # columns to name
 _PLACES = {"NEW_FILE", "OTHER_FILE", "LABELLED_FILE", "VOTES_FILE", "VERDICTS_FILE"}  # of further files in a line
 _ROLES = {"--model-a", "--model-b", "--winner", "--model", "--item", "--score", "--ranking"}
 _OF_NUMBERS = {"--count", "--weight", "--target"}  # where one was typed, a line without it is no help
+_MOST_HEADS, _MOST_BYTES = 100, 2**28  # of the files of a folder, which are looked at beside the first
 _MOST_NEAR = 10_000  # files of a folder among which a mistyped one is sought
 
 
@@ -84,7 +87,7 @@ def look(files: tuple[FileName, ...]) -> None:
     telling = telling_file(read)
     read = [telling, *(name for name in read if name != telling)]
     head = read_head(telling)
-    uses, nothing = uses_of(head), nothing_in(head)
+    uses, nothing = uses_of(head, partial(_heads, read[1:])), nothing_in(head)
     for name in head.doubled:
         if any(repr(name) in use.why for use in uses):
             uses, nothing = [], f"Several columns are called {visible_line(name)!r}: rename or drop all but one."
@@ -102,6 +105,20 @@ def look(files: tuple[FileName, ...]) -> None:
         uses = _of_two(uses, others)
     lines += _suggested(uses, files) if uses else _needs(head, files) if nothing is None else [nothing]
     print_bytes(("\n".join(map(visible, lines)) + "\n").encode())
+
+
+def _heads(files: Sequence[FileName]) -> list[Head]:
+    """Return the heads of files, without those that cannot be read, and no more than a few seconds take."""
+    from jaxeval.data.file_heads import read_head
+
+    heads, size = [], 0
+    for name in files[:_MOST_HEADS]:
+        size += 0 if is_remote(name) else os.path.getsize(name)
+        if is_remote(name) or size > _MOST_BYTES:
+            break
+        with contextlib.suppress(DataError):
+            heads.append(read_head(name))
+    return heads
 
 
 def _what(read: Sequence[FileName], head: Head) -> str:
@@ -184,7 +201,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
 
     ``typed`` stood after the command.
     """
-    from jaxeval.cli.file_uses import uses_of
+    from jaxeval.cli.file_uses import nothing_in, uses_of
     from jaxeval.data.file_heads import read_head
     from jaxeval.data.harness_formats import telling_file
 
@@ -197,7 +214,11 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
         read = names_of(files) if files else []
         if error.file not in (None, *map(base_name, (*files, *read))):
             return error
-        uses = [use for use in uses_of(read_head(telling_file(read))) if not _PLACES & {*use.words}]
+        telling = telling_file(read)
+        others = partial(_heads, [name for name in read if name != telling])
+        head = read_head(telling)
+        uses = [use for use in uses_of(head, others) if not _PLACES & {*use.words}]
+        nothing = nothing_in(head) if lacks and not uses else None
     except (ValueError, OSError, ImportError):
         return error
     fitting = [use for use in uses if use.words[0] == command and "--by" not in use.words]
@@ -209,7 +230,9 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
         text = f"say it so: {line_of(use, files)}\n{text}; found: {use.why}{'; ' * bool(use.open)}{use.open}"
     if not fitting and uses:
         text += f"; the file rather fits: {line_of(uses[0], files)}"
-    if not fitting and command in _BLANKS and lacks and "no column" in str(error) and not {*typed} & _ROLES:
+    if nothing is not None:
+        text += f". {nothing}"
+    elif not fitting and command in _BLANKS and lacks and "no column" in str(error) and not {*typed} & _ROLES:
         line = shlex.join(["jaxeval", command, *map(str, files)])
         text = f"say it so: {line} {_BLANKS[command]}\n{text}"
     error.args = (text, *error.args[1:])

@@ -29,9 +29,12 @@ from jaxeval.data.found_columns import (
 from jaxeval.data.roles import (
     COUNT_COLUMNS,
     COUNTED,
+    ONE_HOT_COLUMNS,
     RESULTS,
     ROLES,
     SCORES,
+    STANDARD_RESULTS,
+    WIN_COLUMNS,
     columns_of,
     guessed_column,
     guessed_columns,
@@ -104,10 +107,11 @@ def votes(frame: pd.DataFrame) -> Iterator[Use]:
         if read is not None:
             yield from _of_votes(frame, sides, read)
             return
-    if (bad := _bad_counts(frame)) is not None:
+    blanks, bad = reading_with_blanks(frame), _bad_results(frame)
+    if bad is not None and (blanks is None or "winner" not in blanks.arguments):
         yield bad
         return
-    if (blanks := reading_with_blanks(frame)) is not None:
+    if blanks is not None:
         yield use_of("leaderboard", blanks.options(), blanks.why, blanks.hint)
         return
     for won, lost in () if {*COUNTED[1]} & {folded(name) for name in frame} else _WON:
@@ -139,14 +143,18 @@ def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundVotes) -> 
         yield use_of("leaderboard", (*options, "--html", "board.html"), "", "it writes board.html", "A page to share")
 
 
-def _bad_counts(frame: pd.DataFrame) -> Use | None:
-    """Return the use of a table of counts of which some value cannot be read, with what is wrong."""
+def _bad_results(frame: pd.DataFrame) -> Use | None:
+    """Return the use of votes, or counts, of which some value cannot be read, with what is wrong."""
     names = list(map(str, frame))
-    for a, b in sides_of(frame)[:1] if {*COUNT_COLUMNS} <= {*names, *renames(COUNT_COLUMNS, names).values()} else []:
+    names += renames(STANDARD_RESULTS, names).values()
+    results = [x for x in (("winner",), ONE_HOT_COLUMNS, COUNT_COLUMNS, WIN_COLUMNS) if {*x} <= {*names}]
+    empty = {folded(name) for name in names if name in frame and frame[name].isna().all()}
+    for a, b in sides_of(frame)[:1] if results and not empty & {*map(folded, results[0])} else []:
         try:
             Battles.from_pandas(frame, model_a=a, model_b=b)
         except (DataError, ValueError, TypeError) as error:
-            why = found(two_sides=(a, b), counts_of_results=COUNT_COLUMNS)
+            what = "results" if results[0] == ("winner",) else "counts_of_results"
+            why = found(two_sides=(a, b), **{what: results[0]})
             return use_of("leaderboard", side_options(a, b), why, f"correct it first: {error}")
     return None
 
@@ -196,7 +204,7 @@ def panel(frame: pd.DataFrame) -> Iterator[Use]:
     if not sides or output is not None:
         return
     ((a, b),) = sides
-    if judge is not None and is_plain(frame[judge]) and frame[judge].dropna().map(_is_person).mean() > 0.5:
+    if judge is not None and is_plain(frame[judge]) and frame[judge].dropna().map(is_person).mean() > 0.5:
         judge = None  # people, one or many, are no panel of judges
     n_judges = 0 if judge is None else n_values(frame, judge)
     one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
@@ -217,7 +225,7 @@ def panel(frame: pd.DataFrame) -> Iterator[Use]:
     columns = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
                and folded(name) not in ("ftr", "htr")  # football: results, and at half time
                and fits(Battles.from_pandas, frame, **known, winner=name)]  # fmt: skip
-    people = [*([] if human is None else [human]), *(name for name in columns if _is_person(name))]
+    people = [*([] if human is None else [human]), *(name for name in columns if is_person(name))]
     judges = [name for name in columns if name not in people]
     who, shown = found(two_sides=(a, b), verdicts_of_judges=judges), ("--judges", ",".join(judges))
     if human is not None and (len(judges) > 1 or (judges and len(people) > 1)):
@@ -227,7 +235,7 @@ def panel(frame: pd.DataFrame) -> Iterator[Use]:
         yield use_of("panel", (*side_options(a, b), *shown), who)
 
 
-def _is_person(name: str) -> bool:
+def is_person(name: str) -> bool:
     """Return whether a name is one of a person: expert, annotator_2."""
     return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
 

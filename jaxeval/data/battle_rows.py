@@ -32,7 +32,15 @@ from jaxeval.data.conditions import columns_of, rows_where
 from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import DataReport, Voters
-from jaxeval.data.roles import COUNT_COLUMNS, ONE_HOT_COLUMNS, STANDARD_RESULTS, USUAL_SIDES, is_plain, voter_columns
+from jaxeval.data.roles import (
+    COUNT_COLUMNS,
+    ONE_HOT_COLUMNS,
+    STANDARD_RESULTS,
+    USUAL_SIDES,
+    WIN_COLUMNS,
+    is_plain,
+    voter_columns,
+)
 from jaxeval.errors import ColumnError, DataError, NoRowsError
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import BothBad, MissingResult, VoteReading
@@ -114,7 +122,8 @@ class BattleReading(VoteReading):
         if not self.roles.standard:
             return self.roles.results
         found = tuple(name for name in ("winner", "target") if name in names)
-        found = found or next((x for x in (ONE_HOT_COLUMNS, COUNT_COLUMNS) if all(name in names for name in x)), ())
+        several = (ONE_HOT_COLUMNS, COUNT_COLUMNS, WIN_COLUMNS)
+        found = found or next((x for x in several if all(name in names for name in x)), ())
         if not found:
             raise ColumnError(
                 f"no result column: expected 'winner', 'target', the one-hot columns {', '.join(ONE_HOT_COLUMNS)}, or "
@@ -122,7 +131,7 @@ class BattleReading(VoteReading):
                 "with winner=, target= or scores=, or winner_model= and loser_model=; on the command line --winner, "
                 f"--target, --scores, or --winner-model and --loser-model){did_you_mean('winner', names)}"
             )
-        if "count" in names and self.count is None and found != COUNT_COLUMNS:
+        if "count" in names and self.count is None and found not in (COUNT_COLUMNS, WIN_COLUMNS):
             alone = f"name the result ({found[0]}={found[0]!r}, on the command line --{found[0]} {found[0]})"
             raise DataError(
                 f"the table has a column 'count' beside {found[0]!r}: if it says how many battles a row stands for, "
@@ -166,6 +175,8 @@ def read_battle_rows(
     if len({*names}) < len(names) or not used.issubset(names):
         require_column(frame, *named, *(used - {*named}))
     results = reading.results_of(names)
+    if results == WIN_COLUMNS:
+        told += (f"no column of ties beside {results[0]!r} and {results[1]!r}: none is counted",)
     firsts = [frame[side].iat[0] for side in roles.sides]
     if not all(isinstance(first, str) and first == first.strip() for first in firsts):
         frame, stripped = without_blanks(frame, roles.sides)
@@ -339,14 +350,15 @@ def read_outcomes(
     frame: pd.DataFrame, reading: BattleReading, results: Sequence[str], rows: Rows | None = None
 ) -> LabelledResults:
     """Return the results in columns that hold no labels; a table of counts has three per row."""
-    if reading.counts or results == COUNT_COLUMNS:
+    if reading.counts or results in (COUNT_COLUMNS, WIN_COLUMNS):
         if reading.count is not None:
             raise ValueError(
                 f"the columns {', '.join(results)} are counts already: leave out count= (on the command line --count)"
             )
         counts = np.stack([whole_numbers(frame[c], c, rows) for c in results], 1)
+        counts = np.insert(counts, 1, 0, axis=1) if results == WIN_COLUMNS else counts
         none = np.zeros(counts.size, bool)
-        row = np.repeat(np.arange(len(frame)), len(results))
+        row = np.repeat(np.arange(len(frame)), len(COUNT_COLUMNS))
         return LabelledResults(np.tile([1.0, 0.5, 0.0], len(frame)), none, None, row=row, times=counts.reshape(-1))
     count = None if reading.count is None else whole_numbers(frame[reading.count], reading.count, rows)
     if reading.winner_model is not None:  # side A always wins

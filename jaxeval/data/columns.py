@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -19,8 +20,11 @@ from jaxeval.wording import counted, did_you_mean, listed, named
 
 #: Kinds of values that NumPy would turn into numbers: of nanoseconds, or without an imaginary part.
 _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
-#: Columns of counts, in other words, where all three are there.
-_ONE_OF = {"wins_a": "wina", "ties": "tie", "wins_b": "winb"}
+#: Columns of counts, in other words, where those of wins of both sides are there.
+_ONE_OF = {
+    "wins_a": ("winsa", "wina", "awins"), "ties": ("ties", "tie", "draws", "draw", "tied", "drawn"),
+    "wins_b": ("winsb", "winb", "bwins"),
+}  # fmt: skip
 #: What R, Excel and others write in place of a missing number.
 GAPS = ("NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "")
 _DECIMAL = re.compile(r"[-+]?\d*,\d+")
@@ -72,16 +76,27 @@ def first_place(which: Bool, rows: Rows | None = None, shown: str = "") -> str:
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """``table`` itself if it is a DataFrame; that of `Judgments`, or of a table with the Arrow interface."""
+    """``table`` itself if it is a DataFrame; that of `Judgments`, or of what the Arrow interface or pandas makes one.
+
+    These are tables with the Arrow interface, lists of rows as mappings, and mappings of columns.
+    """
     if isinstance(table, pd.DataFrame):
         return table
     if hasattr(table, "roles") and is_frame(table.table):
         return table.table
+    if isinstance(table, Mapping) or (isinstance(table, list) and table and isinstance(table[0], Mapping)):
+        try:
+            return pd.DataFrame(table)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the {type(table).__name__} is no table of rows or columns: {error}") from error
     if hasattr(table, "__arrow_c_stream__"):
-        return frame_of(pa.table(table))
-    files = "; read_battles reads files" if isinstance(table, str | Path) else ""
+        with contextlib.suppress(pa.ArrowInvalid):  # one column
+            return frame_of(pa.table(table))
+    advice = "; read_battles reads files" if isinstance(table, str | Path) else ""
+    advice = "; collect() it first" if hasattr(table, "collect") else advice
     raise TypeError(
-        f"expected a pandas DataFrame or a table with the Arrow interface, got {type(table).__name__}{files}"
+        "expected a pandas DataFrame, a table with the Arrow interface, a list of rows as dicts or a dict of columns, "
+        f"got {type(table).__name__}{advice}"
     )
 
 
@@ -139,8 +154,10 @@ def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
     wanted = list(wanted)
     near = {name: by_key.get(folded(name), []) for name in wanted if name not in columns}
     if _ONE_OF.keys() <= {*wanted}:
-        of_counts = {name: by_key.get(folded(name), []) or by_key.get(other, []) for name, other in _ONE_OF.items()}
-        if all(of_counts.values()):
+        of_counts = {
+            name: next((by_key[word] for word in words if word in by_key), []) for name, words in _ONE_OF.items()
+        }
+        if of_counts["wins_a"] and of_counts["wins_b"]:
             near |= {name: similar for name, similar in of_counts.items() if name not in columns}
     return {similar[0]: name for name, similar in near.items() if len(similar) == 1}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from jaxeval.data.table_files import head_names, naming, pieces, undamaged, with
 
 #: Rows that are read to tell what a file is.
 HEAD_ROWS = 1000
+_PIECES = 2  # of a file: the first one may be short
 #: A JSON file is looked at as one object, which may be of a known format, up to this number of bytes.
 _MOST_BYTES = 2**27
 _MOST_FIELDS = 4  # of an object that may hold the sides of a battle
@@ -90,4 +92,9 @@ def _first(path: Path, kind: Kind, widened: dict[str, Any]) -> pd.DataFrame:
         with undamaged(), pq.ParquetFile(path) as file:
             batch = next(file.iter_batches(HEAD_ROWS), None)
             return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))
-    return frame_of(next(pieces(path, ALL_COLUMNS, (), widened)).slice(0, HEAD_ROWS))
+    parts: list[pd.DataFrame] = []
+    for piece in islice(pieces(path, ALL_COLUMNS, (), widened), _PIECES):
+        parts.append(frame_of(piece.slice(0, HEAD_ROWS - sum(map(len, parts)))))
+        if sum(map(len, parts)) >= HEAD_ROWS:
+            break
+    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)

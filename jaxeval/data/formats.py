@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -98,6 +98,7 @@ class Format:
         hint: what somebody who has such a file has to decide, in words; said beside options of ``asks``.
         asks: makes of the first rows of a table, or of a document, the options that the command needs, with blanks in
             capitals.
+        one_of: makes of these the names of which an option of the command, by which they are given, chooses one.
         is_document: whether ``marks`` are keys of one JSON object, and not columns of a table; with shape "answer".
         fits: says of the first rows whether they are of the format, where the names of columns do not tell any.
         reference: makes of battles the model that all others met, for each; None if the rows say it themselves.
@@ -116,6 +117,7 @@ class Format:
     about: str = ""
     hint: str = ""
     asks: Callable[[Any], tuple[str, ...]] = lambda rows: ()
+    one_of: Callable[[Any], Mapping[str, Sequence[str]]] = lambda rows: {}
     is_document: bool = False
     fits: Callable[[pd.DataFrame], Any] | None = None
     reference: Callable[[pd.DataFrame], pd.Series] | None = None

@@ -13,9 +13,19 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames
-from jaxeval.data.labels import ONE_TWO_LABELS, RIGHT_OR_WRONG, spoken_label
+from jaxeval.data.labels import ONE_TWO_LABELS, RIGHT_OR_WRONG, SIGNED_LABELS, spoken_label
 from jaxeval.data.published_formats import blind_questions
-from jaxeval.data.roles import COUNT_COLUMNS, COUNTED, ONE_HOT_COLUMNS, POINTS, RESULTS, ROLES, is_plain, n_values
+from jaxeval.data.roles import (
+    COUNT_COLUMNS,
+    COUNTED,
+    ONE_HOT_COLUMNS,
+    POINTS,
+    RESULTS,
+    ROLES,
+    WIN_COLUMNS,
+    is_plain,
+    n_values,
+)
 from jaxeval.errors import DataError
 from jaxeval.wording import MARKS, named, words_of
 
@@ -41,10 +51,19 @@ def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
     by_name = {folded(name): name for name in map(str, frame)}
     if {folded(name) for name in _SEEN} <= by_name.keys():
         return [(by_name["modela"], by_name["modelb"])]
+    if lacks_header(frame):
+        return []
     names = [name for name in map(str, frame) if not _SAYS_PEOPLE.search(name.casefold())]
     pairs = [(x, y) for x in names for y in names
              if differs(x, y) and alike(frame, x, y)]  # fmt: skip
     return sorted(pairs, key=lambda pair: is_numeric_dtype(frame[pair[0]])) or _sides_by_values(frame)
+
+
+def lacks_header(frame: pd.DataFrame) -> bool:
+    """Whether two columns hold names of the same things, and are called by two of them: the header is a vote."""
+    values = {name: set(frame[name].dropna()) for name in map(str, frame) if _holds_names(frame[name])}
+    pairs = [(x, y) for x, y in combinations(values, 2) if values[x] & values[y]]
+    return any({x, y} <= values[x] | values[y] for x, y in pairs)
 
 
 def _sides_by_values(frame: pd.DataFrame) -> list[tuple[str, str]]:
@@ -141,6 +160,8 @@ def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[
         yield {}, f"results in {quoted(ONE_HOT_COLUMNS)}"
     if {*COUNT_COLUMNS} <= {*rest, *renames(COUNT_COLUMNS, rest).values()}:
         yield {}, f"counts of results in {quoted(COUNT_COLUMNS)}"
+    elif {*WIN_COLUMNS} <= {*rest, *renames(COUNT_COLUMNS, rest).values()}:
+        yield {}, f"counts of results in {quoted(WIN_COLUMNS)}, and no ties"
     whole = [name for name in rest if is_integer_dtype(frame[name])]
     triple = tuple(next((name for name in whole if folded(name) in words), "") for words in COUNTED)
     if all(triple):
@@ -158,16 +179,21 @@ def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[
 def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> FoundVotes | None:
     """How the rows can be read by the ``columns``, alone or with options that fill a gap; None where they cannot."""
     result = columns.get("winner")
-    has_codes = folded(str(result)) in RESULTS or not columns
+    name = folded(str(result))
+    says = _SAYS_RESULT.search(name) and not _SAYS_PLACE.search(name) and not _SAYS_OTHER.search(name)
+    counts = {*COUNT_COLUMNS, *renames(COUNT_COLUMNS, list(frame))}
+    says = says and result not in counts
+    has_codes = not columns or name in (*RESULTS, *ROLES["score"].names) or (says and name not in ROLES["count"].also)
     for gaps in ({}, {"missing": "drop"}):
-        for coding in (None, "a_wins_1", ONE_TWO_LABELS) if has_codes else (None,):
+        for coding in (None, "a_wins_1", ONE_TWO_LABELS, SIGNED_LABELS) if has_codes else (None,):
             labels = {} if coding is None else {"labels": coding}
             arguments: dict[str, Any] = {"model_a": a, "model_b": b, **columns, **gaps, **labels}
             try:
                 battles = Battles.from_pandas(frame, **arguments)
             except (DataError, ValueError, TypeError):
                 continue
-            other = "a_wins_0" if coding == "a_wins_1" else "1=model_b,2=model_a,0=tie"
+            loss = "-1" if coding == SIGNED_LABELS else "2"
+            other = "a_wins_0" if coding == "a_wins_1" else f"1=model_b,{loss}=model_a,0=tie"
             decide = f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}" if coding else ""
             left_out = "rows without a model or a result are left out and counted" if gaps else ""
             unsure = [decide, left_out, *_unsure(battles, (a, b), result)]
@@ -186,14 +212,17 @@ def reading_with_blanks(frame: pd.DataFrame) -> FoundVotes | None:
     for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
         rest = [name for name in map(str, frame) if name not in (a, b)]
         sides, why = {"model_a": a, "model_b": b}, f"two sides in {quoted((a, b))}"
+        counts = {*COUNT_COLUMNS, *renames(COUNT_COLUMNS, rest)}
         words = [
-            name for name in rest
+            name for name in rest if name not in counts
             if not (is_numeric_dtype(frame[name]) or folded(name) in _NAMES or _SAYS_PLACE.search(name.casefold()))
             and not _SAYS_OTHER.search(name.casefold()) and 1 < n_values(frame, name) <= _MOST_LABELS
         ]  # fmt: skip
         numbers = [name for name in rest if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
         if len(words) == 1:
             values = [str(value) for value in frame[words[0]].dropna().unique()]
+            if {*values} <= {*frame[a], *frame[b]}:  # a third model, of a ranking
+                return None
             if {value.casefold() for value in values} <= {"yes", "no", "true", "false"}:  # which says of whom?
                 return None
             labels = {value: spoken_label(value) or "SIDE" for value in values}

@@ -16,6 +16,7 @@ from jaxeval.data.harness_runs import (
     EvaluationRun,
     as_score,
     document_of,
+    first_named,
     inspect_table,
     model_arguments,
     object_in,
@@ -59,8 +60,9 @@ def _lm_eval_samples(source: Source) -> pd.DataFrame:
     if "filter" in frame:
         filters = list(dict.fromkeys(x for x in frame["filter"] if x is not None and x == x))
         if chosen is not None:
-            if chosen not in filters:
-                raise DataError(f"no filter {chosen!r}; there are {named(filters)}{did_you_mean(chosen, filters)}")
+            wanted, chosen = chosen, first_named(chosen, filters)
+            if chosen is None:
+                raise DataError(f"no filter {wanted!r}; there are {named(filters)}{did_you_mean(wanted, filters)}")
             frame = frame[frame["filter"] == chosen]
         elif len(filters) > 1:
             raise DataError(f"the samples have the filters {named(filters)}: name one (output_filter=, --filter)")
@@ -73,12 +75,9 @@ def _lm_eval_samples(source: Source) -> pd.DataFrame:
     return frame
 
 
-def _lm_eval_choices(rows: pd.DataFrame) -> tuple[str, ...]:
-    metrics, filters = metrics_of(list(rows)), list(rows["filter"].dropna().unique()) if "filter" in rows else []
-    return (
-        *(("--score", ",".join(metrics)) if len(metrics) > 1 else ()),
-        *(("--filter", str(filters[0])) if len(filters) > 1 else ()),
-    )
+def _lm_eval_choices(rows: pd.DataFrame) -> dict[str, list[str]]:
+    filters = list(map(str, rows["filter"].dropna().unique())) if "filter" in rows else []
+    return {"--score": metrics_of(list(rows)), "--filter": filters}
 
 
 def _tau2(source: Source) -> pd.DataFrame:
@@ -220,9 +219,8 @@ def _assessments(entries: Any) -> dict[str, Any]:
     }
 
 
-def _mlflow_choices(rows: pd.DataFrame) -> tuple[str, ...]:
-    names = list(dict.fromkeys(name for entries in rows["assessments"] for name in _assessments(entries)))
-    return ("--score", names[0]) if len(names) > 1 else ()
+def _mlflow_choices(rows: pd.DataFrame) -> dict[str, list[str]]:
+    return {"--score": list(dict.fromkeys(name for entries in rows["assessments"] for name in _assessments(entries)))}
 
 
 def _mlflow(source: Source) -> pd.DataFrame:
@@ -263,19 +261,20 @@ ANSWERS = (
     _table("LLMBar's results", ("input", "output_1", "output_2", "label", "results"), _llm_bar,
            about="judges are models; the score is the share of both orders in which they are right"),
     _table("MLflow's traces", ("trace_id", "assessments"), _mlflow, about="requests are items",
-           hint="there are several assessments, and the first is taken", asks=_mlflow_choices),
+           hint="there are several assessments, and the first is taken", one_of=_mlflow_choices),
     _document("results of lm-evaluation-harness", ("results", "configs", "versions", "n-shot"), _lm_eval_results,
               about="they name the models of samples, and tasks without samples are told"),
-    _document("a log of Inspect", ("eval", "samples"), lambda source: inspect_table(source.document, source.score),
+    _document("a log of Inspect", ("eval", "samples|status"),
+              lambda source: inspect_table(source.document, source.score),
               about="epochs are trials, tasks benchmarks", hint="there are several scorers, and the first is taken",
-              asks=lambda log: ("--score", scorers[0]) if len(scorers := scorers_of(log)) > 1 else ()),
+              one_of=lambda log: {"--score": scorers_of(log)}),
     _document("results of HAL", ("config", "results", "raw_eval_results"), _hal,
               about="agents are models; the score cost is the part of a task in the cost of its run"),
     _document("results of tau2-bench", ("simulations",), _tau2),
     _document("a report of SWE-bench", ("resolved_ids|resolved",), _swe_bench,
               about="a file, or the folder it is in, is a model"),
     _table("samples of lm-evaluation-harness", ("doc_id", "filtered_resps|resps"), _lm_eval_samples,
-           about="a folder is a model, a task a benchmark", asks=_lm_eval_choices,
+           about="a folder is a model, a task a benchmark", one_of=_lm_eval_choices,
            hint="there are several metrics or filters, and the first is taken"),
     _table("Every Eval Ever", ("evaluation_name", "sample_id", "model_id", "evaluation"),
            _renamed({"model_id": "model", "sample_id": "item", "evaluation_name": "benchmark",
@@ -304,8 +303,7 @@ def metric_of(names: Sequence[str], metric: str | None) -> str:
     metrics = metrics_of(names)
     if metric is None and len(metrics) == 1:
         return metrics[0]
-    wanted = [] if metric is None else [metric, *map(str.strip, metric.split(","))]
-    first = next((name for name in wanted if name in metrics), None)
+    first = first_named(metric, metrics)
     if first is None:
         wrong = f"no metric {metric!r}; " if metric else ""
         hint = did_you_mean(metric, metrics) if metric else ""

@@ -247,6 +247,12 @@ def _content(file: Any, entry: zipfile.ZipInfo) -> bytes:
     return content
 
 
+def first_named(wanted: str | None, there: Sequence[str]) -> str | None:
+    """Return the first of what is ``wanted``, one name or several with commas between them, that is ``there``."""
+    names = [] if wanted is None else [wanted, *map(str.strip, wanted.split(","))]
+    return next((name for name in names if name in there), None)
+
+
 def scorers_of(log: Mapping[str, Any]) -> list[str]:
     """Return the scorers of a log, those of several values with the names of these."""
     samples = [sample for sample in log.get("samples") or [] if isinstance(sample, dict)]
@@ -280,9 +286,9 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> PlainTable:
         raise NoScoresError(
             f"the log has no scores of samples{_ended(log, samples)}: use a log of a finished and scored evaluation"
         )
-    chosen = scorer or (next(iter(scorers)) if len(scorers) == 1 else None)
-    if chosen is None or chosen not in scorers:
-        hint = did_you_mean(chosen, scorers) if chosen else ""
+    chosen = first_named(scorer, list(scorers)) if scorer else next(iter(scorers)) if len(scorers) == 1 else None
+    if chosen is None:
+        hint = did_you_mean(scorer, scorers) if scorer else ""
         raise DataError(f"the log has scores by {named(sorted(scorers))}{hint}: name one scorer (score=, --score)")
     scored = [(str(item), epoch, as_score(values.get(chosen))) for item, epoch, values in rows]
     frame = PlainTable.of_rows(scored, ["item", "trial", "score"])

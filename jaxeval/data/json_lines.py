@@ -130,6 +130,8 @@ def _check_depth(lines: bytes, start: int) -> None:
 
 
 _PIECE_BYTES = 2**25
+#: Keys of an object under which a table stands.
+_HOLDS_ROWS = {"data", "rows", "records", "results", "votes", "battles", "judgments", "judgements", "items", "examples"}
 _BLANKS = 4096  # bytes among which the first character of a file is, if blanks come before it
 
 
@@ -161,7 +163,8 @@ def lines_of_json(read: Callable[[int], bytes]) -> bytes:
 def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
     """Return the rows of one JSON object that is a table; None for other objects.
 
-    It is one as pandas writes it (``orient`` "columns", "list", "split" or "table"), or leaderbot's pairs and counts.
+    It is one as pandas writes it (``orient`` "columns", "list", "split" or "table"), leaderbot's pairs and counts, or
+    it has rows under a key such as "data", beside what it says of all of them.
     """
     if not isinstance(document, dict) or not document:
         return None
@@ -175,6 +178,8 @@ def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
             {"model_a": names[one], "model_b": names[other], "wins_a": won, "ties": tied, "wins_b": lost}
             for (one, other), (won, lost, tied) in zip(document["X"], document["Y"], strict=True)
         ]
+    if (rows := _rows_within(document)) is not None:
+        return rows
     columns = list(document.values())
     if len(columns) > 1 and all(isinstance(column, list) and len(column) == len(columns[0]) > 0 for column in columns):
         return [dict(zip(document, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -183,6 +188,18 @@ def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
     ):
         return None
     return [{name: column[row] for name, column in document.items()} for row in columns[0]]
+
+
+def _rows_within(document: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of an object that has them under a key such as "data", with what it says of all of them."""
+    lists = [key for key, value in document.items() if isinstance(value, list)]
+    if len(lists) != 1 or lists[0].casefold() not in _HOLDS_ROWS:
+        return None
+    rows = document[lists[0]]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        return None
+    of_all = {key: value for key, value in document.items() if isinstance(value, str | int | float)}
+    return [of_all | row for row in rows]
 
 
 def _lines_of_array(text: bytes) -> bytes:

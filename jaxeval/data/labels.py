@@ -51,6 +51,8 @@ STANDARD = {
 CODINGS = {"a_wins_1": {1.0: _A, 0.0: _B, 0.5: _TIE}, "a_wins_0": {0.0: _A, 1.0: _B, 0.5: _TIE}}
 #: What the numbers 0, 1 and 2 may mean together.
 ONE_TWO_LABELS = {"1": "model_a", "2": "model_b", "0": "tie"}
+#: What the numbers -1, 0 and 1 may mean together.
+SIGNED_LABELS = {"1": "model_a", "-1": "model_b", "0": "tie"}
 #: Words for ties.
 TIES = {
     **{label: result for label, result in STANDARD.items() if result.target == 0.5},

@@ -20,7 +20,7 @@ class Role(NamedTuple):
 
 
 #: Further names of items, of whatever is judged.
-_IDS = ("task_id", "sample_id", "doc_id", "id")
+_IDS = ("task_id", "sample_id", "doc_id", "example_id", "problem_id", "test_id", "case_id", "test", "test_case", "id")
 _PEOPLE = ("rater", "annotator", "voter", "user")
 _RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "choice", "vote", "human", "human_pref",
             "judge_pref", "judge_pick", "pick", "majority", "ftr")  # fmt: skip
@@ -59,7 +59,8 @@ ROLES = {
     ),
     "score": Role(
         "the score of an answer", "number", ("score",),
-        ("accuracy", "correct", "is_correct", "acc", "reward", "passed", "exact_match", "preference"),
+        ("accuracy", "correct", "is_correct", "acc", "reward", "passed", "exact_match", "preference", "rating", "grade",
+         "points", "pass", "success", "resolved", "status", "result", "outcome"),
     ),
     "scores_a": Role("the judge's score of side A, or scores by criterion", "outcome", ("scores_a",)),
     "scores_b": Role("the judge's score of side B, or scores by criterion", "outcome", ("scores_b",)),
@@ -113,6 +114,7 @@ COUNTED = (("won", "wins", "win"), ("tied", "ties", "tie", "drawn", "draws", "dr
 #: that side B won.
 ONE_HOT_COLUMNS = ("winner_model_a", "winner_model_b", "winner_tie")
 COUNT_COLUMNS = ("wins_a", "ties", "wins_b")
+WIN_COLUMNS = (COUNT_COLUMNS[0], COUNT_COLUMNS[2])  # of a table without ties
 #: Names by which a result is found if the user names none; and "count", which must not stand beside single battles.
 STANDARD_RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS, "count")
 #: Columns of a judge's scores of both sides, and of verdicts that were given with side A shown first, and side B.

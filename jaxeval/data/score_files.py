@@ -159,7 +159,7 @@ def read_scores(
     - Wide tables (``wide=True``): a row for each item, and a column of scores for each model.
     - Output of lm-evaluation-harness: samples of tasks (samples_TASK_DATE.jsonl), or the whole folder. A folder is a
       model, a task a benchmark. ``score`` chooses the metric and ``output_filter`` the filter, if there are several;
-      "acc_norm,acc" takes the first metric that a task has. Files of results name the models, and tasks without samples
+      "acc_norm,acc" takes the first one that a task has. Files of results name the models, and tasks without samples
       are told.
     - Logs of Inspect (.json, and .eval archives), or a folder of them: epochs are trials, tasks benchmarks; ``score``
       chooses the scorer. Letters count as Inspect counts them: C 1, P 1/2, I and N 0. Samples with an error have a

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from jaxeval.data.columns import Columns
 from jaxeval.data.file_formats import Kind, format_of
+from jaxeval.data.json_lines import rows_of_document
 from jaxeval.plain_tables import PlainTable, objects
 
 #: Larger files take Arrow and pandas less time, import and all: to read scores of 1.7 MB of CSV took .70 s of processor
@@ -82,6 +83,8 @@ def _of_json(text: str) -> Mapping[str, Sequence[Any]]:
     rows = [read(line) for line in text.split("\n") if line.strip()]
     if not all(isinstance(row, dict) for row in rows):
         return {}
+    if len(rows) == 1 and (within := rows_of_document(rows[0])) is not None:
+        rows = within
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 

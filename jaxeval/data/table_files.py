@@ -50,6 +50,7 @@ csv = lazy_module("pyarrow.csv")
 #: Metadata of a Parquet file that `Battles.save` wrote.
 STATE_KEY = b"jaxeval"
 _PARQUET_ROWS = 2**19  # of a piece
+_HEAD_BYTES = 2**20  # of JSON, which come before larger pieces: whoever looks at a file needs no more
 _TEXT_BYTES = 2**20  # that are decoded at once
 #: From here on one double may stand for several whole numbers.
 _INEXACT = 2.0**53
@@ -508,9 +509,10 @@ def _json(
     stream, raw = opened(path, form.compression)
     with stream:
         begun = io.BytesIO(lines_of_json(lambda n: stream.read() if n < 0 else stream.read(n)))
+        first = [_HEAD_BYTES]
 
         def read(n: int) -> bytes:
-            return begun.read(n) or stream.read(n)
+            return begun.read(n) or stream.read(first.pop() if first else n)
 
         for table in json_tables(read, needed, text):
             if inexact := _inexact(table):

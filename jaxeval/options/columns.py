@@ -142,13 +142,15 @@ class ItemScoreColumns(Options, section=COLUMNS):
 
     model: str | None = option(None, "Column of models. [model, if there; of scores each file is else one]", "COL")
     item: str | None = again(CallReading, "item")
-    score: str | None = option(None, "Column of scores; of a harness, the metric or the scorer. [score]", "COL")
+    score: str | None = option(None, "Column of scores; of a harness the metric, or several: a,b. [score]", "COL")
     trial: str | None = option(None, "Column of trials: runs of a model on an item. [trial]", "COL")
     benchmark: str | None = option(None, "Column of benchmarks. Scores are means over them. [benchmark]", "COL")
     weight: str | None = again(VoteReading, "weight")
     cluster: str | None = again(DrawnTogether, "cluster")
     wide: bool = option(False, "A row is an item, and each column of numbers a model.")
-    output_filter: str | None = option(None, "Filter of lm-evaluation-harness.", "NAME", flag="--filter")
+    output_filter: str | None = option(
+        None, "Filter of lm-evaluation-harness; of several, a,b, the first that a task has.", "NAME", flag="--filter"
+    )
 
 
 class AnchoredReading(Options, section=COLUMNS):

@@ -264,9 +264,12 @@ def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Seque
     further = ("coefficients", "judge", "judges", "categories")
     beside = {name: with_kinds(pd.DataFrame(attrs[name]), percent="borrowed") for name in further if attrs.get(name)}
     tables = {"leaderboard": table, **beside}
-    blocks: list[tuple[str | None, pd.DataFrame]] = [(None, table)]
+    # pandas copies attrs whenever a column or a part is taken: those of many categories are large.
+    board = pd.DataFrame(table)
+    board.attrs = {name: attrs[name] for name in ("kinds", "ends_of") if name in attrs}
+    blocks: list[tuple[str | None, pd.DataFrame]] = [(None, board)]
     if "category" in table:
-        groups = table.groupby("category", sort=False)
+        groups = board.groupby("category", sort=False)
         blocks = [(slice_title(category, settings["by"]), block) for category, block in groups]
     noun = competitor_of(settings)
     parts = [_board(title, block, top, noun) for title, block in blocks]

@@ -409,7 +409,6 @@ def test_a_path_that_leads_nowhere(tmp_path, monkeypatch):
         "sup/game.csv": "There is no folder 'sup'",
         "none*.csv": "There is no file 'none*.csv', and none that matches it",
         "broken": "'broken' is a link to 'gone', which does not exist",
-        "-": "There is no command '-'",
         "foo": "There is no command 'foo'",
     }.items():
         assert refused(text).splitlines()[-1] == f"Error: {said}"
@@ -504,6 +503,82 @@ def test_counts_with_a_bad_value(tmp_path):
     assert "'x' (first in row 1; rows count from 0)" in found
 
 
+@pytest.mark.parametrize(("text", "words"), [
+    ("model_a,model_b,wins_a,wins_b\nx,y,3,1\ny,z,2,2\nx,z,4,1\n", []),
+    ("Model A,Model B,A wins,Draws,B wins\nx,y,3,0,1\ny,z,2,1,2\nx,z,4,1,1\n", []),
+    ("model_a,model_b,score\nx,y,1\ny,z,0.5\nx,z,0\n", ["--winner", "score", "--labels", "a_wins_1"]),
+    ("model_a,model_b,a_wins\nx,y,True\ny,z,False\nz,x,True\n", ["--winner", "a_wins", "--labels", "a_wins_1"]),
+    ("model_a,model_b,result\nx,y,1\ny,z,0\nx,z,-1\n",
+     ["--winner", "result", "--labels", "1=model_a,-1=model_b,0=tie"]),
+])  # fmt: skip
+def test_results_as_people_write_them(tmp_path, text, words):
+    (tmp_path / "votes.csv").write_text(text)
+    line, printed = run_first(tmp_path / "votes.csv")
+    assert line == ["leaderboard", str(tmp_path / "votes.csv"), *words]
+    assert "3 rows: " in printed
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("model,question,rating\nx,1,5\nx,2,4\ny,1,3\ny,2,1\n", ["--item", "question", "--score", "rating"]),
+    ("model,test,status\nx,1,pass\nx,2,fail\ny,1,fail\ny,2,fail\n", ["--item", "test", "--score", "status"]),
+])  # fmt: skip
+def test_scores_as_people_call_them(tmp_path, text, words):
+    (tmp_path / "scores.csv").write_text(text)
+    line, printed = run_first(tmp_path / "scores.csv")
+    assert line == ["scores", str(tmp_path / "scores.csv"), *words]
+    assert printed.startswith("x is first")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("x,y,A\nx,z,B\ny,z,A\nx,y,A\nz,x,B\nz,y,A\ny,x,A\n", "The first line seems to be no header, but a row: 'x', 'y',"),
+    (",x,y\nx,,3\ny,1,\n", "It is a table of models by models: write a row for each pair"),
+])  # fmt: skip
+def test_tables_that_are_no_votes(tmp_path, text, said):
+    """The first vote was the header, and the numbers were scores, without a word."""
+    path = tmp_path / "votes.csv"
+    path.write_text(text)
+    assert said in looked_at(path)
+    assert not lines(looked_at(path))
+    refused = command("leaderboard", path)
+    assert refused.exit_code == 1
+    assert said in refused.output
+
+
+def test_places_in_columns_are_no_results(tmp_path):
+    orders = ["xyz", "yxz", "xzy", "zxy"] * 5
+    table = pd.DataFrame([list(order) for order in orders], columns=["first", "second", "third"])
+    assert not lines(looked_at(file_of(tmp_path, table)))
+
+
+def test_labels_of_people_and_judges_are_no_models(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 2, (20, 3)), columns=["human", "judge_1", "judge_2"]).rename_axis("item")
+    found = looked_at(file_of(tmp_path, table.reset_index()))
+    assert [line[0] for line in lines(found)] == ["judge", "agreement"]
+
+
+def test_what_is_the_same_of_all_answers_to_an_item_is_no_judgment(tmp_path):
+    rows = [{"model": m, "item": i, "hard": i % 2, "lexical": (i + k) % 2, "human": int(i < 9 and k > 0)}
+            for i in range(12) for k, m in enumerate("xyz")]  # fmt: skip
+    assert "found: judgments in 'lexical', human labels in 'human'" in looked_at(file_of(tmp_path, pd.DataFrame(rows)))
+
+
+def test_votes_with_a_bad_label(tmp_path):
+    labels = ["A", "b?", "B", "c?", "?", "-+"]
+    path = file_of(tmp_path, pd.DataFrame({"model_a": [*"xyxxyx"], "model_b": [*"yzzyzz"], "winner": labels}))
+    found = looked_at(path)
+    assert lines(found) == [["leaderboard", str(path)]]
+    assert "correct it first: column 'winner' has unknown labels" in found
+
+
+def test_rows_within_an_object(tmp_path):
+    rows = [{"item": 1, "score": 1}, {"item": 2, "score": 0}]
+    (tmp_path / "scores.json").write_text(json.dumps({"model": "x", "results": rows}))
+    line, printed = run_first(tmp_path / "scores.json")
+    assert line[0] == "scores"
+    assert printed.startswith("x is first with 0.500")
+
+
 def test_scores_with_a_bad_value(tmp_path):
     path = file_of(tmp_path, pd.DataFrame({"model": ["x", "y"], "item": [1, 1], "score": ["40%", "0.5"]}))
     found = looked_at(path)
@@ -536,6 +611,8 @@ def test_a_doubled_column(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("model_a,model_b,winner,winner\na,b,model_a,model_a\nb,a,model_b,model_b\n")
     assert "Several columns are called 'winner': rename or drop all but one." in looked_at(path)
+    path.write_text("model_a,model_a,winner\na,b,A\nb,a,B\n")
+    assert "Several columns are called 'model_a': rename or drop all but one." in looked_at(path)
     path.write_text("model_a,model_b,winner,note,note\na,b,model_a,1,2\nb,a,model_b,1,2\na,b,tie,1,2\n")
     assert run_first(path)[0] == ["leaderboard", str(path)]
 

@@ -416,7 +416,7 @@ class TestErrors:
         with pytest.raises(ValueError, match="both_bad must be one of 'half', 'drop', got 'win'"):
             Battles.from_pandas(VOTES, both_bad="win")
 
-    @pytest.mark.parametrize("table", [[("a", "b", "tie")], {"model_a": ["a"]}, np.ones((2, 2)), None])
+    @pytest.mark.parametrize("table", [[("a", "b", "tie")], VOTES["winner"], np.ones((2, 2)), None])
     def test_not_a_table(self, table):
         with pytest.raises(TypeError, match=f"DataFrame.*Arrow.*got {type(table).__name__}"):
             Battles.from_pandas(table)

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from command_line import run
 
@@ -17,6 +18,28 @@ from jaxeval.wording import look_of
 VOTES = pd.DataFrame({"model_a": [*"xyxz"], "model_b": [*"yxzx"], "winner": ["x", "y", "z", "x"]})
 PADDED = VOTES.assign(model_b=" " + VOTES["model_b"])
 STRIPPED = "column 'model_b': all values begin or end with a blank, which was taken off"
+
+
+@pytest.mark.parametrize("made", [
+    lambda table: table.to_dict("records"), lambda table: table.to_dict("list"),
+    lambda table: {name: table[name].to_numpy() for name in table},
+])  # fmt: skip
+def test_rows_and_columns_of_python_are_a_table(made):
+    found = Battles.from_pandas(made(VOTES))
+    pd.testing.assert_frame_equal(found.to_pandas(), Battles.from_pandas(VOTES).to_pandas())
+    assert found.report == Battles.from_pandas(VOTES).report
+
+
+@pytest.mark.parametrize(("table", "error", "said"), [
+    (VOTES["winner"], TypeError, "a dict of columns, got Series$"),
+    ([], TypeError, "a dict of columns, got list$"),
+    (pl.from_pandas(VOTES).lazy(), TypeError, r"got LazyFrame; collect\(\) it first$"),
+    ("votes.csv", TypeError, "got str; read_battles reads files$"),
+    ({"model_a": ["x"], "model_b": ["x", "y"]}, DataError, "the dict is no table of rows or columns: All arrays"),
+])  # fmt: skip
+def test_what_is_no_table(table, error, said):
+    with pytest.raises(error, match=said):
+        Battles.from_pandas(table)
 
 
 class TestBlanks:

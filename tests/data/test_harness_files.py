@@ -1,6 +1,7 @@
 """Files that real harnesses wrote, with models that answer at random: Inspect 0.3.285, lm-evaluation-harness 0.4.13."""
 
 import json
+import shlex
 import shutil
 import zipfile
 from functools import partial
@@ -29,7 +30,25 @@ def inspect_log(folder, name, model="m", value="C", status="success", n=2, first
     return path
 
 
+def line_of(path):
+    """The line to type for a file or folder, as words."""
+    return shlex.split(next(line for line in said(path).splitlines() if line.startswith("  jaxeval ")))[1:]
+
+
 class TestInspect:
+    def test_the_line_of_a_folder_is_of_all_logs(self, tmp_path):
+        """One ended in an error, without samples; tasks have scorers of their own."""
+        failed = inspect_log(tmp_path, "a", status="error", n=0)
+        failed.write_text(json.dumps({k: x for k, x in json.loads(failed.read_text()).items() if k != "samples"}))
+        assert "There are no results: the log has no scores of samples." in said(failed)
+        inspect_log(tmp_path, "b")
+        other = inspect_log(tmp_path, "c", task="u")
+        other.write_text(other.read_text().replace('{"match": ', '{"f1": {"value": 0.5}, "exact": '))
+        assert line_of(tmp_path)[2:] == ["--score", "match,f1"]
+        printed = said(*line_of(tmp_path))
+        assert "m is first with 0.750" in printed
+        assert "left out: a.json: the log has no scores of samples (status 'error'" in printed
+
     def test_a_folder_of_logs(self):
         found = read_scores(INSPECT)
         assert means(found) == {"mockllm/large": pytest.approx(26 / 32), "mockllm/small": pytest.approx(13 / 32)}
@@ -268,6 +287,19 @@ class TestLmEval:
         assert said("scores", LM_EVAL, "--score", "acc_norm,acc").startswith("acme/m1 is first with 0.375")
         assert "acme/m2" in said("compare-scores", "acme/m2", "acme/m1", LM_EVAL, "--score", "acc")
         assert f"jaxeval scores {LM_EVAL}" in said(LM_EVAL)
+
+    def test_the_line_of_tasks_with_other_metrics_and_filters(self, tmp_path):
+        shutil.copytree(LM_EVAL, tmp_path / "out")
+        (samples,) = (tmp_path / "out" / "acme__m1").glob("samples_numbers*")
+        rows = [json.loads(line) for line in samples.read_text().splitlines()]
+        for row in rows:
+            row["exact_match"] = row.pop("acc") + 0 * row.pop("acc_norm")
+        rows = [{**row, "filter": name} for name in ("strict", "loose") for row in rows]
+        for model in ("acme__m1", "acme__m2"):
+            text = "\n".join(map(json.dumps, rows))
+            (tmp_path / "out" / model / samples.name.replace("numbers", "words")).write_text(text)
+        assert line_of(tmp_path / "out")[2:] == ["--score", "acc,exact_match", "--filter", "none,strict"]
+        assert "3 benchmarks" in said(*line_of(tmp_path / "out"))
 
     def test_a_task_without_samples_is_told(self, tmp_path):
         shutil.copytree(LM_EVAL / "acme__m1", tmp_path / "out" / "acme__m1")

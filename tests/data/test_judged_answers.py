@@ -225,7 +225,7 @@ def test_columns():
         with pytest.raises(ValueError, match="judgment must name one column, or several different ones"):
             read(judgment=wrong)
     with pytest.raises(TypeError, match="expected a pandas DataFrame"):
-        read({"gpt": [1]})
+        read(TABLE["gpt"])
 
 
 def test_covariates_belong_to_answers():

@@ -105,6 +105,9 @@ def test_filters_of_lm_evaluation_harness(tmp_path):
     with pytest.raises(DataError, match=r"no filter 'strickt'.*did you mean 'strict'"):
         read_scores(path, output_filter="strickt")
     assert means(read_scores(path, output_filter="strict")) == {"m": 0.5}
+    lines(tmp_path / "m" / "samples_arc.jsonl", samples({"acc": [1.0, 1.0]}))
+    both = read_scores(tmp_path / "m", output_filter="strict,none", score="exact_match,acc")
+    assert means(both) == {"m": 0.75}
 
 
 def inspect_log(values, scorers=("match",)):
