@@ -262,6 +262,8 @@ class Columns(NamedTuple):
 
     def renamed(self, spelled: Mapping[Any, str]) -> Columns:
         """Return the same columns under the table's own names, which `spelled` found."""
+        if not spelled:
+            return self
         of_table, pick = {name: column for column, name in spelled.items()}, self.pick
         named, beside = (tuple(of_table.get(c, c) for c in columns) for columns in (self.named, self.beside))
 

@@ -241,7 +241,7 @@ def _spelled(value: float, kind: CellKind, decimals: int) -> str:
     if np.isnan(value):
         return kind.missing
     if np.isinf(value):
-        return number_text(value, 0)
+        return _number_text(value, 0)
     if kind.percent:
         return f"{value:.{2 if abs(value) < 0.1 else 0}%}"
     if kind.digits is not None:
@@ -250,7 +250,7 @@ def _spelled(value: float, kind: CellKind, decimals: int) -> str:
     decimals = min(decimals, most) if kind.decimals is None else kind.decimals
     if kind.grouped:
         return f"{round(value, decimals) + 0.0:,.{decimals}f}"
-    return number_text(0.0 if abs(value) < _NOTHING else value, decimals)
+    return _number_text(0.0 if abs(value) < _NOTHING else value, decimals)
 
 
 def _decimals(values: Float) -> int:
@@ -265,10 +265,8 @@ def _decimals(values: Float) -> int:
     return 2 - place if place < -1 else min(max(3 - place, 0), 3)
 
 
-def number_text(value: float, decimals: int) -> str:
+def _number_text(value: float, decimals: int) -> str:
     """Give a number with so many decimals; with an exponent if these would show only zeros, or if it is very large."""
-    if np.isnan(value):
-        return MISSING
     if value == 0 or np.isinf(value):
         return f"{value + 0.0:.{decimals}f}" if value == 0 else f"{value:g}"
     shown = f"{value:,.{decimals}f}" if abs(value) >= 10_000 else f"{value:.{decimals}f}"
