@@ -139,12 +139,14 @@ def _multinomial(
         sums = jnp.zeros((len(units.strata.total), drawn.shape[1]), jnp.int32)
         return sums.at[stratum].add(drawn.astype(jnp.int32)).T
 
-    draws, number, needed = resample.draw_exactly(
-        units.strata, units.category, partial(_poisson, units, dtype), count, seed, stream, numbers, lane_axis=1
+    def add(draws: Array, number: Array, needed: Array) -> Array:
+        column, row = resample.split_number(units, number)
+        kind = index_dtype(draws.size)
+        lane = jnp.arange(len(numbers), dtype=kind)[:, None]
+        # Flat, as in `add_at`.
+        place = (row * units.size.shape[1] + column).astype(kind) * len(numbers) + lane
+        return add_at(draws.reshape(1, -1), place.reshape(1, -1), needed.reshape(1, -1)).reshape(draws.shape)
+
+    return resample.draw_exactly(
+        units.strata, units.category, partial(_poisson, units, dtype), count, add, seed, stream, numbers, lane_axis=1
     )
-    column, row = resample.split_number(units, number)
-    kind = index_dtype(draws.size)
-    lane = jnp.arange(len(numbers), dtype=kind)[:, None]
-    # Flat, as in `add_at`.
-    place = (row * units.size.shape[1] + column).astype(kind) * len(numbers) + lane
-    return add_at(draws.reshape(1, -1), place.reshape(1, -1), needed.reshape(1, -1)).reshape(draws.shape)

@@ -18,6 +18,8 @@ from jaxeval.kernels.platforms import added
 from jaxeval.kernels.resample import Packing
 from jaxeval.lazy_names import jax, jnp
 
+_NARROW = 64  # columns of a table whose row sums take longer than its quotients
+
 
 class PairTable(NamedTuple):
     """The sufficient statistics of one Bradley-Terry problem."""
@@ -84,6 +86,14 @@ def row_sums(table: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
     return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
 
 
+def points(wins: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
+    """Row sums of ``wins``, which are made as they are read: four blocks of columns are added before any is written."""
+    quarter, rest = divmod(wins.shape[-1], 4)
+    if namespace(wins) is np or rest:
+        return row_sums(wins)
+    return row_sums(sum((wins[:, k * quarter : (k + 1) * quarter] for k in range(1, 4)), wins[:, :quarter]))
+
+
 def unpacked(
     statistics: tuple[Num[Array, "*shape"], ...], packing: Packing, dtype: type
 ) -> tuple[Float[Array, "*shape"], ...]:
@@ -116,7 +126,7 @@ def pair_table(
 ) -> PairTable:
     """Return the table from gathered statistics, scores in ``dtype``."""
     n, wins = oriented(layout, dense, packing, dtype)
-    return PairTable(n, row_sums(wins).astype(dtype), wins if keep_wins else None)
+    return PairTable(n, points(wins).astype(dtype), wins if keep_wins else None)
 
 
 def log_likelihood(
@@ -144,12 +154,20 @@ def quotient_sums(
 ) -> Float[Array, "M"]:
     """Return row sums of a quotient, whose dividend and divisor ``terms`` gives for a block of columns.
 
-    Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits such a pass.
+    Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits such a pass. Of a narrow
+    table two such quotients are added before any is written: row sums of few columns take longer than the divisions.
     """
-    quarter = n_columns // 4
-    (a, w), (b, x), (c, y), (d, z) = (terms(slice(k * quarter, (k + 1) * quarter)) for k in range(4))
-    wx, yz = w * x, y * z
-    return row_sums(((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz))
+    parts = 2 if n_columns <= _NARROW and n_columns % 8 == 0 else 1
+    width = n_columns // (4 * parts)
+
+    def quotient(part: int) -> Array:
+        (a, w), (b, x), (c, y), (d, z) = (
+            terms(slice(k * width, (k + 1) * width)) for k in range(4 * part, 4 * part + 4)
+        )
+        wx, yz = w * x, y * z
+        return ((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz)
+
+    return row_sums(sum(map(quotient, range(1, parts)), quotient(0)))
 
 
 def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M"]:

@@ -14,6 +14,7 @@ takes to start.
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial, reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,8 @@ _SINGLE_DRAWS = np.uint64(1 << 62)
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 _FEW_LANES = 16  # that an accelerator draws again together
+_BLOCKS = 16  # of columns that are added on a CPU
+_PLACES, _LEAST_PLACES = 2**14, 256  # for single draws of all lanes of a block on a CPU, and of a lane
 
 # Without tables, battles are drawn in rounds, each of which aims so many standard deviations under what is missing: one
 # resample in 100,000 is drawn again. Few are then left to single draws, be there 2**53 battles.
@@ -186,12 +189,30 @@ def of_strata(
 def by_stratum(strata: Strata, columns: Num[Array, "R Q"]) -> Num[Array, "R S"]:
     """Return sums of ``columns`` within the strata."""
     if strata.column is None:
-        return namespace(columns).sum(columns, axis=1, keepdims=True, dtype=columns.dtype)
+        return _row_totals(columns)
     if np.issubdtype(columns.dtype, np.floating):
         return added(jnp.zeros((len(strata.total), len(columns)), columns.dtype), (strata.column, columns.T)).T
     xp = namespace(columns)
     sums = xp.zeros((len(columns), len(strata.total)), columns.dtype)
     return add_at(sums, xp.broadcast_to(strata.column, columns.shape), columns)
+
+
+def _row_totals(columns: Num[Array, "R Q"]) -> Num[Array, "R 1"]:
+    """Return row sums; on a CPU whole numbers are added block by block of the columns, which XLA vectorises."""
+
+    def summed(columns: Array) -> Array:
+        return namespace(columns).sum(columns, axis=1, keepdims=True, dtype=columns.dtype)
+
+    def by_block(columns: Array) -> Array:
+        size = columns.shape[1] // _BLOCKS
+        blocks = reduce(add, (columns[:, k * size : (k + 1) * size] for k in range(_BLOCKS)))
+        ones = jnp.ones((size, 1), jnp.float64)
+        total = jnp.matmul(blocks.astype(jnp.float64), ones, precision="highest").astype(columns.dtype)
+        return total + summed(columns[:, _BLOCKS * size :])
+
+    if namespace(columns) is np or np.issubdtype(columns.dtype, np.floating):
+        return summed(columns)
+    return by_platform(columns, cpu=by_block, default=summed)
 
 
 def split_number(units: Units, number: Int32[Array, "*shape"]) -> tuple[Int32[Array, "*shape"], Int32[Array, "*shape"]]:
@@ -270,7 +291,6 @@ class _Drawn(NamedTuple):
     """The attempts to draw R resamples."""
 
     draws: Num[Array, "..."]  # Poisson draws of all units
-    number: Int32[Array, "R places"]  # of the units of single draws
     missing: Integer[Array, "R S"]  # battles that the draws leave to single draws
     attempt: Int32[Array, "R S"]
 
@@ -280,14 +300,13 @@ def draw_exactly(
     category: UInt64[Array, "G"] | None,
     draw: Callable[[UInt64[Array, "R S"]], Array],
     count: Callable[[Array], Integer[Array, "R S"]],
+    add: Callable[[Array, Int32[Array, "R taken"], Bool[Array, "R taken"]], Array],
     seed: Integer[Array, ""],
     stream: Integer[Array, ""],
     numbers: Integer[Array, "R"],
     lane_axis: int = 0,
-) -> tuple[Array, Int32[Array, "R taken"], Bool[Array, "R taken"]]:
-    """Poisson draws, and the single draws that complete them: numbers of units, and which of these are needed.
-
-    On the host, the places of a single stratum are taken up to the last that is needed.
+) -> Array:
+    """Poisson draws, and the single draws that complete them.
 
     Independent Poisson counts are multinomial given their total, whatever law the total has. Here it falls short of
     the stratum's total by half of ``strata.limit`` on average. Where it exceeds the total, or falls short by more than
@@ -298,6 +317,7 @@ def draw_exactly(
         category: alias tables of `Units`; None where all units have one size.
         draw: from keys of the lanes and strata to the Poisson draws of all units.
         count: from these draws to the numbers of battles.
+        add: from draws, numbers of units, and which of these are needed, to the draws with them.
         seed: of the run.
         stream: names the random numbers.
         numbers: of the resamples.
@@ -307,32 +327,29 @@ def draw_exactly(
     def usable(missing: Array) -> Array:
         return (missing >= 0) & (missing <= strata.limit)
 
-    def both(key: Array) -> tuple[Array, Array]:
-        return draw(key), _singly(strata, category, key)
-
-    def apart(key: Array) -> tuple[Array, Array]:
+    def apart(function: Callable[[Array], Array], key: Array) -> Array:
         # Keys are odd: the condition holds. It keeps XLA on the CPU from fusing the generator into the sum as well, and
         # the numbers into the scatter that uses them, which is slow then.
-        return lax.cond(key[0, 0] != 0, both, lambda _: nothing, key)
+        form = jax.eval_shape(function, key)
+        return lax.cond(key[0, 0] != 0, function, lambda _: jnp.zeros(form.shape, form.dtype), key)
 
     def keys(lanes: Array, attempt: Array) -> Array:
         return squares.stream_key(seed, stream, lanes[:, None], attempt)
 
-    def all_again(once: Callable[[Array], tuple[Array, Array]], state: _Drawn) -> _Drawn:
+    def all_again(once: Callable[[Array], Array], state: _Drawn) -> _Drawn:
         # Those that are done keep their attempt, and so draw the same again.
         attempt = state.attempt + ~usable(state.missing)
-        drawn = once(keys(numbers, attempt))
-        return _Drawn(*drawn, strata.total - count(drawn[0]), attempt)
+        draws = once(keys(numbers, attempt))
+        return _Drawn(draws, strata.total - count(draws), attempt)
 
     def few_again(state: _Drawn) -> _Drawn:
         # The first that are not done, and others where there are fewer: these draw the same again.
         _, lane = lax.top_k(jnp.any(~usable(state.missing), 1).astype(jnp.int32), n_few)
         attempt = state.attempt[lane] + ~usable(state.missing[lane])
-        draws, number = both(keys(numbers[lane], attempt))
+        draws = draw(keys(numbers[lane], attempt))
         of_lanes = (slice(None),) * lane_axis + (lane,)
         return _Drawn(
             draws=state.draws.at[of_lanes].set(draws),
-            number=state.number.at[lane].set(number),
             missing=state.missing.at[lane].set(strata.total - count(draws)),
             attempt=state.attempt.at[lane].set(attempt),
         )
@@ -352,8 +369,7 @@ def draw_exactly(
             missing[lane] = strata.total - count(draws[lane])
         return draws, key, missing
 
-    def needed(missing: Array) -> Array:
-        place = namespace(missing).arange(len(strata.place), dtype=np.int32)
+    def needed(missing: Array, place: Array) -> Array:
         start = _of_places(strata, namespace(missing).cumsum(strata.limit) - strata.limit, 0)
         return place - start < _of_places(strata, missing, 1)
 
@@ -361,19 +377,36 @@ def draw_exactly(
         draws, key, missing = on_host()
         if strata.column is None:  # the places of one stratum are taken from the first on
             strata = strata._replace(place=strata.place[: missing.max(initial=0)])
-        is_needed = needed(missing)
-        return draws, _singly(strata, category, key, is_needed), is_needed
+        place: Any = np.arange(len(strata.place), dtype=np.int32)
+        is_needed = needed(missing, place)
+        return add(draws, _singly(strata, category, key, place, is_needed), is_needed)
     shape, n_few = (len(numbers), len(strata.total)), min(_FEW_LANES, len(numbers))
+    n_places = len(strata.place)
+
+    def completed(state: _Drawn, first: Array | int, size: int, once: Callable[..., Array]) -> Array:
+        place = first + jnp.arange(size, dtype=jnp.int32)
+        number = once(lambda key: _singly(strata, category, key, place), keys(numbers, state.attempt))
+        return add(state.draws, number, needed(state.missing, place))
+
+    def in_blocks(start: _Drawn) -> Array:
+        # Places of one stratum that no lane needs are left out: they are the last.
+        state = until_usable(partial(all_again, partial(apart, draw)), start)
+        size = n_places if strata.column is not None else min(max(_PLACES // len(numbers), _LEAST_PLACES), n_places)
+
+        def block(t: Array, draws: Array) -> Array:
+            return completed(state._replace(draws=draws), t * size, size, apart)
+
+        return lax.fori_loop(0, (jnp.max(state.missing) + size - 1) // size, block, state.draws)
+
+    def at_once(start: _Drawn) -> Array:
+        # The chunks of an accelerator have thousands of lanes: hardly a chunk would need no second attempt.
+        state = until_usable(few_again, all_again(draw, start))
+        return completed(state, 0, n_places, lambda function, key: function(key))
+
     none = jnp.full(shape, -1, strata.total.dtype)
-    forms = jax.eval_shape(both, none.astype(jnp.uint64))
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), forms)
-    # The chunks of an accelerator have thousands of lanes: hardly a chunk would need no second attempt.
-    draws, number, missing, _ = by_platform(
-        _Drawn(nothing[0], nothing[1], none, none.astype(jnp.int32)),
-        cpu=partial(until_usable, partial(all_again, apart)),
-        default=lambda start: until_usable(few_again, all_again(both, start)),
-    )
-    return draws, number, needed(missing)
+    form = jax.eval_shape(draw, none.astype(jnp.uint64))
+    nothing = _Drawn(jnp.zeros(form.shape, form.dtype), none, none.astype(jnp.int32))
+    return by_platform(nothing, cpu=in_blocks, default=at_once)
 
 
 def _of_places(strata: Strata, values: Shaped[Array, "*shape"], axis: int) -> Shaped[Array, "..."]:
@@ -385,6 +418,7 @@ def _singly(
     strata: Strata,
     category: UInt64[Array, "G"] | None,
     key: UInt64[Array, "R S"],
+    place: Int32[Array, "places"],
     needed: Bool[Array, "R places"] | None = None,
 ) -> Int32[Array, "R places"]:
     """Return numbers of units drawn in proportion to their sizes; on the host 0 where none is ``needed``."""
@@ -395,15 +429,15 @@ def _singly(
             return values
         return values.reshape(-1) if values.size == 1 else np.broadcast_to(values, needed.shape)[needed]
 
-    counter = where_needed(_SINGLE_DRAWS + xp.arange(len(strata.place), dtype=np.uint64))
+    counter = where_needed(_SINGLE_DRAWS + place.astype(np.uint64))
     word = squares.words64(counter, where_needed(_of_places(strata, key, 1)))
     # A product's high half is a uniform number, its low half an independent uniform fraction.
     number, fraction = _product(word, where_needed(_of_places(strata, strata.n_numbers, 0)))
     first = where_needed(_of_places(strata, strata.first, 0))
     if category is not None:
-        place = number.astype(np.int32) + first
+        at = number.astype(np.int32) + first
         # All are in bounds. But XLA on the CPU computes index and entry in one vectorised loop only in this mode.
-        entry = category[place] if xp is np else category.at[place].get(mode="fill", fill_value=0)
+        entry = category[at] if xp is np else category.at[at].get(mode="fill", fill_value=0)
         number = xp.where(fraction < (entry >> 32), number, entry & _LOW32)
     number = number.astype(np.int32) + first
     if needed is None:
@@ -420,16 +454,16 @@ def multinomial(
 
     Resamples ``numbers``, in the form of ``packing``.
     """
-    draws, number, needed = draw_exactly(
+    return draw_exactly(
         units.strata,
         units.category,
         partial(poisson_draws, units, packing, in_rounds=True),
         lambda draws: by_stratum(units.strata, packing.battles(draws).astype(units.strata.total.dtype)),
+        lambda draws, number, needed: packing.add(draws, *split_number(units, number), needed),
         seed,
         stream,
         numbers,
     )
-    return packing.add(draws, *split_number(units, number), needed)
 
 
 def _product(
@@ -466,7 +500,7 @@ def singles(
         ones = jnp.ones(size, jnp.float32)  # a product is faster than a sum, and exact
         return jnp.matmul(draws.astype(jnp.float32), ones, precision="highest").astype(jnp.int32)[:, None]
 
-    return add_at(*draw_exactly(strata, None, draw, count, seed, stream, numbers))
+    return draw_exactly(strata, None, draw, count, add_at, seed, stream, numbers)
 
 
 def bayesian(

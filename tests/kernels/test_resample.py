@@ -162,6 +162,17 @@ def test_a_resample_is_a_function_of_seed_stream_and_number_alone(scheme):
         assert abs(np.corrcoef(changed[:, 0, 3], same[:, 0, 3])[0, 1]) < 5 / np.sqrt(len(some))
 
 
+@pytest.mark.parametrize("packing", [UNPACKED, PACKED])
+def test_draws_in_blocks_are_those_of_the_host(packing):
+    """A hundred lanes take their single draws in several blocks, three lanes in one; so are columns counted."""
+    own, numbers = make_units(np.tile(100 * SIZE, 5)), np.arange(100)
+    assert own.strata.limit[0] > 4 * resample._LEAST_PLACES
+    named = MULTINOMIAL, packing, np.uint64(1), np.uint64(2)
+    on_host = resample.draw(own, *named, numbers)
+    np.testing.assert_array_equal(draw_units(own, *named, numbers), on_host)
+    np.testing.assert_array_equal(draw_units(own, *named, numbers[:3]), on_host[:3])
+
+
 def test_additions_at_repeated_places_are_all_counted():
     rng = np.random.default_rng(0)
     tables, index = rng.integers(0, 9, (5, 7)).astype(np.uint32), rng.integers(0, 7, (5, 40)).astype(np.int32)

@@ -51,7 +51,9 @@ def over_lanes(
         # Jitted, so that it is traced only once, for the shapes and for the loop.
         @partial(jax.jit, inline=True)
         def one(t: Array) -> Any:
-            problem = () if problems is None else (jax.tree.map(lambda x: x[slices[t]], problems),)
+            problem = (
+                () if problems is None else (jax.tree.map(lambda x: x[0 if len(x) == 1 else slices[t]], problems),)
+            )
             return chunk(*problem, numbers[t], *shared)
 
         def run(t: Array, results: Any) -> Any:
