@@ -28,8 +28,8 @@ LEVEL = 0.95
 PAIRS = ("uniform", "lopsided")
 DEFAULTS = {"boards": 400, "of_estimators": 100, "resamples": 400}
 #: Estimators with more boards, and with more resamples: as many times. Few resamples make critical values uncertain.
-MORE = {"accuracies by a judge": 10, "merged board, at .9": 4}
-RESAMPLES = {"accuracies by a judge": 10}
+MORE = {"accuracies by a judge": 6, "merged board, at .9": 4}
+RESAMPLES = {"accuracies by a judge": 5}
 #: Six equal models, and how often each is met.
 NAMES = [f"model-{k}" for k in range(6)]
 SHARES = np.geomspace(8, 1, 6) / np.geomspace(8, 1, 6).sum()

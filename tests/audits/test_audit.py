@@ -209,3 +209,13 @@ def test_the_command_prints_and_writes(votes, tmp_path):
     assert "What is audited?" in done.output
     assert json.loads((out / "audit.json").read_text())["settings"]["by"] == ["language"]
     assert (out / "verdict.csv").exists()
+
+
+def test_the_command_tells_no_pair_apart_at_the_edge(tmp_path):
+    """37 of 60 votes have p .09."""
+    votes = pd.DataFrame({"model_a": "x", "model_b": "y", "winner": ["model_a"] * 37 + ["model_b"] * 23})
+    votes.to_csv(tmp_path / "votes.csv", index=False)
+    line = ["audit", str(tmp_path / "votes.csv"), "--parts", "rank_evidence", "--resamples", "100"]
+    said = run(*line, catch_exceptions=False).output
+    assert "1 of 1 pair of neighbours on the board cannot be told apart" in said
+    assert "2 models may be first at 95%: x, y." in said

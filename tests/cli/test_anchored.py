@@ -263,3 +263,9 @@ def test_labels(verdicts, counts, tmp_path):
     assert words.exit_code == 0, words.output
     assert words.stdout == plain.stdout
     assert "so --labels has no meaning" in anchored(counts, "--model", "name", "--labels", "a_wins_1").output
+
+
+def test_two_equal_models_below_the_reference(tmp_path):
+    pd.DataFrame({"model": ["a", "b"], "wins": 20, "ties": 0, "losses": 80}).to_csv(tmp_path / "below.csv", index=False)
+    said = anchored(tmp_path / "below.csv").output
+    assert said.startswith("a and b are level, rated highest yet below the reference: -")

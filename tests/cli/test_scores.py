@@ -150,6 +150,11 @@ def test_a_plan(single, tmp_path):
     assert len(written) == 2  # neighbours
 
 
+def test_a_plan_of_two_items_promises_nothing(tmp_path):
+    answers(2, [1.0, 0.0]).to_csv(tmp_path / "two.csv", index=False)
+    assert said("plan-scores", tmp_path / "two.csv").startswith("found with power 0.8: not even a difference of 1\n")
+
+
 @pytest.mark.parametrize(("ending", "shown"), [("csv", ""), ("jsonl", ""), ("parquet", " 00:00:00")])
 def test_names_of_models_that_are_dates_are_shown_as_in_the_file(tmp_path, ending, shown):
     """The sentence and the table write them in the same way."""
