@@ -48,6 +48,8 @@ _MOST_MODELS = 1_000
 _PRESUMES = "it presumes independent votes"
 # A share of the log-odds in circles that a reader should know of.
 _MUCH = 0.1
+#: A share in circles with a larger standard deviation is not known.
+_LARGEST_ERROR = 0.25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -296,6 +298,8 @@ def goodness_of_fit(
     reasons = _reasons(votes, chance) | ({"slices": no_slices} if no_slices else {})
     settings = {"n_resamples": n_resamples, "seed": seed, "level": float(level), "cluster": cluster, "ties": ties}
     floor, share, error = _cyclic(votes, chance, dof)
+    if np.isnan(share):
+        reasons.setdefault("cyclic_share", f"pairs of {noun.many} differ hardly more than by chance")
     statistic = float(votes.pearson.sum())
     p_value = float(share_above(statistic, chance.pearson))
     deviance_p = np.nan
@@ -361,13 +365,18 @@ def _reasons(votes: PairVotes, chance: Chance) -> dict[str, str]:
 
 
 def _cyclic(votes: PairVotes, chance: Chance, dof: int) -> tuple[float, float, float]:
-    """Of the cyclic share: its floor, the share less the floor, and the standard deviation of the floor."""
+    """Of the cyclic share: its floor, the share less the floor, and the standard deviation that chance gives it.
+
+    The share is of what chance does not explain of all log-odds. Where that is little, no share of it is known: NaN.
+    """
     if chance.cyclics is None or not chance.total > 0:
         return np.nan, np.nan, np.nan
-    mean = float(np.nanmean(chance.cyclics))
-    noise = mean * int(votes.met.sum()) / dof  # of all log-odds, as many as pairs
-    share = (chance.cyclic - mean) / (chance.total - noise) if chance.total > noise else np.nan
-    return mean / chance.total, float(np.clip(share, 0, 1)), float(np.nanstd(chance.cyclics)) / chance.total
+    mean, spread = float(np.nanmean(chance.cyclics)), float(np.nanstd(chance.cyclics))
+    explained = chance.total - mean * int(votes.met.sum()) / dof  # less the chance of as many log-odds as pairs
+    if not spread <= _LARGEST_ERROR * explained:
+        return mean / chance.total, np.nan, np.nan
+    share = (chance.cyclic - mean) / explained
+    return mean / chance.total, float(np.clip(share, 0, 1)), spread / explained
 
 
 def _pair_table(models: pd.Index, votes: PairVotes, chance: Chance, competitor: Noun) -> pd.DataFrame:

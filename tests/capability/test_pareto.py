@@ -58,6 +58,17 @@ def test_equal_models_are_seldom_beaten():
     assert np.mean(false) > 0.01  # the claims are able to be made
 
 
+def test_a_pair_at_the_edge_is_beaten_no_sooner_than_by_tiers():
+    """The critical value is that of draws in which both models are equal, up to rounding."""
+    estimate, rng = np.array([4 / 37 + 0.3, 0.3]), np.random.default_rng(4)
+    draws = np.tile(estimate, (100, 1))
+    draws[:90, 0] += rng.normal(0, 0.05, 90)
+    draws[90:] = 0.3
+    quality = Draws(pd.Index(["a", "b"]), estimate, draws, precision=1e-9)
+    assert quality.tiers(0.95).tolist() == [1, 1]
+    assert not jaxeval.pareto_front(quality, {"a": 1.0, "b": 1.0}).claims.any(axis=None)
+
+
 def test_band_and_worth():
     quality = normal_draws([10.0, 20.0, 15.0])
     found = jaxeval.pareto_front(quality, {"m0": 1.0, "m1": 4.0, "m2": 8.0})
