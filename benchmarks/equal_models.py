@@ -9,6 +9,9 @@ as the last. A claim is an answer with "ahead of all"; at most 5 % of boards may
 The other estimators that print ranks and tiers have equal models, too, of which the first has eight times as many
 battles, rankings or verdicts as the last. Counted are leaders, boards of more than one tier, and sets of ranks that do
 not hold all ranks.
+
+Of audits of such boards it is counted how often they say what does not hold: that neighbours are told apart, that only
+one model may be first, that one number per model does not fit, and where.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import pandas as pd
 from harness import asked_sizes, environment, save
 
 import jaxeval
+from jaxeval.audits.parts import NotAnsweredError, Severity
 
 MODELS, GAMES, TIES = (2, 3, 6), (2, 5, 20, 40), (0.0, 0.3, 0.9)
 LEVEL = 0.95
@@ -30,6 +34,8 @@ DEFAULTS = {"boards": 400, "of_estimators": 100, "resamples": 400}
 #: Estimators with more boards, and with more resamples: as many times. Few resamples make critical values uncertain.
 MORE = {"accuracies by a judge": 6, "merged board, at .9": 4}
 RESAMPLES = {"accuracies by a judge": 5}
+#: Models, games and pairs of audited boards.
+AUDITED = ((2, 60, "uniform"), (2, 300, "uniform"), (6, 60, "lopsided"), (6, 600, "uniform"), (6, 600, "lopsided"))
 #: Six equal models, and how often each is met.
 NAMES = [f"model-{k}" for k in range(6)]
 SHARES = np.geomspace(8, 1, 6) / np.geomspace(8, 1, 6).sum()
@@ -203,14 +209,41 @@ def estimators(n_boards: int, n_resamples: int) -> list[dict[str, Any]]:
     return rows
 
 
+def audits(n_boards: int, n_resamples: int) -> list[dict[str, Any]]:
+    """How many audits make each claim; 199 boards of chance for goodness of fit."""
+    rows = []
+    for n_models, n_games, pairs in AUDITED:
+        votes = equal_models(n_models, n_games, 0.0, pairs, n_boards).astype({"model_a": str, "model_b": str})
+        said = []
+        for _, board in votes.groupby("board"):
+            try:
+                ranks = jaxeval.rank_evidence(board.drop(columns="board"), n_resamples=n_resamples, progress=False)
+            except NotAnsweredError:  # fewer than two models have a rating
+                continue
+            only = any(finding.text.startswith("Only 1 ") for finding in ranks.findings())
+            own = {"told_apart": bool(ranks.neighbours["told_apart"].any()), "only_one": only}
+            if n_models > 2:
+                fit = jaxeval.goodness_of_fit(board.drop(columns="board"), n_resamples=199, progress=False)
+                circles = [x.severity for x in fit.findings() if "circles" in x.text]
+                own |= {"misfit": fit.p_value <= 1 - LEVEL, "pairs": bool((fit.pairs["p_value"] <= 1 - LEVEL).any())}
+                own |= {"triads": bool((fit.triads["p_value"] <= 1 - LEVEL).any())}
+                own |= {"circles": any(severity > Severity.REASSURING for severity in circles)}
+            said.append(own)
+        counts = pd.DataFrame(said).sum().astype(int).to_dict()
+        rows.append({"models": n_models, "games": n_games, "drawn": pairs, "boards": len(said), **counts})
+        print(rows[-1], flush=True)
+    return rows
+
+
 def main() -> None:
     sizes = asked_sizes(__doc__, **DEFAULTS)
     rows = []
     for n_models in MODELS:
         rows += cells(n_models, sizes.boards, sizes.resamples)
     others = estimators(sizes.of_estimators, sizes.resamples)
+    audited = audits(sizes.boards // 2, sizes.resamples)
     if vars(sizes) == DEFAULTS:
-        found = {"cells": rows, "estimators": others}
+        found = {"cells": rows, "estimators": others, "audits": audited}
         save("equal_models", {"level": LEVEL, **DEFAULTS, **found})
 
 

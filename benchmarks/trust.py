@@ -182,6 +182,18 @@ def no_leader() -> str:
             "lrrrrl",
         ),
     ]  # fmt: skip
+    audited, claims = found.get("audits", []), ("told_apart", "only_one", "misfit", "pairs", "triads", "circles")
+    text += audited and [
+        "Audits of boards of equal models: the share that says that some neighbours are told apart, that only one "
+        "model may be first, that one number per model does not fit, that some pair sticks out, that some triad does "
+        "not add up, and that log-odds go in circles beyond chance. The level allows one of twenty of each.",
+        table(
+            ["models", "games", "pairs", "boards", "told apart", "one first", "misfit", "a pair", "a triad", "circles"],
+            [[str(own["models"]), str(own["games"]), own["drawn"], str(own["boards"]),
+              *(share(own[name] / own["boards"]) if name in own else "" for name in claims)] for own in audited],
+            "rrlrrrrrrr",
+        ),
+    ]  # fmt: skip
     return "\n\n".join(text)
 
 
