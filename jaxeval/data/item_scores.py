@@ -18,6 +18,7 @@ from jaxeval.data.columns import (
     numbers_or_nan,
     plain,
     reject_infinite,
+    reject_values,
     require_column,
 )
 from jaxeval.data.labels import SCORES_IN_WORDS, numbers_of_words
@@ -140,7 +141,9 @@ class ItemScores(Shown):
         require_column(frame, model, item, score, *further, *keep)
         values, words = numbers_of_words(frame[score], score, SCORES_IN_WORDS)
         reject_infinite(np.isinf(values), f"column {score!r}", "score")
-        _reject_huge(values, score)
+        size = np.abs(values)  # squares of variances would overflow, or be lost
+        rule = f"scores must be 0 or of a size between {1 / MOST_SCORE:g} and {MOST_SCORE:g}, as in another unit"
+        reject_values(values, (size > MOST_SCORE) | ((size < 1 / MOST_SCORE) & (size > 0)), score, rule)
         there = ~np.isnan(values)
         if not there.any():
             raise DataError(f"column {score!r} has no score: all of its values are missing")
@@ -262,19 +265,6 @@ def _weights(column: pd.Series, name: str, item: NDArray[np.intp], items: pd.Ind
             f"first is {plain(np.asarray(column)[bad][0])!r}): drop those rows, or give them a weight"
         )
     return _one_each(weight, name, item, items)
-
-
-def _reject_huge(values: Float, name: str) -> None:
-    """Raise an error for scores whose variances have squares that would overflow, or be lost."""
-    size = np.abs(values)
-    huge = (size > MOST_SCORE) | ((size < 1 / MOST_SCORE) & (size > 0))
-    if huge.any():
-        row = int(huge.argmax())
-        raise DataError(
-            f"column {name!r}: scores must be 0 or of a size between {1 / MOST_SCORE:g} and {MOST_SCORE:g}; "
-            f"{counted(int(huge.sum()), 'value is', 'values are')} wrong (the first is {values[row]:g}, in row {row}; "
-            "rows count from 0): drop or correct them, or give all scores in another unit"
-        )
 
 
 def _one_each(values: NDArray[Any], name: str, item: NDArray[np.intp], items: pd.Index) -> NDArray[Any]:
