@@ -221,13 +221,13 @@ class LaneRun:
         try:
             for start in range(0, len(parts), each):
                 called = parts[start : start + each]
-                if at_once > 1 and start:
-                    running = pool.submit(lambda called: jax.block_until_ready(begin(called)), called)
-                else:  # compiled before threads ask for it
+                if at_once == 1:
                     running = Future()
                     running.set_result(begin(called))
-                    if at_once > 1:
-                        pool.submit(jax.block_until_ready, running.result())  # a thread takes no other call meanwhile
+                elif start == 0:  # compiled before threads ask for it
+                    running = pool.submit(jax.block_until_ready, begin(called))
+                else:
+                    running = pool.submit(lambda called: jax.block_until_ready(begin(called)), called)
                 under_way.append((called, running))
                 if len(under_way) > at_once:
                     called, running = under_way.popleft()
