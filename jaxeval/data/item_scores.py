@@ -141,9 +141,9 @@ class ItemScores(Shown):
         require_column(frame, model, item, score, *further, *keep)
         values, words = numbers_of_words(frame[score], score, SCORES_IN_WORDS)
         reject_infinite(np.isinf(values), f"column {score!r}", "score")
-        size = np.abs(values)  # squares of variances would overflow, or be lost
+        magnitude = np.abs(values)  # squares of variances would overflow, or be lost
         rule = f"scores must be 0 or of a size between {1 / MOST_SCORE:g} and {MOST_SCORE:g}, as in another unit"
-        reject_values(values, (size > MOST_SCORE) | ((size < 1 / MOST_SCORE) & (size > 0)), score, rule)
+        reject_values(values, (magnitude > MOST_SCORE) | ((magnitude < 1 / MOST_SCORE) & (magnitude > 0)), score, rule)
         there = ~np.isnan(values)
         if not there.any():
             raise DataError(f"column {score!r} has no score: all of its values are missing")

@@ -116,7 +116,7 @@ def test_grades_that_hardly_differ_have_no_p_below_an_exact_one():
 
 
 def test_huge_scores_are_refused():
-    with pytest.raises(DataError, match=r"column 'score': scores must be 0 or of a size .*1e\+300, in row 2"):
+    with pytest.raises(DataError, match=r"column 'score': scores must be 0 or of a size .*1e\+300 \(first in row 2:"):
         compare_scores(pd.DataFrame({"item": [0, 1, 0], "model": list("aab"), "score": [1, 0, 1e300]}), "a", "b")
 
 
