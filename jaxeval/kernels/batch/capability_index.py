@@ -158,4 +158,4 @@ def indices(
     return jnp.concatenate([jnp.where(empty, jnp.nan, scale.capability), scale.difficulty, scale.slope])
 
 
-fit_capability = program("likelihood", "tolerance")(fit)
+fit_capability = program("likelihood", "tolerance", runs="briefly")(fit)

@@ -174,7 +174,7 @@ def statistic_lanes(
     return over_weights(of_weights, rows, form, of_data(data), mesh, seed, chunks)
 
 
-@program("statistic")
+@program("statistic", runs="briefly")
 def statistic_once(statistic: Statistic, weights: Float[Array, "N"], data: Any) -> Any:
     """Return the statistic of one set of weights."""
     return statistic(weights, data)
