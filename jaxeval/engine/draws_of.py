@@ -336,7 +336,7 @@ def _checked_run(
     values = np.zeros((len(lanes.numbers), traced.n_numbers))
     every = np.arange(len(values))
     shapes = (len(weighing.full), *(x.shape[1:] for x in jax.tree.leaves(data)))
-    if (statistic.digest, shapes) not in _AGREED:
+    if not statistic.is_tested and (statistic.digest, shapes) not in _AGREED:
         check_shapes(statistic, weighing.n, weighing.full, data)
         run.run(task, lanes, every[:1], values, section)
         _check_rows(statistic, weighing, values[0], names)

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 import jaxeval
 from jaxeval.capability.capability_index import _cells, _p_of_equal_models
+from jaxeval.engine import draws_of, statistic
 from jaxeval.errors import DataError
 
 RUN = {"n_resamples": 30, "progress": False}
@@ -42,6 +43,14 @@ BENCHMARKS = {
     "PIQA": (31.170, 0.6106), "Lech Mazur Writing": (96.766, 0.9282), "OTIS Mock AIME 2024-2025": (135.483, 5.8104),
     "Balrog": (152.292, 1.2955), "OSUniverse": (208.834, 0.7221),
 }  # fmt: skip
+
+
+def test_what_is_checked_of_other_statistics_holds(found, scores, monkeypatch):
+    monkeypatch.setattr(statistic, "_TESTED", "no module")
+    n_agreed = len(draws_of._AGREED)
+    again = jaxeval.capability_index(scores, **RUN)
+    assert len(draws_of._AGREED) == n_agreed + 1
+    np.testing.assert_array_equal(again.joint.draws, found.joint.draws)
 
 
 @pytest.mark.slow

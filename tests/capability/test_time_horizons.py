@@ -12,6 +12,7 @@ from scipy.stats import norm
 import jaxeval
 from jaxeval.capability.tasks import estimated_spread
 from jaxeval.capability.time_horizons import spelled_minutes
+from jaxeval.engine import draws_of, statistic
 from jaxeval.errors import DataError
 
 RUN = {"n_resamples": 40, "progress": False}
@@ -25,6 +26,14 @@ def runs():
 @pytest.fixture(scope="module")
 def found(runs):
     return jaxeval.time_horizons(runs, n_resamples=200, progress=False)
+
+
+def test_what_is_checked_of_other_statistics_holds(found, runs, monkeypatch):
+    monkeypatch.setattr(statistic, "_TESTED", "no module")
+    n_agreed = len(draws_of._AGREED)
+    again = jaxeval.time_horizons(runs, n_resamples=200, progress=False)
+    assert len(draws_of._AGREED) > n_agreed
+    np.testing.assert_array_equal(again.joint.draws, found.joint.draws)
 
 
 @pytest.fixture(scope="module")
