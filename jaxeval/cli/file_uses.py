@@ -393,6 +393,13 @@ def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence
     whole = _is_whole(frame, [x for x in (model, item) if x])
     missing = () if whole else ("--missing", "available")
     note = "" if whole else "each model has its own items; --missing complete takes those that all have"
+    # Rows below the first ones may be of another judge, or of another version.
+    others = (*ROLES["judge"].names, *_CONDITIONS) if len(frame) >= HEAD_ROWS else ()
+    alone = [name for name in columns_of(frame, others) if name not in roles.values() and n_values(frame, name) == 1]
+    if alone:
+        options += ["--where", " AND ".join(equality(name, frame[name].dropna().iloc[0]) for name in alone)]
+        missing = ("--missing", "available")
+        note = f"the first rows are of one value of {quoted(alone)}, which the line takes alone"
     yield use_of("scores", (*options, *each("--trial", trials), *missing), why, note)
     models = [] if model is None else [str(name) for name in frame[model].dropna().unique()[:2]]
     if len(models) == 2:

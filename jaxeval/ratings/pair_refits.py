@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, map_tree
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import in_threads, on_device
+from jaxeval.execution.progress import Advance
 from jaxeval.execution.shapes import (
     REFITS,
     SPARSE_REFITS,
@@ -200,15 +200,21 @@ def refits_on_host(boards: BoardRefits, n_models: Sequence[int], run: LaneRun) -
     for s, m in enumerate(n_models):
         problem, n_lanes = _without_padding(map_tree(lambda x, s=s: x[s], boards.problem), m), refits.lanes_on_host(m)
 
-        def refit(solver: Solver, numbers: Any, problem: Any = problem, n_lanes: int = n_lanes) -> Refits:
+        def refit(
+            solver: Solver, numbers: Any, advance: Advance = lambda n: None, problem: Any = problem,
+            n_lanes: int = n_lanes,
+        ) -> Refits:  # fmt: skip
             form, terms = boards.form._replace(solver=solver), boards.terms(way[solver])
-            chunks = np.split(numbers, range(n_lanes, len(numbers), n_lanes))
-            chunk = partial(refits.refit_on_host, problem, form, seed, terms)
-            return _joined(in_threads(chunk, chunks))
+
+            def chunk(which: Any) -> Refits:
+                refitted = refits.refit_on_host(problem, form, seed, terms, which)
+                advance(len(which))
+                return refitted
+
+            return _joined(in_threads(chunk, np.split(numbers, range(n_lanes, len(numbers), n_lanes))))
 
         solver = Solver.CHORD if secure is None or secure[s] else Solver.NEWTON
-        refitted = refit(solver, np.arange(options.n_resamples))
-        run.advance(options.n_resamples)
+        refitted = refit(solver, np.arange(options.n_resamples), run.advance)
         left = np.flatnonzero(np.asarray(refitted.status) != Status.CONVERGED)
         if len(left) and solver == Solver.CHORD:
             for into, values in zip(map(np.asarray, refitted), refit(Solver.NEWTON, left), strict=True):

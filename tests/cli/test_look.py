@@ -656,6 +656,11 @@ def test_a_name_of_raters_without_a_column_of_labels(tmp_path):
             "yi-large-preview is first",
         ),
         (
+            "wildbench_item_scores.parquet",
+            ["scores", "--where", "judge = 'gpt-4-turbo-2024-04-09' AND version = 'v2.0522'", "--missing", "available"],
+            "Qwen1.5-72B-Chat-greedy is first with 7.797",
+        ),
+        (
             "benchbench_leaderboards_long.parquet",
             ["scores", "--item", "metric", "--where", "file = 'helm_airbench_240916_safety'", "--missing", "available"],
             "databricks/dbrx-instruct is first with 0.845",

@@ -4,6 +4,7 @@ import gc
 import json
 import sys
 import weakref
+from contextlib import nullcontext
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import twins
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
+from jaxeval.execution import runs
 from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels.batch.refits import Solver, draw, refit
 from jaxeval.kernels.resample import DrawScheme
@@ -313,7 +315,10 @@ class TestOnTheHost:
             dense_module.refits, "refit_on_host",
             lambda *given: sizes[given[1].solver].append(len(given[-1])) or refit(*given),
         )  # fmt: skip
+        shown = []
+        monkeypatch.setattr(runs, "progress_bar", lambda *_: nullcontext(shown.append))
         whole = bootstrap(battles, 60)
+        assert sorted(shown) == [12] + 3 * [16]  # the bar moves as parts of a board are done
         monkeypatch.setitem(dense_module.MAX_STEPS, Solver.CHORD, 1)
         np.testing.assert_allclose(bootstrap(battles, 60).draws, whole.draws, rtol=0, atol=1e-5)
         assert sorted(sizes[Solver.CHORD]) == 2 * [12] + 6 * [16]
