@@ -56,6 +56,9 @@ class Replication(Answered):
     ``agreement`` says how alike two rankings are: of random halves of the votes (of whole clusters, where the audit has
     some), and of two simulated boards as large as this one. ``lower`` and ``upper`` hold the middle 95 % of the splits.
     What one half has too much of, the other lacks: two models that are even on all votes lead in one half each.
+    Simulated boards agree more than real ones would, as fitted strengths lie further apart than the true ones: of six
+    equal models with 600 votes they had a tau of .28 on average in place of 0, and one first model in 32 % of pairs in
+    place of 17 %.
 
     ``models`` has a row for each model: how often its interval and its set of ranks held, and how often it was first.
     Models that win or lose all votes on more than 1 % of the boards are not told apart from others, and never first.
@@ -113,6 +116,8 @@ class Replication(Answered):
                 f"{tau['upper']:.2f}); they share {top['mean']:.0%} of the first {self.settings['top']}, and the first "
                 f"{self.competitor.one} in {same['mean']:.0%} of pairs"
             )
+            if boards == _SIMULATED:
+                text += ", at most, as true strengths lie closer together than the fitted ones that are simulated"
             rarely = boards == _SIMULATED and same["mean"] < self.level
             yield Severity.CAUTION if rarely else Severity.NOTE, f"{text}."
 

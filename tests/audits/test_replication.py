@@ -138,6 +138,21 @@ def test_larger_boards_agree_more_than_halves(found):
     assert [f"Kendall's tau {value:.2f}" in text for value, text in zip(tau, texts, strict=True)] == [True, True]
 
 
+def test_simulated_boards_of_equal_models_agree_too_much_and_say_so():
+    """Fitted strengths differ where true ones are equal: tau is 0 there, and one model first on a sixth of pairs."""
+    tau = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        a, b = rng.integers(0, 6, 600), rng.integers(1, 6, 600)
+        even = pd.DataFrame({"model_a": a, "model_b": (a + b) % 6, "target": rng.integers(0, 2, 600) * 1.0})
+        found = jaxeval.replication(even.astype({"model_a": str, "model_b": str}), n_boards=40, n_splits=20, top=2)
+        tau.append(found.agreement.set_index(["boards", "measure"])["mean"].loc["two simulated boards", "kendall_tau"])
+        halves, simulated = (finding.text for finding in found.findings()[1:])
+        assert "at most" not in halves
+        assert "% of pairs, at most, as true strengths lie closer together than the fitted ones" in simulated
+    assert np.mean(tau) > 0.1
+
+
 def test_thin_models_are_left_out_of_agreement(votes):
     thin = pd.DataFrame({"model_a": "thin", "model_b": ["model-1", "model-2"], "winner": ["model_a", "model_b"]})
     own = jaxeval.replication(pd.concat([votes, thin]), n_boards=40, n_splits=20)
