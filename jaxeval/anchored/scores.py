@@ -14,7 +14,7 @@ from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, checked_prior
 from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_choice, check_room, checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
-from jaxeval.data.columns import as_frame, numbers, plain, reject_missing, require_column
+from jaxeval.data.columns import as_frame, first_place, numbers, reject_missing, reject_repeats, require_column
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
@@ -93,7 +93,8 @@ def highest_rated(table: pd.DataFrame, of_mean: bool = False) -> str:
             beside = beside[beside[role] == first[role]]
     alike = beside[~(beside["rating_upper"] < first["rating_lower"])] if "model" in table else beside.iloc[:0]
     level = alike["rating"].to_numpy() == first["rating"]
-    equal, alike = list(map(visible_line, alike.loc[level, "model"])), alike[~level]
+    equal = list(map(visible_line, alike.loc[level, "model"])) if len(alike) else []
+    alike = alike[~level]
     names = named(list(map(visible_line, alike["model"])), 3) if len(alike) else ""
     whose = "their interval" if equal else "its interval"
     side = "above" if first["rating_lower"] > 0 else "yet below" if first["rating_upper"] < 0 else "beside"
@@ -164,8 +165,8 @@ def anchored_scores(
     wins, ties, losses = (numbers(table[c], c) if c in table else np.zeros(len(table)) for c in COUNTS)
     if (empty := wins + ties + losses == 0).any():
         raise DataError(
-            f"{counted(empty.sum(), 'row has', 'rows have')} no outcome, neither win nor tie nor loss (first in row "
-            f"{int(empty.argmax())}; rows count from 0): leave them out"
+            f"{counted(empty.sum(), 'row has', 'rows have')} no outcome, neither win nor tie nor loss"
+            f"{first_place(empty)}: leave them out"
         )
     squares = numbers(table["squares"], "squares") if "squares" in table else None
     pool: ArrayLike | None = numbers(table[pool_size], pool_size) if isinstance(pool_size, str) else pool_size
@@ -245,14 +246,9 @@ def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:
     for role in roles:
         reject_missing(table[role].isna().to_numpy(), role)
     again = table.duplicated(roles).to_numpy() if roles else np.zeros(len(table), bool)
-    if again.any():
-        row = int(again.argmax())
-        of = ", ".join(f"{role} {plain(table[role][row])!r}" for role in roles)
-        raise DataError(
-            f"{counted(again.sum(), 'row of counts repeats', 'rows of counts repeat')} another of the same "
-            f"{', '.join(roles)} (first in row {row}: {of}; rows count from 0): add up counts that belong together, or "
-            "tell them apart by a column 'task' or 'run'"
-        )
+    advice = "add up counts that belong together, tell them apart by a column 'task' or 'run'"
+    noun, by = ("row of counts", "rows of counts"), {role: role for role in roles}
+    reject_repeats(again, again.argmax(), table, by, noun, advice)
     return table
 
 

@@ -20,6 +20,7 @@ from jaxeval.data.columns import (
     reject_infinite,
     reject_values,
     require_column,
+    seen_before,
 )
 from jaxeval.data.labels import SCORES_IN_WORDS, numbers_of_words
 from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas
@@ -239,8 +240,7 @@ def _reject_repeated(
 ) -> None:
     """Raise DataError if two rows are of one model, item, evaluator and trial."""
     number, _ = factorize_sorted(trial, name)
-    again = np.ones(len(cell), bool)
-    again[np.unique(cell * (number.max(initial=0) + 1) + number, return_index=True)[1]] = False
+    again = seen_before(cell * (number.max(initial=0) + 1) + number)
     if again.any():
         i, _, m = np.unravel_index(cell[again][0], shape)
         raise DataError(

@@ -190,8 +190,8 @@ class TestScores:
             (
                 COUNTS.assign(model="m", judge=[1, 1]),
                 {},
-                r"1 row of counts repeats another of the same model, judge \(first in row 1: model .m., judge 1; .*"
-                "add up counts that belong together, or tell them apart by a column 'task' or 'run'",
+                r"1 row of counts repeats another one of the same model, judge \(first in row 1: model .m., judge 1; .*"
+                "add up counts that belong together, tell them apart by a column 'task' or 'run', or drop",
             ),
             (
                 COUNTS.assign(wins=[0, 3], ties=[0, 0], losses=[0, 3]),

@@ -229,7 +229,7 @@ def test_counts_that_repeat(tmp_path):
     pd.DataFrame({"model": ["a", "a"], "wins": [1, 9], "losses": [9, 1]}).to_csv(path, index=False)
     result = anchored(path)
     assert result.exit_code == 1
-    assert "twice.csv: 1 row of counts repeats another of the same model (first in row 1: model 'a';" in result.output
+    assert "twice.csv: 1 row of counts repeats another one of the same model (first in row 1: " in result.output
 
 
 def test_what_judges_printed_and_tables_beside_the_scores(tmp_path):
