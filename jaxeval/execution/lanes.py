@@ -222,7 +222,7 @@ class LaneRun:
             for start in range(0, len(parts), each):
                 called = parts[start : start + each]
                 if at_once == 1:
-                    running = Future()
+                    running: Future[Any] = Future()
                     running.set_result(begin(called))
                 elif start == 0:  # compiled before threads ask for it
                     running = pool.submit(jax.block_until_ready, begin(called))
