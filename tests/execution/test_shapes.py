@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from jaxeval.execution import shapes
-from jaxeval.execution.shapes import Budget, Room, Step, chunk_lanes, padded, padded_rows, slots_per_call
+from jaxeval.execution.shapes import Budget, Room, Step, calls_at_once, chunk_lanes, padded, padded_rows, slots_per_call
 
 BUDGET = Budget(Room(8_000, 1024), Room(2**20, 4096), 32)
 
@@ -18,6 +18,15 @@ def backend(request, monkeypatch):
 def test_a_chunk_fits_the_cache(entries, lanes, monkeypatch):
     monkeypatch.setattr(shapes.jax, "local_device_count", lambda: 1)
     assert chunk_lanes(BUDGET, entries, np.array([100_000])) == lanes
+
+
+def test_calls_run_side_by_side_on_cores_that_no_device_takes(backend, monkeypatch):
+    monkeypatch.setattr(shapes.os, "cpu_count", lambda: 64)
+    cores = BUDGET._replace(side_by_side=True)
+    assert calls_at_once(cores) == (8 if backend == "cpu" else 1)
+    assert calls_at_once(BUDGET) == 1
+    monkeypatch.setattr(shapes.jax, "local_device_count", lambda: 4)
+    assert calls_at_once(cores) == 1
 
 
 def test_a_budget_may_ask_for_vectors_whatever_they_take(backend):
