@@ -421,7 +421,7 @@ class Bootstrap(Result):
         undefeated = self._undefeated_leader(level)
         if undefeated is not None:
             name, n = visible_line(self.models[undefeated]), int(self.fit.n_battles.iloc[undefeated])
-            met = counted(n, self.fit.unit)
+            met = counted(n, self.fit._unit)
             sure = f"ahead of all others at the {100 * level:g}% level"
             return f"{name} leads: undefeated in {met}, so that it has no finite rating, and {sure}"
         rated = np.isfinite(ratings.to_numpy())
@@ -467,7 +467,7 @@ class Bootstrap(Result):
         """
         above = np.flatnonzero((self.fit.standing == "undefeated") & np.isinf(self.fit.ratings))
         if len(above) == 0 or not self.fit.has_penalised:
-            return next((int(k) for k in above if self.fit.always_above(int(k), level)), None)
+            return next((int(k) for k in above if self.fit._always_above(int(k), level)), None)
         best = int(above[np.argmax(self.fit.penalised_strengths[above])])
         rest = np.delete(np.arange(len(self.models)), best)
         return None if len(self._beside(best, rest, level)) else best

@@ -76,7 +76,7 @@ class BradleyTerryFit(Result):
     scale: RatingScale = field(repr=False)  # how log-strengths become ratings
     _drawn: VoteGroups = field(repr=False)
     _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
-    unit: ClassVar[str] = "battle"  # what is counted of a model
+    _unit: ClassVar[str] = "battle"  # what is counted of a model
 
     def _shown(self) -> Answer:
         title = f"{type(self).__name__}: {self._how_many()}, {self.status}"
@@ -303,7 +303,7 @@ class BradleyTerryFit(Result):
         """Whether there are penalised strengths beside those of the fit, or in their place."""
         return self.settings.penalty == "firth" or self._penalised is not None
 
-    def always_above(self, model: int, level: float) -> bool:
+    def _always_above(self, model: int, level: float) -> bool:
         """Whether exact tests of direct meetings show that the model is ahead of all others: asked of rankings only."""
         return False
 

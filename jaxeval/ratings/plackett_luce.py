@@ -301,9 +301,9 @@ class PlackettLuceFit(BradleyTerryFit):
     """
 
     _board: RankingBoard = field(repr=False)
-    unit: ClassVar[str] = "ranking"
+    _unit: ClassVar[str] = "ranking"
 
-    def always_above(self, model: int, level: float) -> bool:
+    def _always_above(self, model: int, level: float) -> bool:
         """Whether the item stood above each other one in all rankings of both, or clusters of them, and often enough.
 
         Of two equal items either is above in a ranking with probability 1/2, so that n of n have the two-sided p-value
