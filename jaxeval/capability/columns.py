@@ -11,7 +11,7 @@ import pandas as pd
 from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, numbers, reject_missing, require_column
 from jaxeval.data.labels import SCORES_IN_WORDS
-from jaxeval.errors import DataError
+from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import named
 
 #: Names that columns have in public files; the first one that is there is read, whatever its case.
@@ -47,7 +47,7 @@ def columns_by_role(
             require_column(frame, name)
         elif usual is None and role not in optional:
             flag = _FLAGS.get(role, role)
-            raise DataError(
+            raise ColumnError(
                 f"no column of the {role}: name it by {role}= (on the command line --{flag}); looked for "
                 f"{named(USUAL[role])}, and the columns are {named(frame.columns)}"
             )

@@ -53,6 +53,10 @@ class InputFile(click.Path):
             value = paths[0]
         elif not self.dir_okay and Path(value).is_dir():
             value = self._only_file(Path(value), param, ctx)
+        from jaxeval.cli.look import no_such_file
+
+        if self.exists and str(value) != str(STDOUT) and not Path(value).exists():
+            self.fail(no_such_file(str(value)) or f"There is no file {str(value)!r}", param, ctx)
         return super().convert(value, param, ctx)
 
     def _only_file(self, folder: Path, param: click.Parameter | None, ctx: click.Context | None) -> Path:

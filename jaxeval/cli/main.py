@@ -17,7 +17,7 @@ from jaxeval.cli.terminal import tell
 
 #: click's own completion, and the cache of `jaxeval.cli.compiling`.
 _EPILOG = """\b
-A FILE may also lie elsewhere; this needs the extra jaxeval[remote]:
+A FILE may be -, standard input. It may also lie elsewhere; this needs the extra jaxeval[remote]:
   hf://datasets/OWNER/NAME/FILE    https://HOST/FILE    s3://BUCKET/FILE
 
 \b

@@ -544,6 +544,18 @@ def test_tables_that_are_no_votes(tmp_path, text, said):
     assert said in refused.output
 
 
+def test_a_mistyped_file_of_a_command(tmp_path):
+    file_of(tmp_path, pd.DataFrame({"model": ["x"], "a": [1], "b": [2]}), "votes.csv")
+    for words in (["leaderboard"], ["meta", "--gold", "a"]):
+        assert "There is no file 'vote.csv' in" in command(*words, tmp_path / "vote.csv").output
+        assert "did you mean 'votes.csv'?" in command(*words, tmp_path / "vote.csv").output
+
+
+def test_a_wide_table_of_benchmarks_is_no_index(tmp_path):
+    path = file_of(tmp_path, pd.DataFrame({"model": [*"xyz"], "mmlu": [0.5, 0.6, 0.7], "gsm8k": [0.4, 0.7, 0.6]}))
+    assert f"the file rather fits: jaxeval meta {path} --gold mmlu" in command("index", path).output
+
+
 def test_places_in_columns_are_no_results(tmp_path):
     orders = ["xyz", "yxz", "xzy", "zxy"] * 5
     table = pd.DataFrame([list(order) for order in orders], columns=["first", "second", "third"])

@@ -136,7 +136,7 @@ def test_warnings_are_printed(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["missing.parquet"], "does not exist"),
+        (["missing.parquet"], "There is no file 'missing.parquet'"),
         (["{votes}", "--by", "colour"], "no column 'colour'"),
         *(
             (["{votes}", option, given], f"did you mean '{meant}'")

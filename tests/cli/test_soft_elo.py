@@ -182,7 +182,7 @@ def test_bad_input_is_one_message_and_a_nonzero_exit(files, tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
     for arguments, message in [
-        (("missing.csv",), "does not exist"),
+        (("missing.csv",), "There is no file 'missing.csv'"),
         ((files / "known.csv", "--score-difference", "gap"), "say what they mean with label_coding="),
         (("predict", saved, files / "new.parquet", "--score-difference", "gap", "--level", 0.95), "up to 0.9166"),
         (("predict", saved, files / "known.csv", *COLUMNS), "none of"),
