@@ -207,9 +207,8 @@ def slots_per_call(n_chunks: int, most: int) -> int:
 
 def calls_at_once(budget: Budget) -> int:
     """Return how many calls run side by side: on a CPU a few, if the ``budget`` says so."""
-    if not (budget.side_by_side and _on_cpu() and jax.local_device_count() == 1):
-        return 1
-    return min(os.cpu_count() or 1, _MOST_AT_ONCE)
+    free = budget.side_by_side and _on_cpu() and jax.local_device_count() == 1
+    return min(os.cpu_count() or 1, _MOST_AT_ONCE) if free else 1
 
 
 def padded_cells(n: int, least: int = 512) -> int:

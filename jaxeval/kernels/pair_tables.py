@@ -18,8 +18,6 @@ from jaxeval.kernels.platforms import added
 from jaxeval.kernels.resample import Packing
 from jaxeval.lazy_names import jax, jnp
 
-_NARROW = 64  # columns of a table whose row sums take longer than its quotients
-
 
 class PairTable(NamedTuple):
     """The sufficient statistics of one Bradley-Terry problem."""
@@ -154,20 +152,12 @@ def quotient_sums(
 ) -> Float[Array, "M"]:
     """Return row sums of a quotient, whose dividend and divisor ``terms`` gives for a block of columns.
 
-    Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits such a pass. Of a narrow
-    table two such quotients are added before any is written: row sums of few columns take longer than the divisions.
+    Four columns share one division (a / x + b / y = (a y + b x) / (x y)), which is what limits such a pass.
     """
-    parts = 2 if n_columns <= _NARROW and n_columns % 8 == 0 else 1
-    width = n_columns // (4 * parts)
-
-    def quotient(part: int) -> Array:
-        (a, w), (b, x), (c, y), (d, z) = (
-            terms(slice(k * width, (k + 1) * width)) for k in range(4 * part, 4 * part + 4)
-        )
-        wx, yz = w * x, y * z
-        return ((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz)
-
-    return row_sums(sum(map(quotient, range(1, parts)), quotient(0)))
+    quarter = n_columns // 4
+    (a, w), (b, x), (c, y), (d, z) = (terms(slice(k * quarter, (k + 1) * quarter)) for k in range(4))
+    wx, yz = w * x, y * z
+    return row_sums(((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz))
 
 
 def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M"]:

@@ -9,7 +9,6 @@ JAX compiles it.
 
 from collections.abc import Callable
 from enum import IntEnum
-from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -185,32 +184,12 @@ def chord(
     """
 
     def along(grad: Array) -> tuple[Array, Array]:
-        return project(product(grad)), grad
+        if namespace(inverse, grad) is np:
+            return project(np.matmul(inverse, grad)), grad
+        return project(jnp.matmul(inverse, grad, precision="highest")), grad
 
-    product = partial(np.matmul, inverse) if namespace(inverse, start) is np else _in_single_precision(inverse)
     known = None if first is None else along(first)
     return iterate(lambda theta: along(gradient(theta)), start, terms, known)
-
-
-def _in_single_precision(matrix: Float[Array, "P P"]) -> Callable[[Array], Array]:
-    """Return what multiplies (P, ...) by an inverse of information, in half of the time and to seven digits.
-
-    Steps may be inexact: where they end, the gradient says. Values are scaled by standard errors, and are logits then:
-    no weights are too large or too small for the range.
-    """
-    error = jnp.sqrt(jnp.diagonal(matrix))
-    error = jnp.where(error > 0, error, jnp.max(error))  # padding has none
-    error = jnp.where(error > 0, error, 1.0)
-    largest = jnp.max(error)
-    correlation = (matrix / error / error[:, None]).astype(jnp.float32)
-
-    def product(vector: Array) -> Array:
-        scale = error.reshape(-1, *(1,) * (vector.ndim - 1))
-        logits = (scale * largest * vector).astype(jnp.float32)
-        change = jnp.matmul(correlation, logits, precision="highest").astype(vector.dtype)
-        return scale / largest * change
-
-    return product
 
 
 def newton_step(

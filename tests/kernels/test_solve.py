@@ -55,25 +55,6 @@ def test_a_lane_at_rest_stays_and_what_the_step_predicts_counts():
     np.testing.assert_array_equal(found.theta, [[2.0**-10, 2.0**-4]])
 
 
-@pytest.mark.parametrize("weight", [1.0, 1e100, 1e-100])
-def test_chord_steps_end_where_the_gradient_does_whatever_the_weights(weight):
-    rng = np.random.default_rng(0)
-    half = rng.normal(size=(6, 6)) * np.logspace(0, 4, 6)
-    information, right = half.T @ half, rng.normal(size=(6, 3))
-    exact = np.linalg.solve(information, right)
-
-    def gradient(theta):
-        return weight * jnp.pad(right - jnp.matmul(information, theta[:6], precision="highest"), ((0, 2), (0, 0)))
-
-    terms = solve.Terms.of(0.0, 1e-13 * np.abs(exact).max(), 20)
-    inverse = jnp.pad(jnp.asarray(np.linalg.inv(information) / weight), (0, 2))  # two parameters are padding
-    end = jax.jit(lambda start: solve.chord(gradient, inverse, start, terms))(jnp.zeros((8, 3)))
-    assert (end.status == Status.CONVERGED).all()
-    np.testing.assert_array_equal(end.theta[6:], 0)
-    np.testing.assert_allclose(end.theta[:6], exact, rtol=1e-9, atol=1e-12 * np.abs(exact).max())
-    assert (end.n_steps <= 6).all()
-
-
 def test_a_step_is_shortened_and_centred_lane_by_lane():
     change = np.array([[1.0, 4.0], [-0.5, -8.0], [0.0, 1.0]])
     np.testing.assert_allclose(solve.capped(change), change * [1, 0.25], rtol=1e-15)
