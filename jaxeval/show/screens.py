@@ -116,7 +116,8 @@ def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
         hint = f"--full prints {counted(len(hidden), 'more table')}"
         titles = _fold(f"{hint}: {named([part.title for part in hidden if part.title], 3)}", width)
         notes = [(titles if titles.count("\n") < 2 else hint, "dim"), *notes]
-    tables = [list(_laid_out(grid, n, width)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
+    plain = for_programs and not console.is_terminal
+    tables = [list(_laid_out(grid, n, width, plain)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
     blocks: list[Sequence[Printed]] = [sentences, *tables, advice, notes, warnings]
     if for_programs:  # which read the first line
         blocks[0] = [(sentence, "bold") for sentence in answer.sentences]
@@ -124,7 +125,8 @@ def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
         if k:
             console.print()
         for part, style in block:
-            console.print(part, style=style, soft_wrap=for_programs and block is blocks[0])
+            lines = isinstance(part, str) and (block is blocks[0] or style is None)
+            console.print(part, style=style, soft_wrap=for_programs and lines)
 
 
 class _Fitted(NamedTuple):
@@ -227,22 +229,42 @@ def _counter_of_lines(console: Console) -> Callable[[_Fitted, int], int]:
     return n_lines
 
 
-def _laid_out(fitted: _Fitted, n_rows: int, width: int) -> Iterator[Printed]:
-    """Yield the parts of a table as they are printed, with their styles."""
+def _as_table(fitted: _Fitted, n_rows: int) -> RenderableType:
     from rich.table import Table
 
-    part = fitted.part
     table = Table(box=None, pad_edge=False, header_style="bold")
-    if part.title:
-        yield _fold(part.title, width), "bold"
-    if part.meaning:
-        yield _fold(part.meaning, width), "dim"
     for column in fitted.columns:
         justify: JustifyMethod = "right" if column.right else "left"
         table.add_column(column.head, justify=justify, overflow="fold", no_wrap=not column.folds, style=column.style)
     for row in zip(*(column.cells[:n_rows] for column in fitted.columns), strict=True):
         table.add_row(*row)
-    yield table, None
+    return table
+
+
+def _as_text(fitted: _Fitted, n_rows: int) -> str | None:
+    """Return a table as Rich prints it where there is room, in a tenth of the time; None for cells that it changes."""
+    from rich.cells import cell_len
+
+    columns = []
+    for column in fitted.columns:
+        cells = list(map(visible, (column.head, *column.cells[:n_rows])))
+        if any(cell != cell.strip() or "\n" in cell or "\t" in cell for cell in cells):
+            return None
+        lengths = list(map(cell_len, cells))
+        room = [" " * (max(lengths) - length) for length in lengths]
+        pairs = zip(room, cells, strict=True) if column.right else zip(cells, room, strict=True)
+        columns.append(list(map("".join, pairs)))
+    return "\n".join(map((" " * _GAP).join, zip(*columns, strict=True))) or None
+
+
+def _laid_out(fitted: _Fitted, n_rows: int, width: int, plain: bool = False) -> Iterator[Printed]:
+    """Yield the parts of a table as they are printed, with their styles; ``plain`` where no terminal shows these."""
+    part = fitted.part
+    if part.title:
+        yield _fold(part.title, width), "bold"
+    if part.meaning:
+        yield _fold(part.meaning, width), "dim"
+    yield (_as_text(fitted, n_rows) if plain else None) or _as_table(fitted, n_rows), None
     below = []
     if n_rows < fitted.n_rows:
         one, many = Noun.of(part.rows)

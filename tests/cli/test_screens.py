@@ -19,6 +19,7 @@ from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.evaluators import study_evaluators, study_references
 from jaxeval.cli.main import main
 from jaxeval.lab.judge_diagnostics import held_out_answer
+from jaxeval.show import screens
 from jaxeval.show.boards import board_part, leaderboard_answer
 from jaxeval.show.cells import cell_text
 from jaxeval.show.screens import columns_of, further_columns, print_answer
@@ -262,6 +263,18 @@ def test_a_pipe_gets_every_row_and_column(tmp_path):
     assert all(head in text for head in ("Rank", "Spread", "Rating", "+/-", "Votes", "Tier", "About"))
     assert "more models" not in text
     assert "no room for" not in text
+
+
+@pytest.mark.parametrize("table", [
+    {"model": [name for name in NAMES if name == name.strip() and not {*name} & {*"\n\t"}]},
+    {"model": ["模型", "a"], "rating": [1.5, -20.25], "note": ["", "wide 模"]},
+    {"model": ["two\nlines", " spaces "], "n": [1, 2]},
+])  # fmt: skip
+def test_a_pipe_gets_what_rich_prints(table, monkeypatch):
+    screen = Answer("Table", pd.DataFrame(table))
+    plain = shown(screen, 160, for_programs=True)
+    monkeypatch.setattr(screens, "_as_text", lambda fitted, n_rows: None)
+    assert plain == shown(screen, 160, for_programs=True)
 
 
 def test_cells_of_several_lines_keep_them(evaluators):
