@@ -17,6 +17,7 @@ from styled import styled as simulated
 
 import jaxeval
 from jaxeval.cli import main as cli
+from jaxeval.cli import simulate
 from jaxeval.cli.main import main
 from jaxeval.plots.style import save_figure
 from jaxeval.show.files import write_table, write_text
@@ -262,7 +263,7 @@ class TestInterruptions:
         def interrupted(*_, **__):
             raise ended_by
 
-        monkeypatch.setattr("jaxeval.data.simulated_votes.simulate_votes", interrupted)
+        monkeypatch.setattr(simulate.votes, "simulate_votes", interrupted)
         monkeypatch.setattr(sys, "argv", ["jaxeval", "simulate", "--out", "x.csv"])
         monkeypatch.setattr(os, "_exit", end)
         with pytest.raises(RuntimeError, match="ended with 130"):
@@ -286,7 +287,7 @@ class TestInterruptions:
         def cut(*_, **__):
             raise EOFError("Compressed file ended before the end-of-stream marker was reached")
 
-        monkeypatch.setattr("jaxeval.data.simulated_votes.simulate_votes", cut)
+        monkeypatch.setattr(simulate.votes, "simulate_votes", cut)
         result = run("simulate", "--out", "x.csv")
         assert result.exit_code == 1
         assert "Error: a file ends too early: Compressed file ended" in result.stderr
