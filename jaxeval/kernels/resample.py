@@ -14,7 +14,6 @@ takes to start.
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial, reduce
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,9 +204,8 @@ def _row_totals(columns: Num[Array, "R Q"]) -> Num[Array, "R 1"]:
 
     def by_block(columns: Array) -> Array:
         size = columns.shape[1] // _BLOCKS
-        blocks = reduce(add, (columns[:, k * size : (k + 1) * size] for k in range(_BLOCKS)))
-        ones = jnp.ones((size, 1), jnp.float64)
-        total = jnp.matmul(blocks.astype(jnp.float64), ones, precision="highest").astype(columns.dtype)
+        blocks = sum((columns[:, k * size : (k + 1) * size] for k in range(1, _BLOCKS)), columns[:, :size])
+        total = jnp.matmul(blocks.astype(jnp.float64), np.ones((size, 1)), precision="highest").astype(columns.dtype)
         return total + summed(columns[:, _BLOCKS * size :])
 
     if namespace(columns) is np or np.issubdtype(columns.dtype, np.floating):
@@ -380,8 +378,7 @@ def draw_exactly(
         place: Any = np.arange(len(strata.place), dtype=np.int32)
         is_needed = needed(missing, place)
         return add(draws, _singly(strata, category, key, place, is_needed), is_needed)
-    shape, n_few = (len(numbers), len(strata.total)), min(_FEW_LANES, len(numbers))
-    n_places = len(strata.place)
+    shape, n_few, n_places = (len(numbers), len(strata.total)), min(_FEW_LANES, len(numbers)), len(strata.place)
 
     def completed(state: _Drawn, first: Array | int, size: int, once: Callable[..., Array]) -> Array:
         place = first + jnp.arange(size, dtype=jnp.int32)
@@ -392,11 +389,10 @@ def draw_exactly(
         # Places of one stratum that no lane needs are left out: they are the last.
         state = until_usable(partial(all_again, partial(apart, draw)), start)
         size = n_places if strata.column is not None else min(max(_PLACES // len(numbers), _LEAST_PLACES), n_places)
-
-        def block(t: Array, draws: Array) -> Array:
-            return completed(state._replace(draws=draws), t * size, size, apart)
-
-        return lax.fori_loop(0, (jnp.max(state.missing) + size - 1) // size, block, state.draws)
+        n_blocks = (jnp.max(state.missing) + size - 1) // size
+        return lax.fori_loop(
+            0, n_blocks, lambda t, draws: completed(state._replace(draws=draws), t * size, size, apart), state.draws
+        )
 
     def at_once(start: _Drawn) -> Array:
         # The chunks of an accelerator have thousands of lanes: hardly a chunk would need no second attempt.
