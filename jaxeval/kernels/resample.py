@@ -302,6 +302,7 @@ def draw_exactly(
     seed: Integer[Array, ""],
     stream: Integer[Array, ""],
     numbers: Integer[Array, "R"],
+    *,
     lane_axis: int = 0,
 ) -> Array:
     """Poisson draws, and the single draws that complete them.
