@@ -255,4 +255,4 @@ def judged(frame: pd.DataFrame) -> Iterator[Use]:
             yield use_of("soft-elo", options, why, hint)
             if not scored:
                 yield use_of("agreement", options, why, hint)
-        yield use_of("panel", side_options(a, b), why, "", "Ratings from the judges alone")
+        yield use_of("panel", options, why, hint, "Ratings from the judges alone")

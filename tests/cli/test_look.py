@@ -686,6 +686,13 @@ def test_real_files_of_several_judges_prompts_and_metrics(name, words, said, dat
     assert found.startswith(said)
 
 
+def test_every_line_of_battles_with_scores_and_numbered_labels_says_what_these_mean(data):
+    shown = lines(looked_at(data / "softelo_sample.csv"))
+    assert {"soft-elo", "panel"} <= {line[0] for line in shown}
+    assert all(line[-2:] == ["--labels", "a_wins_1"] or "--k" in line for line in shown)
+    assert "is first with" in command("panel", *shown[1][1:], "--resamples", 20).output
+
+
 def test_conditions_hold_numbers_whole_and_quote_words_of_sql(tmp_path):
     labels = tmp_path / "labels.csv"
     rng = np.random.default_rng(0)
