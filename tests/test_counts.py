@@ -155,8 +155,9 @@ class TestTablesOfCounts:
             Battles.from_pandas(self.TABLE.assign(**{column: [1, 2, 0.5, 1]}))
         with pytest.raises(DataError, match=f"column {column!r} has 1 missing value"):
             Battles.from_pandas(self.TABLE.assign(**{column: [1, 2, None, 1]}))
-        with pytest.raises(DataError, match=r"no result column: .*the counts wins_a, ties, wins_b"):
-            Battles.from_pandas(self.TABLE.drop(columns=column))
+        if column != "ties":  # which a table may lack, as the report says
+            with pytest.raises(DataError, match=r"no result column: .*the counts wins_a, ties, wins_b"):
+                Battles.from_pandas(self.TABLE.drop(columns=column))
 
 
 class TestEveryEstimator:
