@@ -415,9 +415,9 @@ def _singly(
     strata: Strata,
     category: UInt64[Array, "G"] | None,
     key: UInt64[Array, "R S"],
-    place: Int32[Array, "places"],
-    needed: Bool[Array, "R places"] | None = None,
-) -> Int32[Array, "R places"]:
+    place: Int32[Array, "taken"],
+    needed: Bool[Array, "R taken"] | None = None,
+) -> Int32[Array, "R taken"]:
     """Return numbers of units drawn in proportion to their sizes; on the host 0 where none is ``needed``."""
     xp = namespace(key)
 

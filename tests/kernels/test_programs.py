@@ -131,6 +131,7 @@ def test_what_runs_briefly_is_compiled_with_least_work(monkeypatch):
 
     def jit(function, compiler_options="usual"):
         options.append(compiler_options)
+        return jax.jit(function)
 
     monkeypatch.setattr(programs, "jax", SimpleNamespace(jit=jit, tree=jax.tree))
     monkeypatch.setattr(programs, "_short_compile", lambda level: level)
