@@ -72,10 +72,12 @@ def test_what_fits_of_similar_sizes_say_shares_programs(link):
 
 
 SMALL_BOARDS = [(20, 2_600), (17, 2_300), (22, 2_400)]
+#: Pairs of more battles have longer groups of rows.
+ALIKE_BOARDS = [(55, 25_000), (49, 20_000), (56, 25_500), (64, 20_000)]
 
 
 @pytest.mark.parametrize(
-    "boards", [SMALL_BOARDS, pytest.param(BOARDS[:4], marks=pytest.mark.slow)], ids=["small", "large"]
+    "boards", [SMALL_BOARDS, pytest.param(ALIKE_BOARDS, marks=pytest.mark.slow)], ids=["small", "large"]
 )
 def test_boards_with_covariates_share_programs(boards):
     def rate(n_models, n_battles):

@@ -14,7 +14,6 @@ import os, warnings
 import jax, jaxeval
 from jaxeval.execution.precision import double_precision
 warnings.simplefilter("ignore")  # JAX and Python warn of every fork
-votes = jaxeval.simulate_battles(200, 4)
 
 def total():
     with double_precision():
@@ -35,7 +34,7 @@ def told_by_a_child(compute):
 
 print(told_by_a_child(total))
 jax.numpy.zeros(1)  # not by us
-print(told_by_a_child(lambda: jaxeval.fit_bradley_terry(votes)))
+print(told_by_a_child(total))
 print(total())
 """
 
