@@ -270,7 +270,7 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
             "fewer resamples"
         )
     rests_on = opponents(fit)
-    rests_on.insert(0, "comparable", np.isin(np.arange(len(ranked)), board.differences().models))
+    rests_on.insert(0, "comparable", ranked & ~board._loose)
     first = None if time is None else first_votes(audited.battles, time)
     rests_on.insert(0, "newest", newest(rests_on, n_newest, first))
     if first is not None:

@@ -70,7 +70,8 @@ def save_draws(draws: Draws, path: str | Path) -> None:
 
 def _tabled(draws: Draws) -> dict[str, Any]:
     """Arrays of the differences that do not come from draws; none where they would be too large for a file."""
-    rows = np.flatnonzero(not_finite(draws.draws, draws.converged) > MOST_NOT_FINITE)
+    loose = not_finite(draws.draws, draws.converged) > MOST_NOT_FINITE
+    rows = np.flatnonzero(loose | (len(loose) == 2))
     if draws.closed_form is None or len(rows) * len(draws.names) > _MOST_ENTRIES or len(rows) == 0:
         return {}
     return {f"closed_{name}": x for name, x in zip(_CLOSED_FORM, (rows, *draws.closed_form(rows, _LEVEL)), strict=True)}

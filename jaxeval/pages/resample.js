@@ -365,8 +365,10 @@ function resampledBoard(votes, names, n, seed, noun, tell = () => {}) {
 	const byName = (a, b) => (names[a] < names[b] ? -1 : 1);
 	const better = (a, b) => strength(b) - strength(a) || byName(a, b);
 	const ranked = models.filter((k) => rated(k) && !tooFew[k]).sort(better);
-	const order = ranked.filter((k) => !loose[k]);
+	const ofTwo = votes.size === 2 && own.some(Boolean); // their one difference is that of the penalised fit
+	const order = ranked.filter((k) => !loose[k] && !ofTwo);
 	const { tiers, open } = ranksLeftOpen(order, ranked, ratings, draws, firth?.differences);
+	if (ofTwo && ranked.length === 2) ranked.forEach((k) => tiers.set(k, open.get(k)[0]));
 	const rank = new Map(ranked.map((k) => [k, 1 + ranked.filter((j) => strength(j) > strength(k)).length]));
 	const notBelow = (first, others) =>
 		others.filter((j) => {

@@ -163,10 +163,12 @@ class Bootstrap(Result):
     def _closed_form(self, draws: Draws) -> ClosedForm | None:
         """Differences of loose models in closed form: of the penalised fit, or of what it is near them on wide boards.
 
-        Only the errors of the others come from the ``draws``.
+        Only the errors of the others come from the ``draws``. Two models alone have the difference of `_by_fit`.
         """
+        if len(self.models) == 2 and self.settings.interval == "auto" and self.fit.thin.any():
+            return self.fit.penalised_differences
         if not self._loose.any():
-            return None
+            return self.fit.differences if len(self.models) == 2 and self._by_errors else None
         if self.fit.has_penalised:
             return self.fit.penalised_differences
         board, options = self.fit._board, self.settings
@@ -487,7 +489,7 @@ class Bootstrap(Result):
         """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
 
         They do not depend on the gauge. Missing for models that are not `ranked`, and for models without a finite
-        rating in more than 1 % of the resamples.
+        rating in more than 1 % of the resamples, unless there are but two, which `difference_interval` tells apart.
 
         Raises:
             ValueError: too many differences to look at, see `differences`.

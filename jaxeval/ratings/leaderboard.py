@@ -240,10 +240,10 @@ def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
             f"{named(few)}. min_battles=0 (--min-votes 0) ranks all that have a rating"
         )
     ranked = board.ranked(min_battles)
-    unsure = ranked & ~ranked.index.isin(board.models[differences.models])
+    unsure = ranked & board._loose
     if unsure.any():
         spread = (
-            "Their rank spread is that of a penalised fit, and they have no tier"
+            f"Their rank spread is that of a penalised fit{'' if differences.of_two else ', and they have no tier'}"
             if differences.closed_form is not None
             else "Each has a rank spread over the whole board, however high or low its rating is, and no tier; and it "
             f"adds a place above and one below to the spread of every other {noun.one}. min_battles (--min-votes) "

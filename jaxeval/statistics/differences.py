@@ -68,8 +68,8 @@ class Differences:
     A draw without a finite value of a model is left out of the differences of that model, and kept for the others. A
     model with more than 1 % of such draws is not among the F: if it is undefeated in one draw and rated in another, the
     spread of its finite draws says nothing. It is told apart by a ``closed_form`` of its differences, if there is one,
-    and else from no other model. A difference with a standard error of at most ``noise``, the precision of the draws,
-    tells no two models apart either.
+    and else from no other model. On a board of two models it decides about both. A difference with a standard error of
+    at most ``noise``, the precision of the draws, tells no two models apart either.
     """
 
     models: NDArray[np.intp]  # (F,) positions on the board, best first
@@ -87,6 +87,11 @@ class Differences:
         return n_draws * n_models * (n_models - 1) // 2
 
     @property
+    def of_two(self) -> bool:
+        """Whether these are two models, and a closed form alone tells them apart."""
+        return self.closed_form is not None and len(self.ranked) == 2
+
+    @property
     def within_reach(self) -> bool:
         """Whether all pairs are compared in seconds."""
         return self.n_comparisons <= MOST_COMPARISONS
@@ -102,6 +107,8 @@ class Differences:
         simultaneous over all pairs at ``level``, excludes 0.
         """
         tier = np.zeros(len(self.ranked), np.int64)
+        if self.of_two and self.ranked.all():
+            return 1 + self._in_closed_form(level)[0]
         critical = self.critical(level)
         current, apart = 0, np.ones(len(self.models), bool)  # the first model starts a tier
         for k, model in enumerate(self.models):
@@ -286,7 +293,8 @@ def differences(
     ``freedom`` and ``closed_form`` are those of `Draws`.
     """
     known = np.ones(len(draws), bool) if converged is None else converged
-    models = np.flatnonzero(ranked & (not_finite(draws, converged) <= MOST_NOT_FINITE))
+    of_two = closed_form is not None and len(ranked) == 2
+    models = np.flatnonzero(ranked & (not_finite(draws, converged) <= MOST_NOT_FINITE) & (not of_two))
     models = models[np.argsort(-estimate[models], kind="stable")]
     # Models in rows: a row is then one piece of memory.
     columns = np.ascontiguousarray((draws[np.ix_(known, models)] - estimate[models]).T)

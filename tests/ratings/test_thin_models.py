@@ -269,15 +269,21 @@ class TestTheAnswer:
         ([1.0] * 9, "x leads: undefeated in 9 battles, so that it has no finite rating, and ahead of all others"),
         ([0.5] * 20, "x and y are level, first with 1000.0 ("),
         ([1.0, 0.0], "too few games to say who leads: x and y are level, first with "),
+        ([1.0] * 14 + [0.0] * 4, "x leads with "),
+        ([1.0] * 13 + [0.0] * 5, "x is first with "),
+        ([1.0] * 60 + [0.0] * 40, "x leads with "),
     ])  # fmt: skip
     def test_of_two_models(self, results, starts):
-        """Two votes are too few; of 300 battles, 299 won are not, though two in five resamples have no loss."""
+        """Two votes are too few; of 300 battles, 299 won are not, though two in five resamples have no loss.
+
+        Ranks and tiers say the same as the sentence.
+        """
         board = jaxeval.bootstrap(pd.DataFrame({"model_a": "x", "model_b": "y", "target": results}), 100)
         assert board.first_sentence().startswith(starts)
-        assert board.ranked().any() == starts.endswith((" leads with ", "1000.0 ("))
+        assert board.ranked().any() == starts.endswith(("x leads with ", "1000.0 (")) or starts == "x is first with "
         sets = board.rank_sets()
         if starts == "x leads with ":
-            assert sets.loc["x"].tolist() == [1, 1]
+            assert sets.loc["x"].tolist() == [1, 1] and board.tiers().tolist() == [1, 2]
             assert np.isfinite(board.interval()).all(axis=None)
 
     def test_an_undefeated_model_beside_rated_ones(self):
