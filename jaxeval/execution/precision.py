@@ -26,6 +26,11 @@ _inside = 0  # blocks that are running
 _before: list[tuple[Any, int]] = []  # BLAS libraries and the threads that they had before these
 
 
+def n_cores() -> int:
+    """Return how many cores this process may use, where the system tells; else how many there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def in_threads(function: Callable[..., Part], *of_slices: Iterable[Any]) -> list[Part]:
     """Return ``map(function, *of_slices)`` as a list, by threads; a single slice stays in this thread.
 
@@ -34,7 +39,7 @@ def in_threads(function: Callable[..., Part], *of_slices: Iterable[Any]) -> list
     arguments = list(zip(*of_slices, strict=False))  # as map does: itertools.repeat has no end
     if len(arguments) < 2:
         return [function(*values) for values in arguments]
-    with ThreadPoolExecutor(min(len(arguments), os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(len(arguments), n_cores())) as pool:
         try:
             return list(pool.map(function, *zip(*arguments, strict=True)))
         except BaseException:

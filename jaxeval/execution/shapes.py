@@ -6,7 +6,6 @@ A size that is static to a compiled program costs seconds for every value it tak
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from jaxeval.execution.precision import n_cores
 from jaxeval.lazy_names import jax, spares_jax
 
 #: Units stacked in one column. It is a constant, because the place of a unit decides its random numbers, and must not
@@ -208,7 +208,7 @@ def slots_per_call(n_chunks: int, most: int) -> int:
 def calls_at_once(budget: Budget) -> int:
     """Return how many calls run side by side: on a CPU a few, if the ``budget`` says so."""
     free = budget.side_by_side and _on_cpu() and jax.local_device_count() == 1
-    return min(os.cpu_count() or 1, _MOST_AT_ONCE) if free else 1
+    return min(n_cores(), _MOST_AT_ONCE) if free else 1
 
 
 def padded_cells(n: int, least: int = 512) -> int:

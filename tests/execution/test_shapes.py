@@ -21,7 +21,7 @@ def test_a_chunk_fits_the_cache(entries, lanes, monkeypatch):
 
 
 def test_calls_run_side_by_side_on_cores_that_no_device_takes(backend, monkeypatch):
-    monkeypatch.setattr(shapes.os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(shapes, "n_cores", lambda: 64)
     cores = BUDGET._replace(side_by_side=True)
     assert calls_at_once(cores) == (8 if backend == "cpu" else 1)
     assert calls_at_once(BUDGET) == 1

@@ -11,7 +11,7 @@ import pytest
 import scipy.linalg  # noqa: F401  # its BLAS counts, too
 from threadpoolctl import ThreadpoolController
 
-from jaxeval.execution.precision import in_threads, one_blas_thread
+from jaxeval.execution.precision import in_threads, n_cores, one_blas_thread
 
 
 def test_results_come_in_order():
@@ -21,6 +21,12 @@ def test_results_come_in_order():
 
     assert in_threads(slow_first, range(5), repeat(10)) == [0, 10, 20, 30, 40]
     assert in_threads(slow_first, [], repeat(10)) == []
+
+
+def test_cores_are_those_that_the_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert n_cores() == 2
 
 
 def test_one_slice_stays_in_this_thread():
