@@ -55,6 +55,8 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     """
     from jaxeval.agreement.judge_agreement import judge_agreement
     from jaxeval.data.file_lists import local_file
+    from jaxeval.data.judge_calls import usual_replies
+    from jaxeval.data.roles import has_usual_sides
     from jaxeval.data.table_files import naming, read_whole_table, told_of
 
     judges, human_columns, families = raters.judges, raters.human_columns, raters.families
@@ -80,7 +82,8 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
             from jaxeval.data.conditions import rows_that_meet
 
             verdicts, met = rows_that_meet(verdicts, raters.where)
-        if _holds_replies(verdicts, judges, arguments):
+        is_table = judges is not None or not has_usual_sides(verdicts.columns) or "verdict" in verdicts.columns
+        if "output" in arguments or (not is_table and usual_replies(verdicts) is not None):
             verdicts = _outputs(verdicts, labels, {**columns, **arguments})
             labels, columns, read = None, {}, str(verdicts.report)
         else:
@@ -104,15 +107,6 @@ def _without_models(file: FileName, *sides: str) -> PlainTable | None:
     table = read_plain_table(file)
     has_models = table is not None and {*map(folded, sides), "modela", "modelb"} & {*map(folded, table.columns)}
     return None if has_models else table
-
-
-def _holds_replies(frame: pd.DataFrame | PlainTable, judges: Names | None, arguments: dict[str, Any]) -> bool:
-    from jaxeval.data.columns import folded
-    from jaxeval.data.judge_calls import usual_replies
-
-    without_models = not {"modela", "modelb"} <= {folded(name) for name in frame.columns}
-    is_table = judges is not None or (without_models and "model_a" not in arguments)
-    return "output" in arguments or not (is_table or usual_replies(frame, ["verdict"]) is None)
 
 
 def _outputs(frame: pd.DataFrame, labels: Any, arguments: dict[str, Any]) -> Any:

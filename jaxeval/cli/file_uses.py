@@ -49,6 +49,7 @@ from jaxeval.data.roles import (
     columns_of,
     guessed_column,
     guessed_columns,
+    has_usual_sides,
     is_plain,
     n_values,
     usual_column,
@@ -244,7 +245,7 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
 
 def _labels(frame: pd.DataFrame) -> Iterator[Use]:
     """Labels of judges and people without pairs of models, found as the command finds them."""
-    if {"modela", "modelb"} <= {folded(name) for name in frame} or usual_column(frame, None, "output") is not None:
+    if has_usual_sides(frame) or usual_column(frame, None, "output") is not None:
         return
     options: tuple[str, ...] = ()
     hint = ""

@@ -114,15 +114,16 @@ class PanelReading(CallReading):
 
     def read(self, files: Sequence[FileName], reading: Reading, keep: Sequence[str]) -> Battles:
         """Return the verdicts in files, each with its judge: of rows, columns, scores, or what judges printed."""
+        from jaxeval.data.judge_calls import usual_replies
         from jaxeval.data.panel_verdicts import PanelColumns, panel_battles
-        from jaxeval.data.roles import ORDERS, SCORES
+        from jaxeval.data.roles import ORDERS, SCORES, usual_column
         from jaxeval.data.table_files import head_names
 
         paths = files_of(files)
         names = head_names(paths[0])
         arguments = {name: getattr(self, name) for name in _OF_CALLS if getattr(self, name) is not None}
-        is_table = self.judges is not None or reading.winner is not None or {"verdict", "winner"} & {*names}
-        if "output" in arguments or (not is_table and _there(names, "output")):
+        is_table = self.judges or reading.winner or usual_column(names, None, ("verdict", "winner"))
+        if "output" in arguments or (not is_table and usual_replies(names)):
             return panel_battles(*self._outputs(paths, reading, arguments))
         if arguments:
             odd = ", ".join(f"--{name.replace('_', '-')}" for name in arguments)
@@ -138,8 +139,8 @@ class PanelReading(CallReading):
             return panel_battles(_table(paths, reading), where)
         if reading.winner is None and "verdict" in names:
             reading = replace(reading, winner="verdict")
-        kept = [name for name in (self.judge or _there(names, "judge"), self.item or _there(names, "item")) if name]
-        return panel_battles(reading.read(files, list(dict.fromkeys([*keep, *kept]))), where)
+        kept = [usual_column(names, self.judge, "judge"), usual_column(names, self.item, "item")]
+        return panel_battles(reading.read(files, list(dict.fromkeys([*keep, *filter(None, kept)]))), where)
 
     def _outputs(self, paths: Sequence[FileName], reading: Reading, arguments: dict[str, Any]) -> tuple[Any, Any]:
         """Return what judges printed."""
@@ -177,13 +178,6 @@ class PanelReading(CallReading):
 
 #: What is about what judges printed alone.
 _OF_CALLS = tuple(field.name for field in fields(CallReading) if field.name not in ("item", "judge", "shown_first"))
-
-
-def _there(names: Sequence[str], role: str) -> str | None:
-    """Return the column of a role among those of a table."""
-    from jaxeval.data.roles import columns_of, usual_names
-
-    return next(iter(columns_of(names, usual_names(role))), None)
 
 
 def _table(paths: Sequence[FileName], reading: Reading) -> Any:

@@ -256,12 +256,12 @@ def _of_one_file(path: FileName, answers: JudgedAnswers) -> str:
 
 def _unnamed(answers: JudgedAnswers, path: FileName, used: Set[Any]) -> list[str]:
     """Propose to name the columns of models and items that are there, where nobody has named them."""
-    from jaxeval.data.roles import columns_of, usual_names
+    from jaxeval.data.roles import usual_column
     from jaxeval.data.table_files import column_names
     from jaxeval.plain_tables import counts_rows
 
     unused = [name for name in column_names(path) if name not in used]
-    model, item = (next(iter(columns_of(unused, usual_names(role))), None) for role in ("model", "item"))
+    model, item = (usual_column(unused, None, role) for role in ("model", "item"))
     one_model, of_rows = len(answers.models) == 1, counts_rows(answers.items)
     advice = [f"all answers count as one model's: --model {model} rates each"] if model and one_model else []
     told = f"each row counts as an item of its own: --item {item} keeps the answers to an item together"

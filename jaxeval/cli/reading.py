@@ -59,8 +59,9 @@ class Reading(Competitor, VoteReading):
 
     def _found(self, paths: Sequence[FileName]) -> dict[str, Any]:
         """The columns of sides and results as their values say, where none are named and none have the usual names."""
-        from jaxeval.data.columns import folded, without_blanks
+        from jaxeval.data.columns import without_blanks
         from jaxeval.data.published_formats import format_of_names
+        from jaxeval.data.roles import has_usual_sides
         from jaxeval.data.table_files import head_names, naming
 
         roles = [self.winner, self.target, self.scores, self.counts, self.winner_model, self.count]
@@ -68,7 +69,7 @@ class Reading(Competitor, VoteReading):
             return {}
         first = names_of(paths)[0]
         names = head_names(local_file(first))
-        if {"modela", "modelb"} <= {folded(name) for name in names}:
+        if has_usual_sides(names):
             return {}
         from jaxeval.data.file_heads import read_head
         from jaxeval.data.found_columns import found_votes, reading_with_blanks

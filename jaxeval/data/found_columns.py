@@ -22,14 +22,16 @@ from jaxeval.data.roles import (
     POINTS,
     RESULTS,
     ROLES,
+    USUAL_SIDES,
     WIN_COLUMNS,
+    columns_of,
+    has_usual_sides,
     is_plain,
     n_values,
 )
 from jaxeval.errors import DataError
 from jaxeval.wording import MARKS, named, words_of
 
-_SEEN = "model_a", "model_b"
 _LONGEST = 60  # letters of a name
 _SENTENCE = r"[.!?]\s*$|(?:\S+\s+){4}\S"  # what somebody wrote: it ends like one, or has five words
 _FEW = 0.2  # share of names that may look like sentences
@@ -48,9 +50,9 @@ _MOST_LABELS = 4  # of a column of results
 
 def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
     """Pairs of columns that may name the models of both sides, those with the usual names first."""
-    by_name = {folded(name): name for name in map(str, frame)}
-    if {folded(name) for name in _SEEN} <= by_name.keys():
-        return [(by_name["modela"], by_name["modelb"])]
+    if has_usual_sides(frame):
+        a, b = map(str, columns_of(frame, USUAL_SIDES))
+        return [(a, b)]
     if lacks_header(frame):
         return []
     names = [name for name in map(str, frame) if not _SAYS_PEOPLE.search(name.casefold())]
@@ -138,8 +140,7 @@ class FoundVotes(NamedTuple):
 
 def side_options(a: str, b: str) -> tuple[str, ...]:
     """Options that name the columns of both sides; none for the usual names."""
-    usual = (folded(a), folded(b)) == ("modela", "modelb")
-    return () if usual else ("--model-a", a, "--model-b", b)
+    return () if columns_of((a, b), USUAL_SIDES) == [a, b] else ("--model-a", a, "--model-b", b)
 
 
 def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[FoundVotes]:
@@ -239,8 +240,8 @@ def _unsure(battles: Battles, sides: tuple[str, str], result: str | None) -> Ite
     """What the reader must decide of results in a column that has no usual name."""
     if result is None:
         return
-    name, plain = result.casefold(), (folded(sides[0]), folded(sides[1])) == ("modela", "modelb")
-    is_guess = not plain and folded(result) not in RESULTS
+    name = result.casefold()
+    is_guess = not has_usual_sides(sides) and folded(result) not in RESULTS
     says_who_won = _SAYS_RESULT.search(name) or (battles.report.n_ties and not _SAYS_PLACE.search(name))
     if is_guess and (_SAYS_OTHER.search(name) or not says_who_won):
         yield f"{result!r} is a guess: it may say something else than who won"

@@ -131,13 +131,8 @@ def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) ->
     return np.array([side is not None and side.target == 1 for side in sides])
 
 
-def usual_replies(columns: Any, results: Sequence[str] = ()) -> str | None:
-    """Return the first column with a usual name of replies, in a table the first of text; None beside ``results``.
-
-    ``columns`` is a table, or a list of its names; ``results`` are usual names of columns that say what judges printed.
-    """
-    if columns_of(columns, results):
-        return None
+def usual_replies(columns: Any) -> str | None:
+    """Return the first column with a usual name of replies, in a table the first of text; ``columns`` may be names."""
     is_list = isinstance(columns, list)
     names = columns_of(columns, usual_names("output"))
     return next((name for name in names if is_list or holds_text(columns[name])), None)

@@ -30,7 +30,7 @@ from jaxeval.data.presentation_orders import (
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import base_name
 from jaxeval.data.report import OutputsReport, Reported
-from jaxeval.data.roles import SCORES, usual_column, usual_names
+from jaxeval.data.roles import SCORES, usual_column
 from jaxeval.data.table_files import head_names, naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -353,7 +353,8 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
         del arguments["one_order"]
     names = head_names(path)
     is_table = any(arguments.get(option) for option in _SAYINGS) or {*SCORES} <= {*names}
-    of_replies = "output" in arguments or not (is_table or usual_replies(names, usual_names("verdict")) is None)
+    is_table = is_table or usual_column(names, None, "verdict") is not None
+    of_replies = "output" in arguments or (not is_table and usual_replies(names) is not None)
     known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name", "hard_label"}
     idle = next((name for name, value in arguments.items() if name not in known and value is not False), None)
     if idle is not None:

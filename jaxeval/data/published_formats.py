@@ -17,7 +17,7 @@ from jaxeval.data.columns import first_place, folded, numbers_or_nan, reject_mis
 from jaxeval.data.formats import Format, Shape, Source
 from jaxeval.data.harness_formats import ANSWERS
 from jaxeval.data.labels import SPOKEN, spoken_label
-from jaxeval.data.roles import voter_columns
+from jaxeval.data.roles import has_usual_sides, voter_columns
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, named
@@ -59,7 +59,7 @@ def format_of_names(
 
     Where no name tells it, the first ``rows`` may.
     """
-    if {"modela", "modelb"} <= {folded(name) for name in names}:
+    if has_usual_sides(names):
         shapes = tuple(shape for shape in shapes if shape != "pair")  # it is a table of battles
     every = [form for form in formats().values() if form.is_document == is_document]
     known = [form for shape in shapes for form in every if form.shape == shape]

@@ -127,13 +127,21 @@ def usual_names(role: str) -> tuple[str, ...]:
     return ROLES[role].names
 
 
-def usual_column(frame: pd.DataFrame, named: str | None, usual: str | Sequence[str]) -> str | None:
-    """Return the column that is ``named``, or else the first with a usual name of a role, or from a list; or None."""
+def usual_column(columns: Iterable[Any], named: str | None, usual: str | Sequence[str]) -> str | None:
+    """Return the column that is ``named``, or else the first with a usual name of a role, or from a list; or None.
+
+    ``columns`` is a table, or a list of its names.
+    """
     names = usual_names(usual) if isinstance(usual, str) else usual
-    column = named or next(iter(columns_of(frame, names)), None)
+    column = named or next(iter(columns_of(columns, names)), None)
     if column is not None:
-        require_column(frame, column)
+        require_column(columns, column)
     return column
+
+
+def has_usual_sides(columns: Iterable[Any]) -> bool:
+    """Return whether a table, or a list of its names, has the columns model_a and model_b, in any spelling."""
+    return len(columns_of(columns, USUAL_SIDES)) == len(USUAL_SIDES)
 
 
 def columns_of(columns: Iterable[Any], names: Sequence[str]) -> list[Any]:
