@@ -521,10 +521,10 @@ def _reject_rounded(column: pd.Series, values: Float, name: str, rows: Rows | No
         )
 
 
-def finite_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
+def finite_or_nan(column: pd.Series, name: str) -> Float:
     """Return (N,) finite numbers, NaN where missing."""
-    values = numbers_or_nan(column, name, rows)
-    reject_infinite(np.isinf(values), f"column {name!r}", rows=rows)
+    values = numbers_or_nan(column, name)
+    reject_infinite(np.isinf(values), f"column {name!r}")
     return values
 
 

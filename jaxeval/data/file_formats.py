@@ -10,17 +10,20 @@ import shutil
 import struct
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+T = TypeVar("T")
 
 
 class Kind(StrEnum):
@@ -82,14 +85,21 @@ def has_known_ending(path: Path) -> bool:
     return _kind_by_name(path) is not None or path.suffix.lower() in (".eval", ".zip")
 
 
+def while_unchanged(read: Callable[[Path], T], most: int | None = None) -> Callable[[Path], T]:
+    """Let a file be read anew only where its size or time has changed; what the last ``most`` files gave is kept."""
+    kept = lru_cache(most)(lambda path, size, time: read(path))
+
+    @wraps(read)
+    def read_once(path: Path) -> T:
+        state = path.stat()
+        return kept(path, state.st_size, state.st_mtime_ns)
+
+    return read_once
+
+
+@while_unchanged
 def format_of(path: Path) -> FileFormat:
     """Return the format of a file."""
-    state = path.stat()
-    return _format(path, state.st_size, state.st_mtime_ns)
-
-
-@cache
-def _format(path: Path, size: int, mtime: int) -> FileFormat:
     kind, compression = _kind_by_name(path), None
     with path.open("rb") as file:
         head = file.read(max(map(len, _BEGINNINGS)))
@@ -156,14 +166,11 @@ def unwrapped(path: Path) -> Path:
     Raises:
         DataError: an archive holds several files, or what is wrapped is damaged.
     """
-    if not path.is_file():
-        return path
-    state = path.stat()
-    return _unwrapped(path, state.st_size, state.st_mtime_ns)
+    return _unwrapped(path) if path.is_file() else path
 
 
-@cache
-def _unwrapped(path: Path, size: int, mtime: int) -> Path:
+@while_unchanged
+def _unwrapped(path: Path) -> Path:
     with path.open("rb") as file:
         start = file.read(max(map(len, _BEGINNINGS)))
     members = archived(path)
@@ -204,14 +211,9 @@ def archived(path: Path) -> list[str]:
     return [] if _EXCEL_MARK in names else [name for name in names if not _OF_NO_FILE.search(name)]
 
 
+@while_unchanged
 def entries_of(path: Path) -> Mapping[str, zipfile.ZipInfo]:
     """What a zip archive says of its members, which is read once; nothing for other files, and for damaged ones."""
-    state = path.stat()
-    return _entries(path, state.st_size, state.st_mtime_ns)
-
-
-@cache
-def _entries(path: Path, size: int, mtime: int) -> Mapping[str, zipfile.ZipInfo]:
     with path.open("rb") as file:
         if _by_bytes(_BEGINNINGS, file.read(4)) != Kind.EXCEL:
             return {}

@@ -265,7 +265,7 @@ def _of_object(value: dict[Any, Any]) -> Reply | None:
         return None
     of_verdict = {*_VERDICT, *_RANKING} if not words or scores is not None else {*_RANKING}
     names = [(str(name)[:_LONGEST_WORD], entry) for name, entry in value.items()]
-    unused = tuple(name for name, entry in names if _folded(name) not in used | of_verdict and _is_score(name, entry))
+    unused = tuple(name for name, entry in names if folded(name) not in used | of_verdict and _is_score(name, entry))
     return Reply(word[: 2 * _LONGEST_WORD], *_confidence(there.get("confidence")), scores, unused=unused)
 
 
@@ -282,7 +282,7 @@ def _is_score(name: Any, entry: Any) -> bool:
     """Return whether an entry of an object looks like a score: a number, or numbers by name."""
     if isinstance(entry, dict):
         return any(_is_score(key, value) for key, value in entry.items())
-    key = _folded(str(name)[:_LONGEST_WORD])
+    key = folded(str(name)[:_LONGEST_WORD])
     return type(entry) in (int, float) and not any(word in key for word in _NO_SCORES)
 
 
@@ -295,15 +295,15 @@ def _by_criterion(value: dict[Any, Any]) -> tuple[tuple[Criteria, Criteria] | No
     used = set[str]()
     for name, entry in value.items():
         name = str(name)[:_LONGEST_WORD]
-        criterion = isinstance(entry, dict) and _folded(name) not in _RANKING
+        criterion = isinstance(entry, dict) and folded(name) not in _RANKING
         by_side = {_side_of(key): score for key, score in entry.items()} if criterion else {}
         if by_side.keys() == {"a", "b"} and len(by_side) == len(entry):
-            used.add(_folded(name))
+            used.add(folded(name))
             for side, letter in zip(sides, "ab", strict=True):
                 side[name] = by_side[letter]
         ending = _OF_SIDE.match(name)
         if ending and type(entry) in (int, float):
-            used.add(_folded(name))
+            used.add(folded(name))
             sides["ab".index(ending[2].casefold())][ending[1]] = entry
     if not used:
         return None, used
@@ -314,18 +314,13 @@ def _by_criterion(value: dict[Any, Any]) -> tuple[tuple[Criteria, Criteria] | No
 
 def _side_of(key: Any) -> str:
     """Return "a" or "b" for a key that names a side, and "?" with the key for another one."""
-    name = _folded(str(key)[:_LONGEST_WORD])
+    name = folded(str(key)[:_LONGEST_WORD])
     return name[-1:] if name[-1:] in ("a", "b") and name[:-1] in _STEMS else f"?{name}"
 
 
 def _there(value: dict[Any, Any]) -> dict[str, Any]:
     """The entries of an object by folded keys. Arrow writes None for keys that only other objects have: left out."""
-    return {_folded(str(key)[:_LONGEST_WORD]): entry for key, entry in value.items() if entry is not None}
-
-
-@lru_cache(maxsize=4096)
-def _folded(key: str) -> str:
-    return folded(key)
+    return {folded(str(key)[:_LONGEST_WORD]): entry for key, entry in value.items() if entry is not None}
 
 
 def _scores(there: dict[str, Any]) -> tuple[Criteria, Criteria] | None:

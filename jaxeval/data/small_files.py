@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.data.columns import Columns
-from jaxeval.data.file_formats import Kind, format_of
+from jaxeval.data.file_formats import Kind, format_of, while_unchanged
 from jaxeval.data.json_lines import rows_of_document
 from jaxeval.plain_tables import PlainTable, objects
 
@@ -36,7 +36,7 @@ def small_table(path: Path, needed: Columns) -> PlainTable | None:
 
     Columns are whole numbers, numbers, truth values or text; None, or NaN among numbers, where a value is missing.
     """
-    columns = _columns_of(path)
+    columns = _columns(path)
     if not columns:
         return None
     if not columns.keys() >= {*needed.named} and any(
@@ -51,14 +51,11 @@ def small_table(path: Path, needed: Columns) -> PlainTable | None:
     return None if any(values is None for values in typed.values()) else PlainTable(typed)
 
 
-def _columns_of(path: Path) -> Mapping[str, Sequence[Any]]:
-    state = path.stat()
-    return _columns(path, state.st_size, state.st_mtime_ns) if 0 < state.st_size <= MOST_BYTES else {}
-
-
-@lru_cache(maxsize=4)
-def _columns(path: Path, size: int, mtime: int) -> Mapping[str, Sequence[Any]]:
+@partial(while_unchanged, most=4)
+def _columns(path: Path) -> Mapping[str, Sequence[Any]]:
     """Return the columns of CSV as tuples of text, those of JSON lines as lists of values; none of other files."""
+    if not 0 < path.stat().st_size <= MOST_BYTES:
+        return {}
     try:
         form = format_of(path)
         if form.compression or form.skipped or form.kind not in (Kind.CSV, Kind.TSV, Kind.JSON):
