@@ -145,6 +145,7 @@ def compare_scores(
     With "all" in place of B every model is compared with A, the baseline. FILES are read as by `jaxeval scores`.
     Without FILES, A and B are files or folders of one model each.
     """
+    from jaxeval.data.score_files import read_two_models
     from jaxeval.scores.compare_scores import compare_scores as compared
     from jaxeval.scores.compare_scores import compare_with_baseline
 
@@ -172,7 +173,7 @@ def compare_scores(
         if files:
             scores = columns.read(files, random=comparing.facets)
         else:
-            scores, a, b = columns.read_two(a, b)
+            scores, a, b = read_two_models(a, b, **columns.columns)
         read = what_was_read(scores)
         warnings += () if comparing.gate else scores.notes  # a gate has them
         if columns.missing == "complete" and not comparing.random:

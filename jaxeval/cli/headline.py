@@ -14,7 +14,6 @@ from jaxeval.cli.terminal import numbers_by_name, tell
 from jaxeval.options.columns import AnchoredReading, ItemScoreColumns, Names, Pair, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
-from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,11 +171,11 @@ def _table(file: File, where: str | None) -> pd.DataFrame:
     frame = read_whole_table(file, ())
     if where is None:
         return frame
-    from jaxeval.data.conditions import rows_where
+    from jaxeval.data.conditions import rows_that_meet
 
-    chosen = rows_where(frame, where)
-    tell(f"{where}: {chosen.sum():,} of {counted(len(frame), 'row')}")
-    return frame[chosen].reset_index(drop=True)
+    chosen, note = rows_that_meet(frame, where)
+    tell(note)
+    return chosen
 
 
 def _present(

@@ -10,7 +10,7 @@ import click
 from jaxeval import plots
 from jaxeval.cli.declared import command
 from jaxeval.cli.outputs import Outputs, how_drawn, present
-from jaxeval.cli.reading import refuse_beside, undeclared
+from jaxeval.cli.reading import undeclared
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import FileName, base_name
@@ -91,10 +91,6 @@ class Labels(Options, section=COLUMNS):
             counted(counts.n_judgments, "judged answer"), counted(counts.n_labels, "human label"),
         ]  # fmt: skip
         return estimates, "; ".join([", ".join(parts), *counts.read_as])
-
-    def check_without(self, options: Options) -> None:
-        """Refuse options of `scores` that boards of judged scores do not have."""
-        refuse_beside("--human", options.given(), {"by", "simultaneous_ranks"})
 
     def boards(self, accuracy: JudgeAccuracy, simultaneous: bool) -> dict[str, pd.DataFrame]:
         """Return the board of each judge, one below the other, accuracies by all estimators, and judges' rates."""

@@ -95,18 +95,12 @@ class OutputFile(click.Path):
 class OutputPath(OutputFile):
     """A file to write, a folder, which need not exist, or - for standard output."""
 
-    def __init__(self, endings: tuple[str, ...] = ENDINGS, stdout: bool = True) -> None:
-        super().__init__(endings)
-        self.stdout = stdout
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, or an error that says what is wrong with it."""
         path = Path(value)
-        if (self.stdout and path == STDOUT) or path.is_dir() or str(value).endswith("/"):
+        if path == STDOUT or path.is_dir() or str(value).endswith("/") or not (path.suffix or path.exists()):
             return path
-        if not path.suffix and not (self.stdout and path.exists()):
-            return path
-        if self.stdout and path.suffix.lower() not in self.endings:
+        if path.suffix.lower() not in self.endings:
             self.fail(f"{path} must end in {', '.join(self.endings)}, or in / where it is to be a folder", param, ctx)
         return super().convert(value, param, ctx)
 
@@ -212,6 +206,6 @@ KINDS: Mapping[str, click.ParamType] = {  # type: ignore[type-arg]
     "WholeNumbers": Parsed(partial(_numbers, int), "whole"), "Day": click.DateTime(["%Y-%m-%d"]),
     "Figure": OutputFile(FIGURES), "Page": OutputFile((".html",)), "Card": OutputFile((".png",)),
     "Badge": OutputFile((".svg",)), "State": OutputFile((".parquet",)), "Json": OutputFile((".json",)),
-    "TextOutput": OutputFile(), "Output": OutputPath(), "Simulation": OutputPath(SIMULATED, stdout=False),
+    "TextOutput": OutputFile(), "Output": OutputPath(ENDINGS), "Simulation": OutputPath(SIMULATED),
     "Processes": Processes(), "Sampling": Designs(["random", "by-label", "borrowed"], case_sensitive=False),
 }  # fmt: skip

@@ -10,7 +10,7 @@ from jaxeval import plots
 from jaxeval.cli.declared import Costs, Files, Top, command
 from jaxeval.cli.judged_scores import Labels, how_corrected
 from jaxeval.cli.outputs import Outputs, beside, how_drawn, present
-from jaxeval.cli.reading import undeclared
+from jaxeval.cli.reading import refuse_beside, undeclared
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions
@@ -42,9 +42,7 @@ class ScoreReading(declared.ItemScoreColumns):
     )  # fmt: skip
     where: str | None = again(declared.VoteReading, "where")
 
-    def read(
-        self, files: Sequence[FileName], keep: Sequence[str] = (), random: Sequence[str] = ()
-    ) -> ItemScores:  # fmt: skip
+    def read(self, files: Sequence[FileName], keep: Sequence[str] = (), random: Sequence[str] = ()) -> ItemScores:
         """Return the scores in ``files``."""
         from jaxeval.data.score_files import item_scores
 
@@ -53,12 +51,6 @@ class ScoreReading(declared.ItemScoreColumns):
     def undeclared(self, files: Sequence[FileName], random: Sequence[str]) -> list[str]:
         """Propose to declare columns of judges, prompts or seeds that are in tables, and have no role."""
         return [] if random else undeclared(files[0], {*self.columns.values(), "trial"})
-
-    def read_two(self, a: FileName, b: FileName) -> tuple[ItemScores, str, str]:
-        """Return the scores of two models from a file or folder each, and what they are called."""
-        from jaxeval.data.score_files import read_two_models
-
-        return read_two_models(a, b, **self.columns)
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -117,7 +109,7 @@ def scores(
     missing: Any = columns.missing
     level, top = drawn.level, shown.top
     if labels.there:
-        labels.check_without(options)
+        refuse_beside("--human", options.given(), {"by", "simultaneous_ranks"})
         accuracy, read = labels.accuracy(files, columns.columns, missing, options.by, drawn.arguments())
         present(_judged(labels.boards(accuracy, options.simultaneous_ranks), read, accuracy.joint, top), outputs)
         return

@@ -393,10 +393,10 @@ class Battles(Grouped, Reported):
         return compressed(self.n_models, self.model_a[rows], self.model_b[rows], self.target[rows], weight, times)
 
 
-def as_battles(battles: Any, cluster: str | None = None) -> Battles:
+def as_battles(battles: Any) -> Battles:
     """``battles`` itself, or those of `Judgments`; or battles read from a table with the standard column names."""
     if isinstance(battles, Battles):
         return battles
     if callable(view := getattr(battles, "battles", None)):
-        return as_battles(view() if cluster is None else view(cluster=cluster))
-    return Battles.from_pandas(battles, cluster=cluster)
+        return as_battles(view())
+    return Battles.from_pandas(battles)

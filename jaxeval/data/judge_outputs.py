@@ -354,7 +354,7 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
     names = head_names(path)
     is_table = any(arguments.get(option) for option in _SAYINGS) or {*SCORES} <= {*names}
     is_table = is_table or usual_column(names, None, "verdict") is not None
-    of_replies = "output" in arguments or (not is_table and usual_replies(names) is not None)
+    of_replies = "output" in arguments or not (is_table or usual_replies(names) is None)
     known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name", "hard_label"}
     idle = next((name for name, value in arguments.items() if name not in known and value is not False), None)
     if idle is not None:

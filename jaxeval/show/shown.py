@@ -87,12 +87,12 @@ class Answer(NamedTuple):
             return self.parts or ([] if self.table is None else [Part(self.title, self.table)])
         return [part_of(name, table) for name, table in self.tables.items()]
 
-    def with_top(self, top: int | None, parts: int = 1) -> Answer:
-        """Return it with so many rows of its first ``parts``, whatever the room."""
+    def with_top(self, top: int | None) -> Answer:
+        """Return it with so many rows of its first part, whatever the room."""
         if top is None:
             return self
-        first, others = self.grids[:parts], self.grids[parts:]
-        return self._replace(parts=[*(part._replace(top=top) for part in first), *others])
+        first, *others = self.grids
+        return self._replace(parts=[first._replace(top=top), *others])
 
 
 def part_of(name: str, table: pd.DataFrame, more: bool = False) -> Part:
