@@ -155,8 +155,8 @@ def read_battle_rows(
     frame: pd.DataFrame, reading: BattleReading, rows: Rows | None, keep: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return the fields of `Battles` in a table, with the errors of `Battles.from_pandas`."""
-    roles, target, count, where = reading.roles, reading.target, reading.count, reading.where
-    weight, propensity, cluster, both_bad = reading.weight, reading.propensity, reading.cluster, reading.both_bad
+    roles, target, count = reading.roles, reading.target, reading.count
+    cluster, both_bad = reading.cluster, reading.both_bad
     # The usual names of sides say nothing of what competes.
     is_said = reading.competitor is not None or roles.sides != USUAL_SIDES
     noun = competitor_word(reading.competitor, *roles.sides) if is_said else None
@@ -183,20 +183,13 @@ def read_battle_rows(
         told += stripped
     n_rows = len(frame) if rows is None else int(rows.times.sum())
     n_excluded = n_missing = 0
-    if where is not None:
-        met = rows_where(frame, where, counted=count is not None or (rows is not None and bool((rows.times > 1).any())))
-        n_excluded = count_rows(~met, rows)
-        if n_excluded == n_rows:
-            raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {where!r}")
-        frame, rows = _selected(frame, rows, met)
+    if reading.where is not None:
+        are_counted = count is not None or (rows is not None and bool((rows.times > 1).any()))
+        met = rows_where(frame, reading.where, counted=are_counted)
+        frame, rows, n_excluded = _selected(frame, rows, met, n_rows, f"none meets the condition {reading.where!r}")
     if reading.missing == "drop":
-        whole = there(frame, [*roles.sides, *results])
-        n_missing = count_rows(~whole, rows)
-        if not whole.any():
-            raise NoRowsError(
-                f"no battle is left of {counted(n_rows, 'row')}: every row lacks {competitor.a_one} or a result"
-            )
-        frame, rows = _selected(frame, rows, whole)
+        whole, why = there(frame, [*roles.sides, *results]), f"every row lacks {competitor.a_one} or a result"
+        frame, rows, n_missing = _selected(frame, rows, whole, n_rows, why)
     try:
         models, first, second = encode_models(frame, *roles.sides, rows)
         if target is None and (reading.winner is not None or results == ("winner",)):
@@ -213,29 +206,17 @@ def read_battle_rows(
         n = counted(count_rows(lacking, rows), "row lacks", "rows lack")
         advice = "missing='drop' (on the command line --missing drop) leaves them out"
         raise DataError(f"{error}; {n} {competitor.a_one} or a result, and {advice}") from error
-    weights = None if weight is None else weights_of(frame[weight], rows)
-    if outcome.weight is not None:
-        weights = outcome.weight if weights is None else weights * outcome.weight
-    if propensity is not None:
-        propensities = _propensities(frame[propensity], rows)
-        both = None if weights is None else weights * propensities
-        if both is not None and np.ptp(propensities) > 0 and np.ptp(both) < 1e-6 * both[0]:
-            raise DataError(
-                f"column {weight!r} is the inverse of column {propensity!r}, as next_battles gives both: naming both "
-                "would count it twice. Leave one out"
-            )
-        weights = (1.0 if weights is None else weights) / propensities
+    weights = outcome.weight
+    if reading.weight is not None or reading.propensity is not None:
+        weights = _weights(frame, reading, rows) * (1.0 if weights is None else weights)
     counts, targets, kept = outcome.times, outcome.target, outcome.row
     if kept is not None:
         first, second, weights = first[kept], second[kept], None if weights is None else weights[kept]
-    n_empty_rows = 0
-    if counts is not None:
-        n_empty_rows = count_rows(counts.reshape(len(frame), -1).max(1) == 0, rows)
+    n_empty_rows = 0 if counts is None else count_rows(counts.reshape(len(frame), -1).max(1) == 0, rows)
     if rows is not None:
         times = rows.times if kept is None else rows.times[kept]
-        if counts is not None:  # the product, or the number that is too many wherever it would reach it
-            times = np.where(times.astype(float) * counts < _MOST_BATTLES, times * counts, _MOST_BATTLES)
-        counts = times
+        # The product, or the number that is too many wherever it would reach it.
+        counts = times if counts is None else np.minimum(times.astype(float) * counts, _MOST_BATTLES).astype(np.int64)
     if counts is not None and counts.sum(dtype=float) >= _MOST_BATTLES:
         raise DataError(f"{counts.sum(dtype=float):.3g} battles are more than can be counted: at most 2**53")
 
@@ -268,7 +249,7 @@ def read_battle_rows(
         n_self_battles=n_self, n_zero_weight=n_zero_weight, models_left_out=tuple(models[~met]),
         n_empty_rows=n_empty_rows, target=target if beside else None, n_opposed=n_opposed, n_decided=n_decided,
         n_missing=n_missing, n_excluded=n_excluded,
-        n_effective=None if weights is None or propensity is None else effective_battles(weights, counts),
+        n_effective=None if weights is None or reading.propensity is None else effective_battles(weights, counts),
         read_as=(*told, *([outcome.told] if outcome.told else [])), label_families=outcome.families, _said=noun,
         _voters=_voters(frame if kept is None else frame.iloc[kept], voters, counts) if voters else None,
     )  # fmt: skip
@@ -313,23 +294,36 @@ def effective_battles(weight: Float, count: Int | None) -> float:
     return float((times @ weight) ** 2 / (times @ weight**2))
 
 
-def _selected(frame: pd.DataFrame, rows: Rows | None, keep: Bool) -> tuple[pd.DataFrame, Rows | None]:
-    """Some rows of a table, and which rows of the input they are."""
+def _selected(
+    frame: pd.DataFrame, rows: Rows | None, keep: Bool, n_rows: int, why: str
+) -> tuple[pd.DataFrame, Rows | None, int]:
+    """Some rows of a table, which rows of the input they are, and how many of these are left out; an error if all."""
     if keep.all():
-        return frame, rows
+        return frame, rows, 0
+    if not keep.any():
+        raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: {why}")
     rows = rows or Rows(np.ones(len(frame), np.int64), np.arange(len(frame)))
-    return frame[keep], rows.of(np.flatnonzero(keep))
+    return frame[keep], rows.of(np.flatnonzero(keep)), count_rows(~keep, rows)
 
 
-def _propensities(column: pd.Series, rows: Rows | None) -> Float:
-    name = str(column.name)
-    values = numbers(column, name, rows)
+def _weights(frame: pd.DataFrame, reading: BattleReading, rows: Rows | None) -> Float:
+    """Return (N,) weights of a column over propensities of another, or of one of these."""
+    weights = np.ones(len(frame)) if reading.weight is None else weights_of(frame[reading.weight], rows)
+    if reading.propensity is None:
+        return weights
+    values = numbers(frame[reading.propensity], reading.propensity, rows)
     rule = (
         "propensities must be above 0 and at most 1: where pairs were drawn at random, each has 1 divided by the "
         "number of pairs"
     )
-    reject_values(values, ~((values >= _LEAST_PROPENSITY) & (values <= 1)), name, rule, rows)
-    return values
+    reject_values(values, ~((values >= _LEAST_PROPENSITY) & (values <= 1)), reading.propensity, rule, rows)
+    both = weights * values
+    if reading.weight is not None and np.ptp(values) > 0 and np.ptp(both) < 1e-6 * both[0]:
+        raise DataError(
+            f"column {reading.weight!r} is the inverse of column {reading.propensity!r}, as next_battles gives both: "
+            "naming both would count it twice. Leave one out"
+        )
+    return weights / values
 
 
 def there(frame: pd.DataFrame, columns: Sequence[str]) -> Bool:
