@@ -79,7 +79,7 @@ REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32, side_by_side=True)
 SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**31, 128), 32)
 # In words of eight bytes. What a row has besides its draws is read once for all lanes of a chunk: two lanes of five
 # million rows took 129 ns a row and resample, 32 took 24 (the first on a busier machine).
-CONTEXTUAL_REFITS = Budget(Room(2**26, 32), Room(2**27, 512), 8)
+CONTEXTUAL_REFITS = Budget(Room(2**26, 32), Room(2**27, 512), 8, side_by_side=True)
 # Every chunk makes a table of a model's battles by opponent anew: a few lanes would wait for it more than they work.
 OWN_BATTLES = Budget(Room(2**20, 256), Room(2**28, 4096), 32, _VECTOR)
 FOLDS = Budget(Room(2**22, 1024), Room(2**28, 4096), 32)

@@ -15,6 +15,7 @@ import pandas as pd
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.errors import DataError
+from jaxeval.execution.precision import in_threads
 from jaxeval.execution.processes import check_alike, together
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.options.boards import BoardInterval
@@ -150,19 +151,20 @@ def leaderboard(
     names = [slice_name(group) for group in boards]
     if len(set(names)) < len(names):  # values that hold the separator themselves
         names = list(map(str, boards))
-    tables, of_slice, answers = [], [], []
-    for name, board in zip(names, boards.values(), strict=True):
-        how = board.settings.interval if interval == "auto" else interval
+    first, word = next(iter(boards.values())), common_noun(board.competitor for board in boards.values())
+    how = first.settings.interval if interval == "auto" else interval
+
+    def part(name: Hashable, board: Bootstrap) -> tuple[pd.DataFrame, list[str], str]:
         table = _table(board, level, how, ks, min_battles, simultaneous_ranks)
         if name is not None:
             table.insert(7, "category", name)
-        tables.append(table)
-        of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
         sentence = board.first_sentence(level, kind=how, min_battles=min_battles)
-        answers.append(sentence if name is None else f"{slice_title(name, board.settings.by)}: {sentence}")
+        titled = sentence if name is None else f"{slice_title(name, board.settings.by)}: {sentence}"
+        return table, [*board.warnings, *_rank_warnings(board, min_battles)], titled
+
+    tables, of_slice, answers = map(list, zip(*in_threads(part, names, boards.values()), strict=True))
     warnings, overlap = (boards.warnings, boards.told) if isinstance(boards, Bootstraps) else ([], "")
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
-    first, word = next(iter(boards.values())), common_noun(board.competitor for board in boards.values())
     if interval != "wald":
         warnings += too_few_draws(len(first.draws), level)
     table = pd.concat(tables, ignore_index=True)

@@ -248,7 +248,7 @@ def _as_text(fitted: _Fitted, n_rows: int) -> str | None:
     columns = []
     for column in fitted.columns:
         cells = list(map(visible, (column.head, *column.cells[:n_rows])))
-        if any(cell != cell.strip() or "\n" in cell or "\t" in cell for cell in cells):
+        if any((column.right and cell != cell.rstrip()) or "\n" in cell or "\t" in cell for cell in cells):
             return None
         lengths = list(map(cell_len, cells))
         room = [" " * (max(lengths) - length) for length in lengths]

@@ -268,6 +268,7 @@ def test_a_pipe_gets_every_row_and_column(tmp_path):
 @pytest.mark.parametrize("table", [
     {"model": [name for name in NAMES if name == name.strip() and not {*name} & {*"\n\t"}]},
     {"model": ["模型", "a"], "rating": [1.5, -20.25], "note": ["", "wide 模"]},
+    {"model": ["a", "b", "c"], "chart": ["  -o-  ", " --o-- ", ""], "rating": [1.5, 20.25, 3.0]},
     {"model": ["two\nlines", " spaces "], "n": [1, 2]},
 ])  # fmt: skip
 def test_a_pipe_gets_what_rich_prints(table, monkeypatch):
