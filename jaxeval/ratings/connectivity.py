@@ -10,6 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.execution.precision import one_blas_thread
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 from jaxeval.wording import MODEL, Noun, look_of, named
@@ -149,7 +150,8 @@ def _has_no_small_cut(both: Float) -> bool:
     if m < 2 or degree.min() < _SECURE_UNITS + np.log(m):  # lambda is at most M / (M - 1) of the least degree
         return False
     laplacian = np.diag(degree + both.diagonal()) - both
-    least = scipy.linalg.eigvalsh(laplacian, subset_by_index=[1, 1])[0]
+    with one_blas_thread():  # on a busy machine, several wait for each other
+        least = scipy.linalg.eigvalsh(laplacian, subset_by_index=[1, 1])[0]
     s = np.arange(1, m // 2 + 1)
     sets = scipy.special.gammaln(m + 1) - scipy.special.gammaln(s + 1) - scipy.special.gammaln(m - s + 1)
     return bool((least * s * (m - s) / m - sets >= _SECURE_UNITS).all())

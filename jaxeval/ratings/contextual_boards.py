@@ -236,7 +236,8 @@ def _undecided(board: Board, cells: ContextualCells) -> Bool:
     squares = weighted.T @ feature
     cross = np.stack([np.bincount(first, x, m) - np.bincount(second, x, m) for x in weighted.T], 1, dtype=float)
     n = board.rated_tables()[0]
-    left = squares - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross
+    with one_blas_thread():  # on a busy machine, several wait for each other
+        left = squares - cross.T @ np.linalg.pinv(np.diag(n.sum(1)) - n, rcond=1e-12, hermitian=True) @ cross
     scale = np.sqrt(np.maximum(np.diag(squares), np.finfo(float).tiny))
     left = left / np.outer(scale, scale)
     decided: list[int] = []
