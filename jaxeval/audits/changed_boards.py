@@ -11,7 +11,7 @@ import scipy
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
-from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
+from jaxeval.execution.lanes import HostTask, LaneRun, Lanes, Task, device_mesh, is_for_host
 from jaxeval.execution.precision import on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_rows, padded_size
 from jaxeval.kernels.batch import changed_boards
@@ -27,6 +27,8 @@ _CHORD_STEPS, _NEWTON_STEPS = 30, 25
 #: VoteChanges of a lane, at least, and by what factor they grow: each number of them is compiled.
 _FEWEST_ENTRIES, _STEP = 1024, 16
 _BYTES_PER_WORD = 10
+#: About how many changes an audit refits, for each model of the board.
+_REFITS_OF_MODEL = 20
 #: A model has passed another if it is ahead by this many logits: a hundred times the error of a refit, and 2e-5 Elo.
 SWAPPED_BY = 1e-7
 #: Votes that may be added to a pair of models: as many as anybody wants.
@@ -51,11 +53,14 @@ class ChangedBoards:
     board: Board
     run: LaneRun
     size: int = field(default=0)
+    on_host: bool = False
 
     @classmethod
     def of(cls, board: Board, run: LaneRun) -> Self:
         """Return the changes of a board by logits, without a ridge."""
-        return cls(board, replace(run, advance=lambda n: None), padded_size(len(board.theta)))
+        m = len(board.theta)
+        on_host = is_for_host(_REFITS_OF_MODEL * m, m**2)
+        return cls(board, replace(run, advance=lambda n: None), m if on_host else padded_size(m), on_host)
 
     @cached_property
     def inverse(self) -> Float:
@@ -65,8 +70,11 @@ class ChangedBoards:
     @cached_property
     def _full(self) -> FullBoard:
         n, wins, inverse = (pad(x, (self.size, self.size)) for x in (*self.board.rated_tables(), self.inverse))
-        full: FullBoard = on_device(FullBoard(*(as_leaf(x, np.float64) for x in (n, wins.sum(1), inverse))))
-        return full
+        return FullBoard(*(as_leaf(x, np.float64) for x in (n, wins.sum(1), inverse)))
+
+    @cached_property
+    def _placed(self) -> FullBoard:
+        return on_device(self._full)
 
     def refit(
         self, entries: VoteChanges, start: Float, pairs: Int, which: Int, section: str
@@ -80,18 +88,21 @@ class ChangedBoards:
             Log-strengths (L, M); the inverse information times the difference of the two models (L, M); and which lanes
             converged (L,).
         """
-        n_entries = _FEWEST_ENTRIES
-        while n_entries < entries.first.shape[1]:
-            n_entries *= _STEP
-        widths = [(0, 0), (0, n_entries - entries.first.shape[1])]
-        first, second, weight, points = (padded_rows(np.pad(x, widths)) for x in entries)
-        starts = padded_rows(np.pad(start, [(0, 0), (0, self.size - start.shape[1])]))
-        above, below = (padded_rows(models) for models in pairs.T)
-        change: Change = on_device(Change(
+        above, below = pairs.T
+        starts = np.pad(start, [(0, 0), (0, self.size - start.shape[1])])
+        if not self.on_host:
+            n_entries = _FEWEST_ENTRIES
+            while n_entries < entries.first.shape[1]:
+                n_entries *= _STEP
+            widths = [(0, 0), (0, n_entries - entries.first.shape[1])]
+            entries = VoteChanges(*(padded_rows(np.pad(x, widths)) for x in entries))
+            starts, above, below = map(padded_rows, (starts, above, below))
+        first, second, weight, points = entries
+        change = Change(
             as_leaf(first, np.int32), as_leaf(second, np.int32), as_leaf(weight, np.float64),
             as_leaf(points, np.float64), start=as_leaf(starts, np.float64), above=as_leaf(above, np.int32),
             below=as_leaf(below, np.int32),
-        ))  # fmt: skip
+        )  # fmt: skip
         lanes = Lanes(np.zeros(len(start), np.int64), np.arange(len(start)))
         n = len(start)
         results = Changed(
@@ -107,11 +118,14 @@ class ChangedBoards:
         m = len(self.board.theta)
         return np.asarray(results.theta)[:, :m], np.asarray(results.pull)[:, :m], status == Status.CONVERGED
 
-    def _task(self, change: Change, newton: bool) -> Task:
+    def _task(self, change: Change, newton: bool) -> Task | HostTask:
         terms = Terms.of(0.0, TOLERANCE_LOGIT, _NEWTON_STEPS if newton else _CHORD_STEPS)
-        call = partial(changed_boards.refit_changed, self._full, change, device_mesh(), terms, newton=newton)
+        if self.on_host:
+            return HostTask(partial(changed_boards.refit, self._full, change, terms, newton), self.size**2)
+        change = on_device(change)
+        call = partial(changed_boards.refit_changed, self._placed, change, device_mesh(), terms, newton=newton)
         words = (5 if newton else 3) * self.size**2 + 4 * change.first.shape[-1]
-        held = 2 * sum(x.nbytes for x in jax.tree.leaves((self._full, change)))
+        held = 2 * sum(x.nbytes for x in jax.tree.leaves((self._placed, change)))
         return Task(call, REFITS, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
 
 

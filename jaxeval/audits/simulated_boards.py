@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -13,9 +13,9 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.cells import Cells
-from jaxeval.execution.elementwise import evaluate, evaluate_compiled
-from jaxeval.execution.lanes import LaneRun, Lanes, LaneSolver, Task, device_mesh
-from jaxeval.execution.precision import double_precision, in_threads, on_device, one_blas_thread
+from jaxeval.execution.elementwise import evaluate, evaluate_of_choice
+from jaxeval.execution.lanes import HostTask, LaneRun, Lanes, LaneSolver, Task, device_mesh, is_for_host
+from jaxeval.execution.precision import fetched, in_threads, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs, padded_size
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import changed_boards
@@ -67,12 +67,12 @@ def responses(fitted: Board) -> tuple[Float, scipy.sparse.csr_array]:
     cells = fitted.cells
     if isinstance(fitted, ContextualBoard):
         _, z, t = fitted.predictors()
-        expected, of_z, of_t = evaluate_compiled(tie_models.expected_slopes, fitted.response, z, t)
+        expected, of_z, of_t = evaluate_of_choice(tie_models.expected_slopes, fitted.response, z, t)
         slopes = [fitted.slopes * of_z[:, None], scipy.sparse.csr_array(of_t[:, None])]
         return expected, scipy.sparse.csr_array(scipy.sparse.hstack(slopes))
     difference = (fitted.theta[cells.first] - fitted.theta[cells.second])[cells.pair]
     response = Response(tie_models.TieModel.HALF, fitted.link)
-    expected, of_z, _ = evaluate_compiled(tie_models.expected_slopes, response, difference, 0.0)
+    expected, of_z, _ = evaluate_of_choice(tie_models.expected_slopes, response, difference, 0.0)
     rows = np.arange(0, 2 * len(expected) + 1, 2)
     models = np.stack([cells.first, cells.second], 1)[cells.pair].ravel()
     values = np.stack([of_z, -of_z], 1).ravel()
@@ -161,18 +161,24 @@ class SimulatedBoards:
 
     def solvers(self) -> list[LaneSolver]:
         """Return chord steps where no simulated board separates models, then Newton's method."""
-        held = 2 * sum(x.nbytes for x in jax.tree.leaves(self.boards))
         every = np.ones(1, bool)
         return [
-            LaneSolver(code, name, self._task(code, held), every & (self.secure or code == Solver.NEWTON))
+            LaneSolver(code, name, self._task(code), every & (self.secure or code == Solver.NEWTON))
             for code, name in _NAMES.items()
         ]
 
-    def _task(self, solver: Solver, held: int) -> Task:
+    @cached_property
+    def _placed(self) -> SimulatedLanes:
+        return on_device(self.boards)
+
+    def _task(self, solver: Solver) -> Task | HostTask:
         design, size = self.boards.design, len(self.boards.start)
         words = _TABLES[solver] * size**2 + 3 * design.triads.shape[1] + 8 * len(design.n)
         terms = Terms.of(np.float64(_RIDGE), np.float64(_TOLERANCE_LOGIT), _MAX_STEPS[solver])
-        call = partial(changed_boards.refit_misfit, self.boards, device_mesh(), solver, terms)
+        if is_for_host(len(self.boards.wins), size**2):
+            return HostTask(partial(changed_boards.misfit_of, self.boards, solver, terms), size**2)
+        call = partial(changed_boards.refit_misfit, self._placed, device_mesh(), solver, terms)
+        held = 2 * sum(x.nbytes for x in jax.tree.leaves(self.boards))
         return Task(call, REFITS, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
 
 
@@ -221,16 +227,14 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
         start=as_leaf(pad(board.theta, (size,)), np.float64), inverse=as_leaf(inverse[0], np.float64),
         active=as_leaf(pad(board.active, (size,)), np.bool_),
     )  # fmt: skip
-    return SimulatedBoards(on_device(boards), secure=is_secure_board(board, None))
+    return SimulatedBoards(boards, secure=is_secure_board(board, None))
 
 
 def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
     """Return what the votes themselves say against their fit."""
     boards, size = simulated.boards, len(simulated.boards.design.n)
     points, ties = pad(votes.points, (size,)), pad(votes.ties.astype(np.int32), (size,))
-    with double_precision():
-        measures: Measures = jax.device_get(changed_boards.measure(boards.design, points, ties, boards.start))
-        return measures
+    return fetched(changed_boards.measure, boards.design, points, ties, boards.start)
 
 
 @one_blas_thread()

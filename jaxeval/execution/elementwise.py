@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Float, map_tree
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import ELEMENTS, FEW_ELEMENTS
+from jaxeval.execution.shapes import ELEMENTS
 from jaxeval.kernels.batch import programs
 from jaxeval.lazy_names import jax
 
@@ -34,7 +34,15 @@ def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
         with np.errstate(all="ignore"):
             return map_tree(np.asarray, kernel(*map_tree(lambda x: np.broadcast_to(x, shape), arguments)))
     leaves, tree = jax.tree.flatten(arguments)
-    return _in_blocks(kernel, tree, np.broadcast_arrays(*leaves), ELEMENTS)
+    flat, size = [np.broadcast_to(x, shape).reshape(-1) for x in leaves], math.prod(shape)
+
+    def block(start: int) -> Any:
+        parts = [x[start : start + ELEMENTS] for x in flat]
+        return jax.tree.unflatten(tree, [np.pad(x, (0, ELEMENTS - len(x)), mode="edge") for x in parts])
+
+    with double_precision():
+        blocks = jax.device_get([programs.elementwise(kernel, *block(start)) for start in range(0, size, ELEMENTS)])
+    return jax.tree.map(lambda *x: np.concatenate(x)[:size].reshape(shape), *blocks)
 
 
 def evaluate_of_choice(kernel: Callable[..., Any], choice: Hashable, *arguments: Any) -> Any:
@@ -42,33 +50,10 @@ def evaluate_of_choice(kernel: Callable[..., Any], choice: Hashable, *arguments:
     return evaluate(_of_choice(kernel, choice), *arguments)
 
 
-def evaluate_compiled(kernel: Callable[..., Any], choice: Hashable, *arguments: Any) -> Any:
-    """`evaluate_of_choice` for a kernel that only JAX can compute, in blocks of two sizes."""
-    leaves, tree = jax.tree.flatten(arguments)
-    arrays = np.broadcast_arrays(*leaves)
-    length = FEW_ELEMENTS if arrays[0].size <= FEW_ELEMENTS else ELEMENTS
-    return _in_blocks(_of_choice(kernel, choice), tree, arrays, length)
-
-
 @cache
 def _of_choice(kernel: Callable[..., Any], choice: Hashable) -> Callable[..., Any]:
     """Return the same function object for equal arguments, because compiled programs are found by their function."""
     return partial(kernel, choice)
-
-
-def _in_blocks(kernel: Callable[..., Any], tree: Any, arrays: Sequence[NDArray[Any]], length: int) -> Any:
-    shape, size = arrays[0].shape, arrays[0].size
-    mode: Literal["edge", "constant"] = "edge" if size else "constant"
-    flat = [x.reshape(-1) for x in arrays]
-
-    def block(start: int) -> Any:
-        parts = [x[start : start + length] for x in flat]
-        return jax.tree.unflatten(tree, [np.pad(x, (0, length - len(x)), mode=mode) for x in parts])
-
-    with double_precision():
-        blocks = [programs.elementwise(kernel, *block(start)) for start in range(0, max(size, 1), length)]
-        blocks = jax.device_get(blocks)
-    return jax.tree.map(lambda *x: np.concatenate(x)[:size].reshape(shape), *blocks)
 
 
 def broadcast(**arguments: ArrayLike) -> dict[str, Float]:

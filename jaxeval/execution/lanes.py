@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Int, as_leaf
+from jaxeval.arrays import Int, as_leaf, map_tree
 from jaxeval.errors import MemoryLimitError, ProcessError
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.precision import double_precision
@@ -37,11 +37,12 @@ from jaxeval.execution.shapes import (
 from jaxeval.kernels.batch.programs import Chunks
 from jaxeval.kernels.kinds import Mesh
 from jaxeval.kernels.solve import Status
-from jaxeval.lazy_names import jax
+from jaxeval.lazy_names import jax, spares_jax
 from jaxeval.wording import counted
 
 _SECONDS_BETWEEN_SAVES = 2.0
 _SECONDS_BETWEEN_LOOKS = 1.0  # at whether the other processes are still there
+_ENTRIES_OF_CACHE, _MOST_ON_HOST = 2**17, 8_000_000  # numbers, of lanes at once and of all
 
 #: A program of `kernels.batch` with all its arguments but the last, the chunks; a call starts them on D devices. The
 #: results are a tree of arrays with leading axes (D devices, T chunks, R lanes), and may not be computed yet.
@@ -63,12 +64,34 @@ class Task(NamedTuple):
         return program.eval_shape(*self.call.args, chunks, **self.call.keywords)
 
 
+class HostTask(NamedTuple):
+    """A kernel that takes arrays of NumPy, for lanes that the host computes in less time than JAX takes to start."""
+
+    kernel: Callable[[Int], Any]  # from the numbers of R lanes, all of one slice, to a tree of arrays with the axis R
+    entries: int  # numbers that a lane works on
+
+    def parts(self, lanes: Int) -> list[Int]:
+        """Return the ``lanes`` in parts that the cache of a core holds."""
+        at_once = max(_ENTRIES_OF_CACHE // self.entries, 8)
+        return np.split(lanes, range(at_once, len(lanes), at_once))
+
+    def computed(self, numbers: Int) -> Any:
+        """Return what the kernel gives."""
+        with np.errstate(all="ignore"):  # lanes at rest, and those that diverge, divide as in JAX
+            return self.kernel(numbers)
+
+
+def is_for_host(n_lanes: int, entries: int) -> bool:
+    """Return whether so many lanes, each of so many ``entries``, are to be a `HostTask`."""
+    return n_lanes * entries <= _MOST_ON_HOST and spares_jax()
+
+
 class LaneSolver(NamedTuple):
     """One program of a cascade, for the lanes that the faster ones before it left."""
 
     code: int  # of `kernels.batch`; kept for every lane
     name: str  # in a checkpoint
-    task: Task
+    task: Task | HostTask
     slices: NDArray[np.bool_]  # (S,) those whose lanes it takes
 
 
@@ -136,7 +159,7 @@ class LaneRun:
         n, first = len(lanes.slices), solvers[0]
         shapes = self._shapes(first.task, lanes, np.flatnonzero(first.slices[lanes.slices]))
         double = {np.dtype(np.float32): np.float64}
-        results = jax.tree.map(lambda x: np.zeros((n, *x.shape[3:]), double.get(x.dtype, x.dtype)), shapes)
+        results = map_tree(lambda x: np.zeros((n, *x.shape[3:]), double.get(x.dtype, x.dtype)), shapes)
         results.status[:] = -1
         solver = np.full(n, first.code, np.int8)
         for step in solvers:
@@ -147,12 +170,14 @@ class LaneRun:
             once.run(step.task, lanes, left, results, f"{section}-{step.name}")
         return results, solver
 
-    def _shapes(self, task: Task, lanes: Lanes, which: Int) -> Any:
+    def _shapes(self, task: Task | HostTask, lanes: Lanes, which: Int) -> Any:
         """What a call of ``task`` for the lanes ``which`` gives: shapes with leading axes (devices, chunks, lanes)."""
+        if isinstance(task, HostTask):
+            return map_tree(lambda x: x[None, None], task.computed(lanes.numbers[which[:1]]))
         with double_precision():
             return task.shapes(_no_chunks(*self._slots(task, lanes, which)))
 
-    def run(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> None:
+    def run(self, task: Task | HostTask, lanes: Lanes, which: Int, results: Any, section: str) -> None:
         """Run the lanes ``which``, positions among all, and write what they give into ``results``.
 
         These are a tree of NumPy arrays with an entry per lane. ``section`` names this part in the checkpoint.
@@ -168,7 +193,7 @@ class LaneRun:
             _unpack(other, results, process)
         self.advance(len(which) - len(shared))
 
-    def _run_own(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> Int:
+    def _run_own(self, task: Task | HostTask, lanes: Lanes, which: Int, results: Any, section: str) -> Int:
         left, checkpoint = which, self.checkpoint
         if checkpoint is not None:
             done = checkpoint.load(section, lanes.slices, lanes.numbers, named_leaves(results))
@@ -198,13 +223,18 @@ class LaneRun:
             save()
         return which
 
-    def _finished(self, task: Task, lanes: Lanes, which: Int, results: Any) -> Iterator[list[Int]]:
+    def _finished(self, task: Task | HostTask, lanes: Lanes, which: Int, results: Any) -> Iterator[list[Int]]:
         """Yield the chunks of each call, as soon as ``results`` holds what they give.
 
         The next call starts before the results of the last are fetched, so that the devices do not wait for the host.
         On a CPU, calls whose chunks fit the cache of a core run side by side, each on a core.
         """
         if len(which) == 0:
+            return
+        if isinstance(task, HostTask):
+            for part in task.parts(which):
+                map_tree(partial(_write, part), results, task.computed(lanes.numbers[part]))
+                yield [part]
             return
         size, most = self._slots(task, lanes, which)
         most *= jax.local_device_count()
@@ -310,6 +340,10 @@ def _store(parts: list[Int], results_of_call: Any, results: Any) -> list[Int]:
         for c, (part, lanes) in enumerate(zip(parts, where, strict=True)):
             into[lanes] = values[c % n_devices, c // n_devices, : len(part)]
     return parts
+
+
+def _write(lanes: Int, into: NDArray[Any], values: NDArray[Any]) -> None:
+    into[lanes] = values
 
 
 def _packed(results: Any, lanes: Int) -> bytes:

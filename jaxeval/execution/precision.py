@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from jaxeval.arrays import map_tree
 from jaxeval.errors import ProcessError
 from jaxeval.execution.forks import without_threads_of_jax
 from jaxeval.lazy_names import jax, spares_jax
@@ -135,6 +136,25 @@ def device_name() -> str:
 def n_devices() -> int:
     """Return the number of devices of this process; 1 where nothing needed JAX."""
     return 1 if spares_jax() else int(jax.local_device_count())
+
+
+#: Numbers among the arguments of a program up to which NumPy computes it in less time than JAX takes to start.
+_FEW = 2**18
+
+
+def fetched(program: Callable[..., T], *arguments: Any) -> T:
+    """Return on the host what a ``program`` of `kernels.batch` gives, whose kernel takes arrays of NumPy, too."""
+    sizes: list[int] = []
+    map_tree(lambda x: sizes.append(np.size(x)), arguments)
+    with one_blas_thread():
+        if spares_jax() and sum(sizes) <= _FEW:
+            kernel: Any = program.__wrapped__  # type: ignore[attr-defined]
+            with np.errstate(all="ignore"):
+                result: T = kernel(*arguments)
+        else:
+            with double_precision():
+                result = jax.device_get(program(*arguments))
+    return result
 
 
 def on_device(tree: T) -> T:

@@ -45,8 +45,6 @@ _ROWS_OF_A_GROUP = 1.8  # in a pass of 32 lanes a group takes as long as so many
 
 #: Numbers of a block of `elementwise.evaluate`; up to so many are computed by NumPy, which takes ten milliseconds.
 ELEMENTS = 2**16
-#: Numbers of a small block, for kernels that NumPy cannot compute: enough for the cells of a small board.
-FEW_ELEMENTS = 2**13
 
 
 # A TPU keeps the last two axes of arrays in tiles, and doubles as pairs of singles. Compiled for one, refits of boards

@@ -9,6 +9,7 @@ from jaxeval.kernels import pair_tables, solve
 from jaxeval.kernels.kinds import Array, Bool, Float, Real, namespace
 from jaxeval.kernels.links import Link, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
+from jaxeval.kernels.platforms import product
 from jaxeval.kernels.solve import (
     Solution,
     SolveStep,
@@ -189,12 +190,6 @@ def _squared_products(u: Float[Array, "M M"], c: Float[Array, "M M"]) -> Float[A
     With u the slopes of the information's weights and C its inverse, it is minus the part of the second derivatives of
     log det that comes from two pairs.
     """
-
-    def product(a: Array, b: Array) -> Array:
-        if namespace(a) is np:
-            return np.matmul(a, b)
-        return jnp.matmul(a, b, precision="highest")
-
     square, total, uc = c * c, row_sums(u), product(u, c)
     us, crossed, mixed = product(u, square), product(uc, u.T), product(c * uc, u.T)
     # Each entry is the sum of u_ka u_lb (c_kl - c_kb - c_al + c_ab)^2 over a and b, term by term.

@@ -29,6 +29,12 @@ def added(
             total = total.at[row].add(value)
         return total
 
+    if namespace(total) is np:
+        sums: Any = total.copy()
+        for row, value in parts:
+            np.add.at(sums, row, value)
+        return sums
+
     def in_any_order(total: Array, parts: tuple[tuple[Array, Array], ...]) -> Array:
         values = [value.astype(jnp.float64) for _, value in parts]
         largest = sum(jnp.max(jnp.abs(value), 0) * len(value) for value in values)
@@ -74,6 +80,27 @@ def by_platform(*arguments: Any, default: Callable[..., T], **branches: Callable
         branches |= {"cuda": gpu, "rocm": gpu}
     chosen: T = lax.platform_dependent(*arguments, default=default, **branches)
     return chosen
+
+
+def increased(total: Num[Array, "rows *lanes"], at: slice | int, value: Num[Array, "..."]) -> Num[Array, "rows *lanes"]:
+    """``total`` plus the ``value`` at the rows ``at``."""
+    if namespace(total) is np:
+        sums: Any = total.copy()
+        sums[at] += value
+        return sums
+    return total.at[at].add(value)
+
+
+def product(a: Num[Array, "..."], b: Num[Array, "..."]) -> Num[Array, "..."]:
+    """Product of matrices in full precision, of JAX's arrays or of NumPy's."""
+    return np.matmul(a, b) if namespace(a, b) is np else jnp.matmul(a, b, precision="highest")
+
+
+def einsum(subscripts: str, *factors: Num[Array, "..."]) -> Num[Array, "..."]:
+    """As `product`, of any axes."""
+    if namespace(*factors) is np:
+        return np.einsum(subscripts, *factors, optimize=True)
+    return jnp.einsum(subscripts, *factors, precision="highest")
 
 
 def index_dtype(size: int) -> type:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from jaxeval.kernels.kinds import Array, ArrayLike, Bool, Float, Int8, Int32, Real, namespace
-from jaxeval.kernels.platforms import by_platform, one_by_one
+from jaxeval.kernels.platforms import by_platform, one_by_one, product
 from jaxeval.lazy_names import jnp, jsl, lax
 
 Memory = TypeVar("Memory")
@@ -140,16 +140,20 @@ def loop(
     def goes_on(carry: tuple[_State, Memory]) -> Array:
         return running(carry[0]).any()
 
-    if xp is np:
-        while goes_on(begun):
-            begun = advance(begun)
-        end, memory = begun
-    else:
-        end, memory = lax.while_loop(goes_on, advance, begun)
+    end, memory = _repeated(xp, goes_on, advance, begun)
     status = xp.where(end.remaining <= terms.tolerance, Status.CONVERGED, Status.STEP_LIMIT)
     finite = xp.all(xp.isfinite(end.theta), 0) & xp.isfinite(end.grad_norm)
     status = xp.where(finite, status, Status.NON_FINITE).astype(xp.int8)
     return Solution(end.theta, status, end.n_steps, end.grad_norm), memory
+
+
+def _repeated(xp: Any, goes_on: Callable[[Any], Array], advance: Callable[[Any], Any], state: Any) -> Any:
+    """Return the ``state`` that ends a loop, of the namespace's own."""
+    if xp is not np:
+        return lax.while_loop(goes_on, advance, state)
+    while goes_on(state):
+        state = advance(state)
+    return state
 
 
 def capped(change: Float[Array, "P *lanes"]) -> Float[Array, "P *lanes"]:
@@ -184,9 +188,7 @@ def chord(
     """
 
     def along(grad: Array) -> tuple[Array, Array]:
-        if namespace(inverse, grad) is np:
-            return project(np.matmul(inverse, grad)), grad
-        return project(jnp.matmul(inverse, grad, precision="highest")), grad
+        return project(product(inverse, grad)), grad
 
     known = None if first is None else along(first)
     return iterate(lambda theta: along(gradient(theta)), start, terms, known)
@@ -204,7 +206,8 @@ def newton_step(
     if n_models == len(moves):
         return centred(change, moves)
     strengths = centred(change[:n_models], moves[:n_models])
-    return jnp.concatenate([strengths, jnp.where(moves[n_models:], change[n_models:], 0.0)])
+    xp = namespace(change)
+    return xp.concatenate([strengths, xp.where(moves[n_models:], change[n_models:], 0.0)])
 
 
 class ConjugateSolution(NamedTuple):
@@ -239,21 +242,22 @@ def conjugate_gradients(
         running: lanes to solve.
         least: the least curvature that is already known, in units of the diagonal.
     """
-    eps = jnp.finfo(right.dtype).eps
+    xp = namespace(right)
+    eps = np.finfo(right.dtype).eps
 
     def dot(a: Array, b: Array) -> Array:
-        return jnp.sum(a * b, 0)
+        return (a * b).sum(0)
 
     z = precondition(right)
     rz_start = dot(right, z)
-    known = jnp.broadcast_to(jnp.asarray(least, right.dtype), rz_start.shape)
+    known = xp.broadcast_to(xp.asarray(least, right.dtype), rz_start.shape)
 
     def unsolved(rz: Array, least: Array) -> Array:
         return rz > enough(rz_start, least)
 
     def more(state: tuple[Any, ...]) -> Array:
         *_, go, n_steps = state
-        return jnp.any(go) & (n_steps < most_steps)
+        return xp.any(go) & (n_steps < most_steps)
 
     def advance(state: tuple[Any, ...]) -> tuple[Any, ...]:
         x, r, p, rz, least, go, n_steps = state
@@ -261,17 +265,17 @@ def conjugate_gradients(
         curvature, scale = dot(p, hp), dot(p, diagonal * p)
         # With less curvature, rounding decides, as along the common shift, which has none.
         go = go & (curvature > 100 * eps * scale)
-        least = jnp.where(go, jnp.minimum(least, curvature / jnp.where(go, scale, 1.0)), least)
-        alpha = jnp.where(go, rz / jnp.where(go, curvature, 1.0), 0.0)
+        least = xp.where(go, xp.minimum(least, curvature / xp.where(go, scale, 1.0)), least)
+        alpha = xp.where(go, rz / xp.where(go, curvature, 1.0), 0.0)
         x, r = x + alpha * p, r - alpha * hp
         z = precondition(r)
         rz_next = dot(r, z)
-        p = jnp.where(go, z + rz_next / jnp.where(go, rz, 1.0) * p, p)
-        return x, r, p, jnp.where(go, rz_next, rz), least, go & unsolved(rz_next, least), n_steps + 1
+        p = xp.where(go, z + rz_next / xp.where(go, rz, 1.0) * p, p)
+        return x, r, p, xp.where(go, rz_next, rz), least, go & unsolved(rz_next, least), n_steps + 1
 
     go = running & unsolved(rz_start, known)
-    start: tuple[Any, ...] = jnp.zeros_like(right), right, z, rz_start, known, go, jnp.int32(0)
-    x, _, _, rz, met, _, _ = lax.while_loop(more, advance, start)
+    start: tuple[Any, ...] = xp.zeros_like(right), right, z, rz_start, known, go, xp.int32(0)
+    x, _, _, rz, met, _, _ = _repeated(xp, more, advance, start)
     return ConjugateSolution(x, ~unsolved(rz, met), met)
 
 
@@ -282,7 +286,7 @@ def newton_cg_step(
     grad: Float[Array, "P *lanes"],
 ) -> Float[Array, "P *lanes"]:
     """Change by a few steps of conjugate gradients, fewer where only rounding noise is left."""
-    rounding = 100 * jnp.finfo(grad.dtype).eps
+    rounding = 100 * np.finfo(grad.dtype).eps
     return conjugate_gradients(product, precondition, diagonal, grad, lambda start, _: rounding * start, 4).solution
 
 

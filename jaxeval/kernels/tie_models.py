@@ -1,18 +1,20 @@
 """Probabilities of win, tie and loss by the difference z of two log-strengths: score and information of one battle.
 
-All are concave in (z, t), t being the tie parameter. Functions broadcast; those of tables take one (M, M) table of
-pairs, without covariates, whose parameters phi (M + 1,) are the log-strengths and t.
+All are concave in (z, t), t being the tie parameter. Functions broadcast, and take arrays of NumPy as well as of JAX;
+those of tables take one (M, M) table of pairs of JAX, without covariates, whose parameters phi (M + 1,) are the
+log-strengths and t.
 """
 
 from enum import IntEnum
+from functools import partial
 from typing import NamedTuple
 
 from jaxeval.kernels import links
-from jaxeval.kernels.kinds import Array, Float, Num, Real
+from jaxeval.kernels.kinds import Array, Float, Num, Real, namespace
 from jaxeval.kernels.links import Link, Values
 from jaxeval.kernels.pair_tables import Layout, oriented, quotient_sums, row_sums
 from jaxeval.kernels.resample import Packing
-from jaxeval.lazy_names import jax, jnp, nn
+from jaxeval.lazy_names import jnp
 
 
 class TieModel(IntEnum):
@@ -54,15 +56,19 @@ class Information(NamedTuple):
 
 def probabilities(model: Response, z: Values, t: Values) -> tuple[Values, Values, Values]:
     """Win, tie and loss; for HALF no ties, F(z) and F(-z)."""
+    xp = namespace(z)
     if model.ties == TieModel.DAVIDSON:
-        largest = jnp.maximum(jnp.abs(z) / 2, t)
-        win, tie, loss = jnp.exp(z / 2 - largest), jnp.exp(t - largest), jnp.exp(-z / 2 - largest)
+        largest = xp.maximum(abs(z) / 2, t)
+        win, tie, loss = xp.exp(z / 2 - largest), xp.exp(t - largest), xp.exp(-z / 2 - largest)
         total = win + tie + loss
         return win / total, tie / total, loss / total
     if model.ties == TieModel.RAO_KUPPER:
-        win, loss = nn.sigmoid(z - t), nn.sigmoid(-z - t)
-        return win, -jnp.expm1(-2 * t) * nn.sigmoid(z + t) * nn.sigmoid(t - z), loss
-    return links.probability(model.link, z), jnp.zeros_like(z), links.probability(model.link, -z)
+        win, loss = _logit(z - t), _logit(-z - t)
+        return win, -xp.expm1(-2 * t) * _logit(z + t) * _logit(t - z), loss
+    return links.probability(model.link, z), xp.zeros_like(z), links.probability(model.link, -z)
+
+
+_logit = partial(links.probability, Link.LOGIT)
 
 
 def expected(model: Response, z: Values, t: Values) -> Values:
@@ -73,10 +79,14 @@ def expected(model: Response, z: Values, t: Values) -> Values:
 
 def expected_slopes(model: Response, z: Values, t: Values) -> tuple[Values, Values, Values]:
     """Expected result, and its derivatives by z and by t."""
-    z, t = jnp.broadcast_arrays(z, t)
-    result, of_z = jax.jvp(lambda z: expected(model, z, t), (z,), (jnp.ones_like(z),))
-    _, of_t = jax.jvp(lambda t: expected(model, z, t), (t,), (jnp.ones_like(t),))
-    return result, of_z, of_t
+    win, tie, loss = probabilities(model, z, t)
+    mean = win + tie / 2
+    if model.ties == TieModel.DAVIDSON:
+        return mean, *information(model, mean, z, t)[:2]
+    if model.ties == TieModel.RAO_KUPPER:
+        up, down = win * (1 - win) / 2, loss * (1 - loss) / 2
+        return mean, up + down, down - up
+    return mean, win * links.slope(model.link, z), tie
 
 
 def log_likelihood(model: Response, target: Values, z: Values, t: Values) -> Values:
@@ -84,33 +94,36 @@ def log_likelihood(model: Response, target: Values, z: Values, t: Values) -> Val
     if model.ties == TieModel.HALF:
         return links.log_likelihood(model.link, target, z)
     win, tie, loss = probabilities(model, z, t)
-    return jnp.log(jnp.where(target == 1, win, jnp.where(target == 0, loss, tie)))
+    xp = namespace(z)
+    return xp.log(xp.where(target == 1, win, xp.where(target == 0, loss, tie)))
 
 
 def score(model: Response, target: Values, z: Values, t: Values) -> Score:
     """Score of one battle with result ``target``: 0, 1/2 or 1; for HALF any in [0, 1]."""
+    xp = namespace(z)
     if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
         return Score(target - win - tie / 2, (target == 0.5) - tie)
     if model.ties == TieModel.RAO_KUPPER:
-        up, down = jnp.where(target > 0, nn.sigmoid(t - z), 0.0), jnp.where(target < 1, nn.sigmoid(t + z), 0.0)
-        of_tie = jnp.where(target == 0.5, -2 / jnp.expm1(-2 * t), 0.0)
+        up, down = xp.where(target > 0, _logit(t - z), 0.0), xp.where(target < 1, _logit(t + z), 0.0)
+        of_tie = xp.where(target == 0.5, -2 / xp.expm1(-2 * t), 0.0)
         return Score(up - down, of_tie - up - down)
-    return Score(links.score(model.link, target, z), jnp.zeros_like(z))
+    return Score(links.score(model.link, target, z), xp.zeros_like(z))
 
 
 def information(model: Response, target: Values, z: Values, t: Values) -> Information:
     """Observed information of one battle, which is positive semidefinite because the log-likelihood is concave."""
+    xp = namespace(z)
     if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
         mean = win + tie / 2
         return Information(win + tie / 4 - mean**2, tie * (0.5 - mean), tie * (1 - tie))
     if model.ties == TieModel.RAO_KUPPER:
-        a, b = nn.sigmoid(t - z), nn.sigmoid(t + z)
-        up, down = jnp.where(target > 0, a * (1 - a), 0.0), jnp.where(target < 1, b * (1 - b), 0.0)
-        of_tie = jnp.where(target == 0.5, 4 * jnp.exp(-2 * t) / jnp.expm1(-2 * t) ** 2, 0.0)
+        a, b = _logit(t - z), _logit(t + z)
+        up, down = xp.where(target > 0, a * (1 - a), 0.0), xp.where(target < 1, b * (1 - b), 0.0)
+        of_tie = xp.where(target == 0.5, 4 * xp.exp(-2 * t) / xp.expm1(-2 * t) ** 2, 0.0)
         return Information(up + down, down - up, up + down + of_tie)
-    return Information(links.information(model.link, target, z), jnp.zeros_like(z), jnp.zeros_like(z))
+    return Information(links.information(model.link, target, z), xp.zeros_like(z), xp.zeros_like(z))
 
 
 class TieTable(NamedTuple):

@@ -14,8 +14,8 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import evaluate_compiled
-from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
+from jaxeval.execution.elementwise import evaluate_of_choice
+from jaxeval.execution.precision import fetched, on_device
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, drawn_words, padded_size, side_by_side
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual, refits
@@ -23,7 +23,6 @@ from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
-from jaxeval.lazy_names import jax
 from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards, fit_terms, main_battles, strength_slopes
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
@@ -85,14 +84,14 @@ class ContextualBoard(Board):
     def scores(self) -> scipy.sparse.csr_array:
         """Return (C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
         weight = battle_weights(self, self.cells)
-        of_z, of_t = (weight * x for x in evaluate_compiled(tie_models.score, self.response, *self.predictors()))
+        of_z, of_t = (weight * x for x in evaluate_of_choice(tie_models.score, self.response, *self.predictors()))
         of_others = self.slopes * of_z[:, None]
         return scipy.sparse.hstack([of_others, scipy.sparse.csr_array(of_t[:, None])], format="csr")
 
     def score_variance(self) -> Float:
         """Return (P, P) variance of the sum of all scores if the model is right and battles are independent."""
         square = self.cells.count * battle_weights(self, self.cells) ** 2
-        zz, zt, tt = (square * x for x in evaluate_compiled(tie_models.information, self.response, *self.predictors()))
+        zz, zt, tt = (square * x for x in evaluate_of_choice(tie_models.information, self.response, *self.predictors()))
         slopes = self.slopes
         cross = slopes.T @ zt
         of_others = (slopes.T @ (slopes * zz[:, None])).toarray()
@@ -103,12 +102,12 @@ class ContextualBoard(Board):
         if self.response.ties != TieModel.HALF and np.isnan(self.tie_limit):
             return float("nan")
         weight = self.cells.count * battle_weights(self, self.cells)
-        each = evaluate_compiled(tie_models.log_likelihood, self.response, *self.predictors())
+        each = evaluate_of_choice(tie_models.log_likelihood, self.response, *self.predictors())
         return float(np.sum(np.where(weight > 0, weight * each, 0.0)))
 
     def outcomes(self, z: Float, t: ArrayLike) -> tuple[Float, Float, Float]:
         """Return probabilities of win, tie and loss by predictors ``z`` and the tie parameter, which broadcast."""
-        win, tie, loss = evaluate_compiled(tie_models.probabilities, self.response, z, np.asarray(t, float))
+        win, tie, loss = evaluate_of_choice(tie_models.probabilities, self.response, z, np.asarray(t, float))
         return win, tie, loss
 
     def expected(self, difference: Float) -> Float:
@@ -209,9 +208,8 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
     start[: len(board.theta)] = board.theta
     start[-1] = _first_tie_parameter(share, ties) if free[-1] else 0.0
     count = counts_by_row(rows, members, cells.count)
-    with double_precision(), one_blas_thread():
-        fit = contextual.fit_contextual(rows, count, start, active, free, options.response, fit_terms(penalty))
-        end, inverse, diagonal = jax.device_get(fit)
+    program, terms = contextual.fit_contextual, fit_terms(penalty)
+    end, inverse, diagonal = fetched(program, rows, count, start, active, free, options.response, terms)
     phi = np.asarray(end.theta)
     return ContextualBoard.of(
         board, theta=np.where(board.active, phi[: len(board.theta)], 0.0), cells=cells, status=int(end.status),

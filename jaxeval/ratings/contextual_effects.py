@@ -14,14 +14,13 @@ import pandas as pd
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, checked_features, design
-from jaxeval.execution.elementwise import evaluate_compiled
-from jaxeval.execution.precision import double_precision, one_blas_thread
+from jaxeval.execution.elementwise import evaluate_of_choice
+from jaxeval.execution.precision import fetched
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
-from jaxeval.lazy_names import jax
 from jaxeval.options.boards import Ties
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.boards import fit_terms
@@ -243,14 +242,12 @@ def _held_out(fitted: ContextualBoard, held: Int) -> dict[str, Float]:
         comparable = analyse(n, wins).standing == Standing.IDENTIFIED
         rated[:n_models] = fitted.active & (comparable | (fitted.ridge > 0))
         count: Any = counts_by_row(rows, members, rest)
-        with double_precision(), one_blas_thread():
-            end, *_ = contextual.fit_contextual(
-                rows, count, fitted.phi, rated, fitted.free, fitted.response, fit_terms(fitted.penalty)
-            )
-            phi = np.asarray(jax.device_get(end.theta))
+        asked = fitted.phi, rated, fitted.free, fitted.response, fit_terms(fitted.penalty)
+        end, *_ = fetched(contextual.fit_contextual, rows, count, *asked)
+        phi = np.asarray(end.theta)
         z = phi[first] - phi[second] + cells.feature @ phi[size:-1]
-        expected = evaluate_compiled(tie_models.expected, fitted.response, z, phi[-1])
-        likelihood = evaluate_compiled(tie_models.log_likelihood, fitted.response, cells.target, z, phi[-1])
+        expected = evaluate_of_choice(tie_models.expected, fitted.response, z, phi[-1])
+        likelihood = evaluate_of_choice(tie_models.log_likelihood, fitted.response, cells.target, z, phi[-1])
         with np.errstate(divide="ignore"):
             score = cells.target * np.log(expected) + (1 - cells.target) * np.log1p(-expected)
         known = rated[first] & rated[second] & (int(end.status) == Status.CONVERGED)

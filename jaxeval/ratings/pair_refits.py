@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, map_tree
-from jaxeval.execution.lanes import LaneRun
+from jaxeval.execution.lanes import LaneRun, is_for_host
 from jaxeval.execution.precision import in_threads, on_device
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.shapes import (
@@ -29,7 +29,6 @@ from jaxeval.kernels.kinds import Array
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status
 from jaxeval.kernels.tie_models import TieModel
-from jaxeval.lazy_names import spares_jax
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
@@ -51,8 +50,6 @@ _BYTES_PER_WORD = 10
 #: steps of Newton-CG may miss it. It is near 1 on a well connected board, and 4,000 where one vote of target 0.01 joins
 #: two groups of 600 battles.
 _WEAKLY_JOINED = 1e4
-#: Numbers in the tables of all lanes that NumPy refits in less time than JAX takes to start and to compile.
-_MOST_ON_HOST = 8_000_000
 _OF_UNITS = ("shift", "offset", "least")
 
 
@@ -189,8 +186,7 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
 def refits_on_host(boards: BoardRefits, n_models: Sequence[int], run: LaneRun) -> Solved | None:
     """Return the refits of all lanes by NumPy, and their solvers; None where programs are to refit them."""
     options = boards.options
-    tables = options.n_resamples * sum(m**2 for m in n_models)
-    if not (run.is_plain and tables <= _MOST_ON_HOST and spares_jax()):
+    if not (run.is_plain and is_for_host(options.n_resamples, sum(m**2 for m in n_models))):
         return None
     way = {way.solver: way for way in boards.ways}
     secure = way[Solver.CHORD].takes

@@ -13,6 +13,8 @@ from jaxeval.audits import audit as module
 from jaxeval.audits.audit import Audit
 from jaxeval.audits.parts import Answered, Finding, NotAnsweredError, Question, Severity
 from jaxeval.errors import DataError
+from jaxeval.execution import lanes, precision
+from jaxeval.kernels.batch.programs import Program
 from jaxeval.show.files import json_digest
 
 # A search for votes asks for a few boards at a time, and a chunk always runs in full.
@@ -50,6 +52,19 @@ def test_the_function_and_the_package_both_work(votes):
 
     assert jaxeval.audit is audit
     assert jaxeval.audit(votes, parts=["board"], progress=False)["board"].table["rank"].tolist() == list(range(1, 9))
+
+
+def test_the_host_finds_what_programs_find(votes, monkeypatch):
+    parts = {"parts": ["fewest_votes", "goodness_of_fit"], "n_resamples": 20, "progress": False}
+    compiled = jaxeval.audit(votes, **parts)
+    for place in (lanes, precision):
+        monkeypatch.setattr(place, "spares_jax", lambda: True)
+    monkeypatch.setattr(Program, "__call__", None)
+    host = jaxeval.audit(votes, **parts)
+    assert host.verdict == compiled.verdict
+    for name, part in host.parts.items():
+        for table, found in part.tables.items():
+            pd.testing.assert_frame_equal(found, compiled[name].tables[table], rtol=1e-9, atol=1e-9)
 
 
 def test_the_most_serious_sentence_of_each_part_has_a_place():

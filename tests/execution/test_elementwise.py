@@ -5,17 +5,13 @@ import numpy as np
 import pytest
 from compilations import compilations
 
-from jaxeval.execution.elementwise import broadcast, evaluate, evaluate_compiled, require_share, shares
-from jaxeval.execution.shapes import ELEMENTS, FEW_ELEMENTS
+from jaxeval.execution.elementwise import broadcast, evaluate, require_share, shares
+from jaxeval.execution.shapes import ELEMENTS
 from jaxeval.kernels.judge_error import Rates, adjusted_rates
 
 
 def halves(x):
     return {"half": x / 2, "positive": x > 0}
-
-
-def times(factor, x, y):
-    return jnp.multiply(factor * x, y)
 
 
 def test_trees_in_double_precision():
@@ -44,18 +40,6 @@ def test_few_numbers_compile_nothing_and_many_one_program():
             evaluate(halves, np.ones(shape))
     assert (count.programs, count.traced) == ([], [])
     assert jnp.ones(1).dtype == before  # the configuration is as it was
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (3, 5), (FEW_ELEMENTS + 1,), (ELEMENTS + 1,)])
-def test_kernels_of_jax_are_compiled_for_two_sizes(shape):
-    for size in (1, FEW_ELEMENTS + 1):
-        evaluate_compiled(times, 2.0, np.ones(size), 1.0)
-    x = np.random.default_rng(0).normal(size=shape)
-    with compilations() as count:
-        found = evaluate_compiled(times, 2.0, x, 3.0)
-    assert (count.programs, count.traced) == ([], [])
-    np.testing.assert_array_equal(found, 2 * x * 3)
-    assert found.dtype == np.float64
 
 
 def test_shares():

@@ -63,6 +63,8 @@ def test_measures_are_those_of_loops(tied):
     n, points, ties, theta = example(tied)
     design = design_of(n, odds)
     found = changed_boards.measures(design, points, ties, theta)
+    for host, by_jax in zip(found, jax.jit(changed_boards.measures)(design, points, ties, theta), strict=True):
+        np.testing.assert_allclose(host, by_jax, rtol=1e-12, atol=1e-12)
     log_odds, error = np.zeros(len(n)), np.full(len(n), np.inf)
     for k, (i, j) in enumerate(PAIRS):
         if n[k] == 0:

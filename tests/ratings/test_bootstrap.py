@@ -13,6 +13,7 @@ import pytest
 import twins
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
+from jaxeval.execution import lanes as lanes_module
 from jaxeval.execution import runs
 from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels.batch.refits import Solver, draw, refit
@@ -296,7 +297,7 @@ class TestOnTheHost:
     def test_draws_are_those_of_the_programs(self, request, monkeypatch, board, options, tolerance):
         battles = request.getfixturevalue(board)
         compiled = bootstrap(battles, 300, **options)
-        monkeypatch.setattr(dense_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(lanes_module, "spares_jax", lambda: True)
         monkeypatch.setattr(dense_module.LaneRun, "solve", None)  # no program is called
         host = bootstrap(battles, 300, **options)
         for name, one in host.items() if "by" in options else [("", host)]:
@@ -309,7 +310,7 @@ class TestOnTheHost:
         """Where weights differ widely, chord steps may leave every lane: tables of all would take a gigabyte."""
         sizes = {Solver.CHORD: [], Solver.NEWTON: []}
         refit = dense_module.refits.refit_on_host
-        monkeypatch.setattr(dense_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(lanes_module, "spares_jax", lambda: True)
         monkeypatch.setattr(dense_module.refits, "lanes_on_host", lambda n_models: 16)
         monkeypatch.setattr(
             dense_module.refits, "refit_on_host",
@@ -339,7 +340,7 @@ class TestOnTheHost:
         """Draws with weights that are no counts, further parameters, another maximum; and chunks of a given size."""
         calls = []
         solve = dense_module.LaneRun.solve
-        monkeypatch.setattr(dense_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(lanes_module, "spares_jax", lambda: True)
         monkeypatch.setattr(dense_module.LaneRun, "solve", lambda *given: calls.append(1) or solve(*given))
         bootstrap(few_battles, 300, **options)
         assert calls
@@ -347,8 +348,8 @@ class TestOnTheHost:
     def test_many_tables_are_left_to_programs(self, battles, monkeypatch):
         calls = []
         solve = dense_module.LaneRun.solve
-        monkeypatch.setattr(dense_module, "spares_jax", lambda: True)
-        monkeypatch.setattr(dense_module, "_MOST_ON_HOST", 300 * 12**2 - 1)
+        monkeypatch.setattr(lanes_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(lanes_module, "_MOST_ON_HOST", 300 * 12**2 - 1)
         monkeypatch.setattr(dense_module.LaneRun, "solve", lambda *given: calls.append(1) or solve(*given))
         bootstrap(battles, 300)
         assert calls

@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from jaxeval.kernels import dense_solve, pair_tables
-from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
+from jaxeval.kernels import dense_solve, pair_tables, solve
+from jaxeval.kernels.batch.programs import Chunks, over_lanes, program, side_by_side
 from jaxeval.kernels.batch.refits import Solver
-from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num, namespace
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
+from jaxeval.kernels.platforms import add_at, einsum, product
 from jaxeval.kernels.solve import Status, Terms, newton_cg_step
-from jaxeval.lazy_names import jax, jnp
 
 #: A pair's own share of ties is averaged with the share that the strengths suggest, which counts as so many votes.
 TIE_PRIOR = 10.0
@@ -53,9 +53,6 @@ class Misfit(NamedTuple):
     status: Int8[Array, "..."]  # of the refit
 
 
-# The next three compute arrays of NumPy, too.
-
-
 def tie_share(expected: Float[Array, "*shape"], odds: Float[Array, "*odds"]) -> Float[Array, "*shape"]:
     """The share of ties in Davidson's model where the first model takes the ``expected`` share of points; odds > 0."""
     product = expected * (1 - expected)
@@ -79,51 +76,53 @@ def vote_variance(
 
 
 def measures(
-    design: MisfitDesign, points: Float[Array, "Q"], ties: Num[Array, "Q"], theta: Float[Array, "M"]
+    design: MisfitDesign, points: Float[Array, "*R Q"], ties: Num[Array, "*R Q"], theta: Float[Array, "*R M"]
 ) -> Measures:
     """Measures of the ``points`` of the first models, with so many ``ties`` among the votes, at strengths ``theta``.
 
-    With ties, the deviance is that of shares of points divided by the dispersion, variance / (p (1 - p)).
+    Lanes, if any, are leading axes of all three. With ties, the deviance is that of shares of points divided by the
+    dispersion, variance / (p (1 - p)).
     """
-    n, met = design.n, design.n > 0
-    difference = theta[design.first] - theta[design.second]
-    p = 1 / (1 + jnp.exp(-difference))
+    n, met, xp = design.n, design.n > 0, namespace(design.n)
+    difference = theta[..., design.first] - theta[..., design.second]
+    p = 1 / (1 + xp.exp(-difference))
     variance = vote_variance(p, n, ties, design.tie_odds)
-    safe = jnp.where(met & (variance > 0), n * variance, 1.0)
-    pearson = jnp.where(met, (points - n * p) ** 2 / safe, 0.0)
+    safe = xp.where(met & (variance > 0), n * variance, 1.0)
+    pearson = xp.where(met, (points - n * p) ** 2 / safe, 0.0)
     lost = n - points
     halves = _surprise(points, n * p) + _surprise(lost, n * (1 - p))
-    deviance = jnp.where(met, 2 * halves * n * p * (1 - p) / safe, 0.0)
+    deviance = xp.where(met, 2 * halves * n * p * (1 - p) / safe, 0.0)
     share = (points + 0.5) / (n + 1)
-    log_odds = jnp.where(met, jnp.log(share / (1 - share)), 0.0)
+    log_odds = xp.where(met, xp.log(share / (1 - share)), 0.0)
     steep = share * (1 - share)
     of_vote = vote_variance(share, n, ties, design.tie_odds)
-    error = jnp.where(met, of_vote / jnp.where(met, n * steep**2, 1.0), jnp.inf)
+    error = xp.where(met, of_vote / xp.where(met, n * steep**2, 1.0), xp.inf)
     a, b, c = design.triads
     weighted = design.weight * log_odds
-    i = jnp.arange(len(theta))
-    signed = jnp.where(i[:, None] < i, 1.0, -1.0) * weighted[design.position]
-    potential = jnp.matmul(design.gradient, row_sums(signed), precision="highest")
-    left = log_odds - potential[design.first] + potential[design.second]
+    i = xp.arange(theta.shape[-1])
+    signed = xp.where(i[:, None] < i, 1.0, -1.0) * weighted[..., design.position]
+    potential = product(design.gradient, row_sums(signed)[..., None])[..., 0]
+    left = log_odds - potential[..., design.first] + potential[..., design.second]
     return Measures(
-        expected=p, variance=variance, pearson=pearson, deviance=jnp.maximum(deviance, 0.0),
-        cycle=log_odds[a] + log_odds[b] - log_odds[c], cycle_variance=error[a] + error[b] + error[c],
-        cyclic=jnp.sum(design.weight * left**2), total=jnp.sum(weighted * log_odds),
+        expected=p, variance=variance, pearson=pearson, deviance=xp.maximum(deviance, 0.0),
+        cycle=log_odds[..., a] + log_odds[..., b] - log_odds[..., c],
+        cycle_variance=error[..., a] + error[..., b] + error[..., c],
+        cyclic=(design.weight * left**2).sum(-1), total=(weighted * log_odds).sum(-1),
     )  # fmt: skip
 
 
-def _surprise(observed: Float[Array, "Q"], expected: Float[Array, "Q"]) -> Float[Array, "Q"]:
+def _surprise(observed: Float[Array, "*R Q"], expected: Float[Array, "*R Q"]) -> Float[Array, "*R Q"]:
     """It is found * log(found / expected), and 0 where either is 0."""
-    there = (observed > 0) & (expected > 0)
-    return jnp.where(there, observed * jnp.log(jnp.where(there, observed, 1.0) / jnp.where(there, expected, 1.0)), 0.0)
+    there, xp = (observed > 0) & (expected > 0), namespace(observed)
+    return xp.where(there, observed * xp.log(xp.where(there, observed, 1.0) / xp.where(there, expected, 1.0)), 0.0)
 
 
-def misfit(measured: Measures, status: Int8[Array, ""]) -> Misfit:
-    """Return the sums over pairs, and the largest values of a pair and of a triad."""
-    around = jnp.abs(measured.cycle) / jnp.sqrt(measured.cycle_variance)
+def misfit(measured: Measures, status: Int8[Array, "R"]) -> Misfit:
+    """Return the sums over pairs, and the largest values of a pair and of a triad, of R lanes."""
+    around = abs(measured.cycle) / measured.cycle_variance**0.5
     return Misfit(
-        pearson=jnp.sum(measured.pearson), deviance=jnp.sum(measured.deviance), cyclic=measured.cyclic,
-        total=measured.total, largest_pair=jnp.sqrt(jnp.max(measured.deviance)), largest_triad=jnp.max(around),
+        pearson=measured.pearson.sum(-1), deviance=measured.deviance.sum(-1), cyclic=measured.cyclic,
+        total=measured.total, largest_pair=measured.deviance.max(-1) ** 0.5, largest_triad=around.max(-1),
         status=status,
     )  # fmt: skip
 
@@ -153,7 +152,7 @@ class Change(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """The refit of a changed board."""
+    """Refits of a changed board."""
 
     theta: Float[Array, "... M"]
     status: Int8[Array, "..."]  # a `Status`; `TOO_FEW` where one of the two models has no votes left
@@ -162,32 +161,39 @@ class Changed(NamedTuple):
     pull: Float[Array, "... M"]  # inverse information times (above - below); times a vote's score, the pull of the vote
 
 
-def refit(board: FullBoard, change: Change, terms: Terms, newton: bool) -> Changed:
-    """Refit the board with the change: by steps of the full board's information, or by Newton's own.
+def refit(board: FullBoard, changes: Change, terms: Terms, newton: bool, numbers: Integer[Array, "R"]) -> Changed:
+    """Refit the board with the changes ``numbers``: by steps of the full board's information, or by Newton's own.
 
     The pull comes from a few conjugate gradients: it chooses which votes to change next, and no result depends on it.
     """
-    i, j = change.first, change.second
-    n = board.n.at[i, j].add(change.weight).at[j, i].add(change.weight)
-    score = board.score.at[i].add(change.points).at[j].add(change.weight - change.points)
-    table = PairTable(n, score)
+    xp, m = namespace(board.n), len(board.score)
+    change = Change(*(x[numbers] for x in changes))
+    i, j, lanes = change.first, change.second, xp.arange(len(numbers))
+
+    def added_to(full: Array, *parts: tuple[Array, Array]) -> Array:
+        of_lanes = xp.repeat(full.reshape(1, -1), len(lanes), 0)
+        return add_at(of_lanes, *(xp.concatenate(x, 1) for x in zip(*parts, strict=True))).reshape(-1, *full.shape)
+
+    n = added_to(board.n, (i * m + j, change.weight), (j * m + i, change.weight))
+    score = added_to(board.score, (i, change.points), (j, change.weight - change.points))
     active = row_sums(n) > _NO_VOTES
-    if newton:
-        solution = dense_solve.newton(Link.LOGIT, table, active, terms, change.start)
-    else:
-        solution = dense_solve.chord_of_link(Link.LOGIT, table, change.start, board.inverse, terms)
-    difference = jnp.zeros_like(solution.theta).at[change.above].add(1.0).at[change.below].add(-1.0)
-    v = pair_tables.curvature(Link.LOGIT, solution.theta, table)
-    diagonal = row_sums(v)
+
+    def solved(table: PairTable, active: Array, start: Array) -> solve.Solution:
+        if newton:
+            return dense_solve.newton(Link.LOGIT, table, active, terms, start)
+        return dense_solve.chord_of_link(Link.LOGIT, table, start, board.inverse, terms)
+
+    table = PairTable(n, score)
+    theta, *how = side_by_side(solved)(table, active.T, change.start.T)
+    difference = 1.0 * (xp.arange(m)[:, None] == change.above) - (xp.arange(m)[:, None] == change.below)
+    v = pair_tables.curvature(Link.LOGIT, theta.T, table)
+    diagonal = row_sums(v).T
     pull = newton_cg_step(
-        lambda p: diagonal * p - jnp.matmul(v, p, precision="highest"),
-        lambda r: jnp.matmul(board.inverse, r, precision="highest"),
-        diagonal,
-        difference,
+        lambda p: diagonal * p - einsum("rij,jr->ir", v, p), lambda r: product(board.inverse, r), diagonal, difference
     )
-    rated = active[change.above] & active[change.below]
-    status = jnp.where(rated, solution.status, jnp.int8(Status.TOO_FEW))
-    return Changed(solution.theta, status, solution.n_steps, solution.grad_norm, pull)
+    rated = active[lanes, change.above] & active[lanes, change.below]
+    status, n_steps, grad_norm = how
+    return Changed(theta.T, xp.where(rated, status, xp.int8(Status.TOO_FEW)), n_steps, grad_norm, pull.T)
 
 
 @program("mesh", "newton")
@@ -197,8 +203,7 @@ def refit_changed(
     """Refits with the ``changes`` (numbers), as `refit`: leading axes (devices, T, R)."""
 
     def chunk(numbers: Array, board: FullBoard, changes: Change, terms: Terms) -> Changed:
-        chosen = jax.tree.map(lambda x: x[numbers], changes)
-        return jax.vmap(lambda change: refit(board, change, terms, newton))(chosen)
+        return refit(board, changes, terms, newton, numbers)
 
     return over_lanes(chunk, mesh, chunks, (board, changes, terms))
 
@@ -217,27 +222,28 @@ class SimulatedLanes(NamedTuple):
     active: Bool[Array, "M"]  # models with a finite rating
 
 
+def misfit_of(boards: SimulatedLanes, solver: Solver, terms: Terms, numbers: Integer[Array, "R"]) -> Misfit:
+    """Misfit of the simulated boards ``numbers`` after refits of their strengths."""
+    design, xp = boards.design, namespace(boards.start)
+    n, ties = design.n[design.position], boards.ties[numbers]
+    points = boards.wins[numbers] + ties / 2
+
+    def refit(score: Array, start: Array, active: Array) -> solve.Solution:
+        if solver == Solver.CHORD:
+            return dense_solve.chord_of_link(Link.LOGIT, PairTable(n, score), start, boards.inverse, terms)
+        return dense_solve.newton(Link.LOGIT, PairTable(n, score), active, terms)
+
+    score = row_sums(pair_tables.of_rows(points[:, design.position], n))
+    of_lanes = (xp.repeat(x[:, None], len(numbers), 1) for x in (boards.start, boards.active))
+    end = side_by_side(refit)(score, *of_lanes)
+    return misfit(measures(design, points, ties, end.theta.T), end.status)
+
+
 @program("mesh", "solver")
 def refit_misfit(boards: SimulatedLanes, mesh: Mesh, solver: Solver, terms: Terms, chunks: Chunks) -> Misfit:
-    """Misfit of simulated boards (numbers) after refits of their strengths.
-
-    Results have the leading axes (devices, T, R).
-    """
+    """Return `misfit_of` simulated boards (numbers), with the leading axes (devices, T, R)."""
 
     def chunk(numbers: Array, boards: SimulatedLanes, terms: Terms) -> Misfit:
-        design = boards.design
-        n = design.n[design.position]
-
-        def one(number: Array) -> Misfit:
-            ties = boards.ties[number]
-            points = boards.wins[number] + ties / 2
-            table = PairTable(n, row_sums(pair_tables.of_rows(points[design.position], n)))
-            if solver == Solver.CHORD:
-                end = dense_solve.chord_of_link(Link.LOGIT, table, boards.start, boards.inverse, terms)
-            else:
-                end = dense_solve.newton(Link.LOGIT, table, boards.active, terms)
-            return misfit(measures(design, points, ties, end.theta), end.status)
-
-        return jax.vmap(one)(numbers)
+        return misfit_of(boards, solver, terms, numbers)
 
     return over_lanes(chunk, mesh, chunks, (boards, terms))

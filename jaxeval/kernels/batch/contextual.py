@@ -3,19 +3,21 @@
 The parameters phi (P,) are M log-strengths, D coefficients and the tie parameter t (unused where ties are half a win);
 a row's z is theta_first - theta_second + feature . coefficient. Rows do not compress into cells. So lanes are the last
 axis here, except in the information: a row's constants are read once for all R lanes, and the weights of rows exist for
-only R lanes at a time.
+only R lanes at a time. A fit of few rows takes arrays of NumPy, too.
 """
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from jaxeval.kernels import connectivity, solve, tie_models
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, rated, refit_program
-from jaxeval.kernels.kinds import Array, Bool, Float, Int32, Integer, Num
-from jaxeval.kernels.platforms import added
+from jaxeval.kernels.kinds import Array, Bool, Float, Int32, Integer, Num, namespace
+from jaxeval.kernels.platforms import added, einsum, increased, product
 from jaxeval.kernels.solve import (
     Solution,
     SolveStep,
@@ -53,7 +55,13 @@ def _block(rows: ContextualRows, t: Integer[Array, ""]) -> ContextualRows:
 
 def over_blocks(rows: ContextualRows, add: Callable[[ContextualRows, Array, Any], Any], zero: Any) -> Any:
     """The total after ``add(block, its number, total)`` of all blocks in use, one after the other, from ``zero`` on."""
-    return lax.fori_loop(0, rows.n_blocks, lambda t, total: add(_block(rows, t), t, total), zero)
+
+    def step(t: Any, total: Any) -> Any:
+        return add(_block(rows, t), t, total)
+
+    if namespace(rows.n_blocks) is np:
+        return reduce(lambda total, t: step(t, total), range(int(rows.n_blocks)), zero)
+    return lax.fori_loop(0, rows.n_blocks, step, zero)
 
 
 class RowLanes(NamedTuple):
@@ -72,13 +80,14 @@ class RowLanes(NamedTuple):
     def among(self, active: Bool[Array, "M R"]) -> "RowLanes":
         """Return the battles between ``active`` models alone."""
         both = active[self.rows.first] & active[self.rows.second]
-        return self._replace(draws=jnp.where(both[:, :, None], self.draws, jnp.zeros((), self.draws.dtype)))
+        xp = namespace(both)
+        return self._replace(draws=xp.where(both[:, :, None], self.draws, xp.zeros((), self.draws.dtype)))
 
 
 def predictor(block: ContextualRows, phi: Float[Array, "P R"], n_models: int) -> Float[Array, "E G R"]:
     """Return the z of a block's rows."""
     pair = phi[block.first] - phi[block.second]
-    z = jnp.broadcast_to(pair[:, None], (*block.target.shape, phi.shape[1]))
+    z = namespace(phi).broadcast_to(pair[:, None], (*block.target.shape, phi.shape[1]))
     for d in range(block.feature.shape[-1]):  # unrolled, it fuses with what follows; a product does not
         z = z + block.feature[..., d, None] * phi[n_models + d]
     return z
@@ -94,14 +103,14 @@ def add_score(
     """``total`` plus a block's sums of weighted scores: ``z``, the derivatives by z, and ``t``, those by t."""
     # In the precision of the total: few lanes are added in another order than many, and this makes no difference then.
     z = z.astype(total.dtype)
-    of_group = jnp.sum(z, 1)
+    of_group = z.sum(1)
     total = added(total, (block.first, of_group), (block.second, -of_group))
     n_rows, n_features = z.shape[0] * z.shape[1], block.feature.shape[-1]
     if n_features:
         feature = block.feature.reshape(n_rows, n_features).astype(z.dtype)
-        of_features = jnp.matmul(feature.T, z.reshape(n_rows, -1), precision="highest")
-        total = total.at[n_models : n_models + n_features].add(of_features)
-    return total if t is None else total.at[-1].add(jnp.sum(t, (0, 1)))
+        of_features = product(feature.T, z.reshape(n_rows, -1))
+        total = increased(total, slice(n_models, n_models + n_features), of_features)
+    return total if t is None else increased(total, -1, t.sum((0, 1)))
 
 
 def counts_of_rows(rows: ContextualRows, drawn: Num[Array, "units R"]) -> Num[Array, "T E G R"]:
@@ -154,25 +163,25 @@ def add_diagonal(
 
 def derivatives(lanes: RowLanes, phi: Float[Array, "P R"]) -> tuple[Float[Array, "P R"], Float[Array, "R P P"]]:
     """Return gradient and information of the penalised log-likelihood, l(phi) - sum ridge phi^2, by all parameters."""
-    rows, ridge, n_models, n_lanes = lanes.rows, lanes.terms.ridge, lanes.n_models, phi.shape[1]
+    rows, ridge, n_models, xp = lanes.rows, lanes.terms.ridge, lanes.n_models, namespace(phi)
 
     def add(block: ContextualRows, t: Array, total: tuple[Array, _Parts]) -> tuple[Array, _Parts]:
         score, information = weighted(lanes, block, t, phi)
         grad = add_score(block, total[0], score.z, score.t, n_models)
         return grad, _add_information(block, total[1], information, n_models)
 
-    grad, parts = over_blocks(rows, add, (jnp.zeros(phi.shape), _no_information(rows, n_models, n_lanes)))
-    return grad - 2 * ridge[:, None] * phi, _assembled(parts, n_models, n_lanes) + 2 * jnp.diag(ridge)
+    grad, parts = over_blocks(rows, add, (xp.zeros_like(phi), _no_information(rows, phi, n_models)))
+    return grad - 2 * ridge[:, None] * phi, _assembled(parts, n_models) + 2 * xp.diag(ridge)
 
 
 #: Information of pairs of models, of models with the N = D + 1 other parameters, and of the others among themselves.
 _Parts = tuple[Float[Array, "pairs R"], Float[Array, "M N R"], Float[Array, "N N R"]]
 
 
-def _no_information(rows: ContextualRows, n_models: int, n_lanes: int) -> _Parts:
+def _no_information(rows: ContextualRows, phi: Float[Array, "P R"], n_models: int) -> _Parts:
     n_others = rows.feature.shape[-1] + 1
     shapes = (n_models**2,), (n_models, n_others), (n_others, n_others)
-    pairs, cross, others = (jnp.zeros((*shape, n_lanes)) for shape in shapes)
+    pairs, cross, others = (namespace(phi).zeros((*shape, phi.shape[1])) for shape in shapes)
     return pairs, cross, others
 
 
@@ -180,29 +189,26 @@ def _add_information(block: ContextualRows, total: _Parts, of_rows: tie_models.I
     """Return the parts ``total`` of the information plus what the rows of a block (E, G, R) add."""
     pairs, cross, others = total
     zz, zt, tt = of_rows
-    pairs = added(pairs, (block.first * n_models + block.second, jnp.sum(zz, 1)))
-    feature = block.feature
+    pairs = added(pairs, (block.first * n_models + block.second, zz.sum(1)))
+    feature, xp = block.feature, namespace(zz)
     # (E, D + 1, R): of a group's pair with every other parameter.
-    of_group = jnp.concatenate(
-        [jnp.einsum("egd,egr->edr", feature, zz, precision="highest"), jnp.sum(zt, 1)[:, None]], 1
-    )
+    of_group = xp.concatenate([einsum("egd,egr->edr", feature, zz), zt.sum(1)[:, None]], 1)
     cross = added(cross, (block.first, of_group), (block.second, -of_group))
-    features = jnp.einsum("egd,egc,egr->dcr", feature, feature, zz, precision="highest")
-    with_t = jnp.einsum("egd,egr->dr", feature, zt, precision="highest")
-    n_features = feature.shape[-1]
-    others = others.at[:n_features, :n_features].add(features)
-    others = others.at[:n_features, -1].add(with_t).at[-1, :n_features].add(with_t)
-    return pairs, cross, others.at[-1, -1].add(jnp.sum(tt, (0, 1)))
+    features = einsum("egd,egc,egr->dcr", feature, feature, zz)
+    with_t = einsum("egd,egr->dr", feature, zt)
+    of_t = xp.concatenate([with_t, tt.sum((0, 1))[None]])[None]
+    return pairs, cross, others + xp.concatenate([xp.concatenate([features, with_t[:, None]], 1), of_t])
 
 
-def _assembled(parts: _Parts, n_models: int, n_lanes: int) -> Float[Array, "R P P"]:
+def _assembled(parts: _Parts, n_models: int) -> Float[Array, "R P P"]:
     """Return the information of all parameters from its parts."""
-    pairs, cross, others = (jnp.moveaxis(x, -1, 0) for x in parts)
-    v = pairs.reshape(n_lanes, n_models, n_models)
-    v = v + jnp.swapaxes(v, 1, 2)
-    strengths = jnp.sum(v, 2)[:, :, None] * jnp.eye(n_models) - v
-    above = jnp.concatenate([strengths, cross], 2)
-    return jnp.concatenate([above, jnp.concatenate([jnp.swapaxes(cross, 1, 2), others], 2)], 1)
+    xp = namespace(*parts)
+    pairs, cross, others = (xp.moveaxis(x, -1, 0) for x in parts)
+    v = pairs.reshape(-1, n_models, n_models)
+    v = v + v.swapaxes(1, 2)
+    strengths = v.sum(2)[:, :, None] * xp.eye(n_models) - v
+    above = xp.concatenate([strengths, cross], 2)
+    return xp.concatenate([above, xp.concatenate([cross.swapaxes(1, 2), others], 2)], 1)
 
 
 class SingleRows(NamedTuple):
@@ -347,19 +353,21 @@ def alive(lanes: RowLanes, active: Bool[Array, "M R"], free: Bool[Array, "D+1"])
 
     def add(block: ContextualRows, t: Array, total: Array) -> Array:
         tied = block.factor * (block.target == 0.5)
-        return total + jnp.einsum("egr,eg->r", lanes.draws[t].astype(jnp.float64), tied, precision="highest")
+        return total + einsum("egr,eg->r", lanes.draws[t].astype(np.float64), tied)
 
-    others = jnp.broadcast_to(free[:, None], (len(free), active.shape[1]))
+    xp = namespace(active)
+    others = xp.broadcast_to(free[:, None], (len(free), active.shape[1]))
     if lanes.model.ties != TieModel.HALF:
-        n_ties = over_blocks(lanes.rows, add, jnp.zeros(active.shape[1]))
-        others = others.at[-1].set(free[-1] & (n_ties > 0))
-    return jnp.concatenate([active, others])
+        n_ties = over_blocks(lanes.rows, add, xp.zeros(active.shape[1]))
+        others = xp.concatenate([others[:-1], free[-1:, None] & (n_ties > 0)])
+    return xp.concatenate([active, others])
 
 
 def _at_limit(model: Response, phi: Float[Array, "P #R"], moves: Bool[Array, "P R"]) -> Float[Array, "P R"]:
     """``phi`` for every lane, with t at its limit where it does not move."""
-    phi = jnp.broadcast_to(phi, moves.shape)
-    return phi.at[-1].set(jnp.where(moves[-1], phi[-1], NO_TIES[model.ties]))
+    xp = namespace(phi)
+    phi = xp.broadcast_to(phi, moves.shape)
+    return xp.concatenate([phi[:-1], xp.where(moves[-1:], phi[-1:], NO_TIES[model.ties])])
 
 
 def newton(
@@ -374,18 +382,21 @@ def newton(
 
     def step(phi: Array, _: Array, __: Array) -> SolveStep:
         grad, matrix = derivatives(lanes, phi)
-        grad = jnp.where(moves, grad, 0.0)
+        grad = xp.where(moves, grad, 0.0)
         change = newton_step(grad, matrix, moves, n_models, terms.ridge[0])
         return SolveStep(_damped(model, phi, change), grad, matrix)
 
-    matrix = jnp.zeros((moves.shape[1], len(moves), len(moves)))
+    xp = namespace(moves)
+    matrix = xp.zeros((moves.shape[1], len(moves), len(moves)))
     return loop(step, _at_limit(model, start, moves), matrix, terms)
 
 
 def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R"]) -> Float[Array, "P R"]:
     """``change`` of each lane, shrunk where it is too long; a threshold t stays positive."""
-    change = capped(change)
-    return change.at[-1].max(-0.75 * phi[-1]) if model.ties == TieModel.RAO_KUPPER else change
+    change, xp = capped(change), namespace(change)
+    if model.ties != TieModel.RAO_KUPPER:
+        return change
+    return xp.concatenate([change[:-1], xp.maximum(change[-1:], -0.75 * phi[-1:])])
 
 
 def scaled_chord(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solution:
@@ -443,9 +454,9 @@ def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solu
         zero = jnp.zeros(phi.shape), jnp.zeros(phi.shape), by_row, of_ties, jnp.zeros(n_lanes)
         grad, diagonal, zz, zt, tt = over_blocks(rows, add, zero)
         grad, diagonal = _with_ridge(phi, grad, diagonal, moves, ridge)
-        return grad, diagonal, partial(product, tie_models.Information(zz, zt, tt))
+        return grad, diagonal, partial(multiplied, tie_models.Information(zz, zt, tt))
 
-    def product(of_rows: tie_models.Information, p: Array) -> Array:
+    def multiplied(of_rows: tie_models.Information, p: Array) -> Array:
         def add(block: ContextualRows, t: Array, total: Array) -> Array:
             z = predictor(block, p, n_models)
             along = of_rows.zz[t] * z
@@ -480,7 +491,7 @@ def fit_contextual(
     end, (matrix,) = newton(lane, start[:, None], moves)
     moves = moves[:, 0]
     of_all = inverse_and_diagonal(matrix, moves, len(active), terms.ridge[0])
-    return jax.tree.map(lambda x: x[..., 0], end), *of_all
+    return Solution(*(x[..., 0] for x in end)), *of_all
 
 
 def count_rows(

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeV
 import numpy as np
 
 from jaxeval.errors import MemoryLimitError
-from jaxeval.kernels.kinds import Array, Integer, Mesh, Wrapped
+from jaxeval.kernels.kinds import Array, Integer, Mesh, Wrapped, namespace
 from jaxeval.kernels.platforms import traced_for
 from jaxeval.lazy_names import jax, jnp, lax
 from jaxeval.wording import counted
@@ -70,6 +70,20 @@ def over_lanes(
     )
     with traced_for(mesh.devices.flat[0].platform):
         return spread(chunks, shared, problems)
+
+
+def side_by_side(solve: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``solve`` of `dense_solve` for lanes, the first axis of tables and of scores, and the last of all else.
+
+    On the host, these functions take lanes as they are.
+    """
+
+    def of_lanes(table: Any, *others: Array) -> Any:
+        if namespace(*others) is np:
+            return solve(table, *others)
+        return jax.vmap(solve, (0, *[-1] * len(others)), -1)(table, *others)
+
+    return of_lanes
 
 
 T = TypeVar("T")
