@@ -11,7 +11,8 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int, as_leaf
-from jaxeval.data.columns import numbers, plain, reject_missing, require_column
+from jaxeval.data.columns import plain, reject_missing, require_column
+from jaxeval.data.numbers import numbers
 from jaxeval.errors import DataError
 from jaxeval.kernels.solve import SolveStep, Terms, loop
 from jaxeval.statistics.rater_agreement import cohen_kappa, label_table

@@ -14,7 +14,8 @@ from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, checked_prior
 from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_choice, check_room, checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
-from jaxeval.data.columns import as_frame, first_place, numbers, reject_missing, reject_repeats, require_column
+from jaxeval.data.columns import as_frame, first_place, reject_missing, reject_repeats, require_column
+from jaxeval.data.numbers import numbers
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out

@@ -18,7 +18,8 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, compressed
-from jaxeval.data.columns import reject_infinite, reject_missing
+from jaxeval.data.columns import reject_missing
+from jaxeval.data.numbers import reject_infinite
 from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.options import FitOptions

@@ -18,7 +18,8 @@ from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.capability.columns import columns_by_role, shares, texts
 from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import check_choice, checked_finite, checked_integer
-from jaxeval.data.columns import numbers, reject_values, require_column
+from jaxeval.data.columns import require_column
+from jaxeval.data.numbers import numbers, reject_values
 from jaxeval.engine.draws_of import draws_of
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision

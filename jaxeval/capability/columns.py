@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import as_frame, numbers, reject_missing, require_column
+from jaxeval.data.columns import as_frame, reject_missing, require_column
 from jaxeval.data.labels import SCORES_IN_WORDS
+from jaxeval.data.numbers import numbers
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import named
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import numbers_or_nan
+from jaxeval.data.numbers import numbers_or_nan
 from jaxeval.errors import DataError
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result

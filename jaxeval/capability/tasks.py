@@ -14,7 +14,8 @@ from scipy.special import expit, logsumexp, xlog1py, xlogy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.capability.columns import columns_by_role, minutes_of, shares, texts
-from jaxeval.data.columns import numbers, reject_values, require_column
+from jaxeval.data.columns import require_column
+from jaxeval.data.numbers import numbers, reject_values
 from jaxeval.engine.draws_of import draws_of
 from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError

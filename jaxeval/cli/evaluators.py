@@ -12,8 +12,9 @@ from pandas.api.types import is_numeric_dtype
 
 from jaxeval import plots
 from jaxeval.cli.terminal import named_model
-from jaxeval.data.columns import numeric_but_for_gaps, require_column
+from jaxeval.data.columns import require_column
 from jaxeval.data.labels import Labels
+from jaxeval.data.numbers import numeric_but_for_gaps
 from jaxeval.data.readers import read_battles
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.table_files import column_names, naming, read_whole_table

@@ -18,9 +18,7 @@ from jaxeval.data.columns import (
     codes_of,
     encode_models,
     factorize_sorted,
-    finite_or_nan,
     first_place,
-    numbers_or_nan,
     plain,
     reject_missing,
     reject_repeats,
@@ -34,6 +32,7 @@ from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.judge_calls import ReplyRules, replied_verdicts, usual_replies
 from jaxeval.data.labels import STANDARD, STRONG, Graded, LabelColumn, Labels, Sides, read_labels
+from jaxeval.data.numbers import finite_or_nan, numbers_or_nan
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import FileName, label_of
 from jaxeval.data.report import UNPARSED, told, told_by

@@ -18,19 +18,16 @@ from jaxeval.data.columns import (
     factorized,
     first_place,
     folded,
-    numbers,
-    reject_values,
     renames,
     renumbered,
     require_column,
     told_renames,
-    weights_of,
-    whole_numbers,
     without_blanks,
 )
 from jaxeval.data.conditions import columns_of, rows_where
 from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import with_fields
+from jaxeval.data.numbers import numbers, reject_values, weights_of, whole_numbers
 from jaxeval.data.report import DataReport, Voters
 from jaxeval.data.roles import (
     COUNT_COLUMNS,

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
-from jaxeval.data.columns import numbers, plain, reject_infinite, reject_missing, reject_values
+from jaxeval.data.columns import plain, reject_missing
 from jaxeval.data.nested_columns import arrow_of, is_nested
+from jaxeval.data.numbers import numbers, reject_infinite, reject_values
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, listed
 
@@ -247,11 +248,8 @@ def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
 
 def _root_mean_square(values: Float, count: Int | None) -> float:
     """The root mean square over all battles: the same bit for bit in any order of rows and sides, merged or not."""
-    if count is None:
-        size, times = np.unique(np.abs(values), return_counts=True)
-    else:
-        size, row = np.unique(np.abs(values), return_inverse=True)
-        times = count_by(row, count, len(size))
+    size, row = np.unique(np.abs(values), return_inverse=True)
+    times = count_by(row, count, len(size))
     largest = size[-1]
     if largest == 0:
         return 0.0

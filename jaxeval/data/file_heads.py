@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from jaxeval.data.columns import ALL_COLUMNS, frame_of, numeric_but_for_gaps
+from jaxeval.data.columns import ALL_COLUMNS, frame_of
 from jaxeval.data.file_formats import Kind, archived, format_of
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.harness_runs import document_of
+from jaxeval.data.numbers import numeric_but_for_gaps
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.data.saved_battles import is_saved

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import as_frame, distinct_values, encode_models, plain, require_column
+from jaxeval.data.columns import as_frame, distinct_values, encode_models, plain, require_column, texts_of
 from jaxeval.data.judge_replies import read_reply
 from jaxeval.data.labels import RIGHT_OR_WRONG, Labels, Sides, bare_word, read_labels, spoken_results
 from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
@@ -291,19 +291,12 @@ def joined_labels(
 def units_of(battles: pd.DataFrame, labels: pd.DataFrame) -> tuple[Pairs, Pairs]:
     """Give the item and pair of each battle and of each label; a pair is written as in its first battle, else label."""
     tables = (battles, labels)
-    item = pd.factorize(np.concatenate([_item_keys(table["item"]) for table in tables]))[0]
+    item = pd.factorize(np.concatenate([texts_of(table["item"]) for table in tables]))[0]
     a, b = (np.concatenate([table[side].astype(str) for table in tables]) for side in ("model_a", "model_b"))
     first, second = pd.factorize(np.concatenate([a, b]))[0].reshape(2, -1).astype(np.int32)
     unit, flipped = pairs_of(item, first, second, int(max(first.max(), second.max())) + 1)
     n = len(battles)
     return Pairs(unit[:n], flipped[:n]), Pairs(unit[n:], flipped[n:])
-
-
-def _item_keys(items: pd.Series) -> NDArray[Any]:
-    """Return (N,) items as text, in which items of two tables are compared: 7, 7.0 and "7" are the same."""
-    if pd.api.types.is_float_dtype(items) and (items == items.round()).all():
-        items = items.astype(np.int64)
-    return items.astype(str).to_numpy(object)
 
 
 def agreed(

@@ -11,19 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import (
-    as_frame,
-    codes_of,
-    factorize_sorted,
-    numbers_or_nan,
-    plain,
-    reject_infinite,
-    reject_values,
-    require_column,
-    seen_before,
-)
+from jaxeval.data.columns import as_frame, codes_of, factorize_sorted, plain, require_column, seen_before
 from jaxeval.data.labels import SCORES_IN_WORDS, numbers_of_words
 from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas
+from jaxeval.data.numbers import numbers_or_nan, reject_infinite, reject_values
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable, in_pandas

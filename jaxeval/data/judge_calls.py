@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import finite_or_nan, first_place, require_column
+from jaxeval.data.columns import first_place, require_column
 from jaxeval.data.judge_replies import EMPTY, SEVERAL, Reply, read_reply, spelled
 from jaxeval.data.labels import RIGHT_OR_WRONG, SPOKEN, bare_word, spoken_results
+from jaxeval.data.numbers import finite_or_nan
 from jaxeval.data.roles import columns_of, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd

@@ -16,7 +16,6 @@ from jaxeval.checks import check_choice, checked_finite
 from jaxeval.data.columns import (
     codes_of,
     factorize_sorted,
-    finite_or_nan,
     first_place,
     plain,
     reject_repeats,
@@ -29,6 +28,7 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_calls import OR_POSITIVE, holds_text, replied_grades, usual_replies
 from jaxeval.data.labels import numbers_of_words
 from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas, with_fields
+from jaxeval.data.numbers import finite_or_nan
 from jaxeval.data.report import AnswersReport, MissingJudgment, Reported
 from jaxeval.data.roles import ANSWER_LABELS, usual_column, usual_names
 from jaxeval.data.table_files import naming, read_as, read_plain_table, told_of

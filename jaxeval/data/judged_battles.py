@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice
-from jaxeval.data.columns import Rows, finite_or_nan, first_place, require_column, rows_of, under_names, without_blanks
+from jaxeval.data.columns import Rows, first_place, require_column, rows_of, under_names, without_blanks
 from jaxeval.data.groups import Grouped
 from jaxeval.data.human_labels import VerdictTable
 from jaxeval.data.labels import Labels, Sides, check_labels
 from jaxeval.data.nested_columns import with_fields
+from jaxeval.data.numbers import finite_or_nan
 from jaxeval.data.presentation_orders import OneOrder, in_turn, one_label, orders_in_rows
 from jaxeval.data.report import JudgedReport, Reported
 from jaxeval.data.roles import SCORES, usual_column, usual_names

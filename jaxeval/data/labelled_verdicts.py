@@ -15,10 +15,8 @@ from jaxeval.data.columns import (
     codes_of,
     encode_models,
     factorize_sorted,
-    finite_or_nan,
     first_place,
     reject_again,
-    reject_values,
     require_column,
     rows_of,
     without_blanks,
@@ -36,6 +34,7 @@ from jaxeval.data.human_labels import (
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labels import Labels
 from jaxeval.data.nested_columns import LaterColumns
+from jaxeval.data.numbers import finite_or_nan, reject_values
 from jaxeval.data.presentation_orders import order_column, pairs_of, told_order
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError

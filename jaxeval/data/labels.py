@@ -12,17 +12,8 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice
-from jaxeval.data.columns import (
-    GAPS,
-    Rows,
-    count_rows,
-    distinct_values,
-    factorized,
-    first_place,
-    numbers_or_nan,
-    plain,
-    reject_missing,
-)
+from jaxeval.data.columns import Rows, count_rows, distinct_values, factorized, first_place, plain, reject_missing
+from jaxeval.data.numbers import GAPS, numbers_or_nan
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, did_you_mean, named

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from jaxeval.data.battle_rows import by_difference
-from jaxeval.data.columns import first_place, folded, numbers_or_nan, reject_missing, reject_values
+from jaxeval.data.columns import first_place, folded, reject_missing
 from jaxeval.data.formats import Format, Shape, Source
 from jaxeval.data.harness_formats import ANSWERS
 from jaxeval.data.labels import SPOKEN, spoken_label
+from jaxeval.data.numbers import numbers_or_nan, reject_values
 from jaxeval.data.roles import has_usual_sides, voter_columns
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd

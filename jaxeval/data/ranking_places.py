@@ -11,15 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.columns import (
-    factorize_sorted,
-    factorized,
-    numbers,
-    plain,
-    reject_missing,
-    reject_values,
-    require_column,
-)
+from jaxeval.data.columns import factorize_sorted, factorized, plain, reject_missing, require_column
+from jaxeval.data.numbers import numbers, reject_values
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.data.columns import as_frame, renumbered, require_column, weights_of, whole_numbers
+from jaxeval.data.columns import as_frame, renumbered, require_column
 from jaxeval.data.equal_rows import reject_same_tables
 from jaxeval.data.file_formats import Kind, format_of
 from jaxeval.data.file_lists import files_of
+from jaxeval.data.numbers import weights_of, whole_numbers
 from jaxeval.data.ranking_places import (
     REST,
     Found,

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from jaxeval.data.columns import (
-    ALL_COLUMNS,
-    Columns,
-    factorize_sorted,
-    numeric_but_for_gaps,
-    reject_repeats,
-    require_column,
-)
+from jaxeval.data.columns import ALL_COLUMNS, Columns, factorize_sorted, reject_repeats, require_column
 from jaxeval.data.conditions import columns_of, rows_that_meet
 from jaxeval.data.file_lists import named_twice, names_of, whole_local_file
 from jaxeval.data.formats import Source, whole_table
@@ -25,6 +18,7 @@ from jaxeval.data.harness_runs import NoScoresError, document_of, merge_runs, un
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.data.judge_calls import OR_POSITIVE
 from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
+from jaxeval.data.numbers import numeric_but_for_gaps
 from jaxeval.data.published_formats import formats, source_format
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.small_files import small_table

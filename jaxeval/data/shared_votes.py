@@ -17,7 +17,7 @@ from jaxeval.arrays import Bool, Int
 from jaxeval.checks import check_choice
 from jaxeval.data.battle_rows import n_battles_of
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import first_place, folded, reject_missing
+from jaxeval.data.columns import first_place, folded, reject_missing, texts_of
 from jaxeval.data.file_lists import names_of
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.table_files import head_names
@@ -63,9 +63,7 @@ def _ids(battles: Battles, column: str) -> NDArray[np.object_]:
         place = first_place(missing, battles.rows)
         raise DataError(f"{n} no {column!r}{place}: a vote without an id cannot be told from others; add it, or leave "
                         "--id out")  # fmt: skip
-    if pd.api.types.is_float_dtype(values.dtype) and (values == np.floor(values)).all():
-        values = values.astype("int64")
-    return values.astype(str).to_numpy(object)
+    return texts_of(values)
 
 
 def _single(battles: Battles, column: str, ids: NDArray[np.object_]) -> Battles:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from jaxeval.data.columns import ALL_COLUMNS, Columns, frame_of, numeric_but_for_gaps, renames
+from jaxeval.data.columns import ALL_COLUMNS, Columns, frame_of, renames
 from jaxeval.data.file_formats import (
     WRITE_AGAIN,
     FileFormat,
@@ -32,6 +32,7 @@ from jaxeval.data.file_formats import (
 from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_lines import MOST_BYTES, json_tables, lines_of_json
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
+from jaxeval.data.numbers import numeric_but_for_gaps
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.small_files import small_table

@@ -19,7 +19,8 @@ from jaxeval.anchored.scores import anchored_scores
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
-from jaxeval.data.columns import numbers, reject_missing, require_column
+from jaxeval.data.columns import reject_missing, require_column
+from jaxeval.data.numbers import numbers
 from jaxeval.errors import DataError
 from jaxeval.show.shown import Shown
 from jaxeval.show.table import Table

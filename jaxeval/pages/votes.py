@@ -17,8 +17,8 @@ from scipy.special import expit
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
-from jaxeval.data.columns import numbers
 from jaxeval.data.features import Design, Feature, FeatureLike, arena_style, design, style_counts
+from jaxeval.data.numbers import numbers
 from jaxeval.errors import DataError
 from jaxeval.kernels.links import Link
 from jaxeval.pages.boards import Given

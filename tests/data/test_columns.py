@@ -11,8 +11,8 @@ from command_line import run
 
 import jaxeval
 from jaxeval import Battles, DataError
-from jaxeval.data.columns import numbers_or_nan
 from jaxeval.data.conditions import rows_where
+from jaxeval.data.numbers import numbers_or_nan
 from jaxeval.wording import look_of
 
 VOTES = pd.DataFrame({"model_a": [*"xyxz"], "model_b": [*"yxzx"], "winner": ["x", "y", "z", "x"]})
