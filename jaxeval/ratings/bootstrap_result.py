@@ -18,13 +18,14 @@ from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.options.boards import BoardInterval
+from jaxeval.ratings.board_sentences import draw_warnings, leader_sentence
 from jaxeval.ratings.boards import MOST_INVERTED
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.options import BootstrapOptions, FitSettings
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES, UNPLACED_ELO, Independent, nearby
-from jaxeval.show.boards import leader_line, level_names, rank_spread, with_interval
+from jaxeval.show.boards import rank_spread
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
@@ -32,7 +33,7 @@ from jaxeval.statistics.comparison import bias_corrected_bounds
 from jaxeval.statistics.differences import MOST_NOT_FINITE, ClosedForm, Differences, not_finite
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.wording import Noun, counted, named, visible_line
+from jaxeval.wording import Noun, counted
 
 B = TypeVar("B", bound="Bootstrap")
 
@@ -251,13 +252,6 @@ class Bootstrap(Result):
         """How many models have a "basic" interval where the kind is "auto"."""
         return 0 if self._by_errors or self.settings.interval != "auto" else int(self._moved.sum())
 
-    def _not_below(self, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
-        """Return which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
-        by_fit = self._by_fit(np.array([first]), level)
-        lower = np.full(len(others), np.nan) if by_fit is None else by_fit[0][0, others]
-        by_draws = np.isin(others, self.contrasts.not_below(first, others[np.isnan(lower)], level))
-        return others[np.where(np.isnan(lower), by_draws, ~(lower > 0))]
-
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
         """Records that a leaderboard keeps beside its table, by name; a plain board has none."""
         return {}
@@ -415,64 +409,8 @@ class Bootstrap(Result):
             >>> print(jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200).first_sentence())
             model-1 leads with 1097.5 (+18.6/-17.7), ahead of all others at the 95% level
         """
-        sentence = self._leader(level, kind, min_battles)
+        sentence = leader_sentence(self, level, kind, min_battles)
         return f"{self._about}: {sentence}" if self._about else sentence
-
-    def _leader(self, level: float, kind: BoardInterval | None, min_battles: int | None) -> str:
-        ratings, ranked = self.fit.ratings, self.ranked(min_battles).to_numpy()
-        undefeated = self._undefeated_leader(level)
-        if undefeated is not None:
-            name, n = visible_line(self.models[undefeated]), int(self.fit.n_battles.iloc[undefeated])
-            met = counted(n, self.fit._unit)
-            sure = f"ahead of all others at the {100 * level:g}% level"
-            return f"{name} leads: undefeated in {met}, so that it has no finite rating, and {sure}"
-        rated = np.isfinite(ratings.to_numpy())
-        if not rated.any():
-            why = f"no two {self.competitor.many} took points off each other, directly or through others"
-            return f"no {self.competitor.one} can be ranked: {why}"
-        if not ranked.any() and not self.fit.converged:
-            return f"no {self.competitor.one} can be ranked: the fit {self.fit.status}, so ratings are no estimates"
-        among = np.flatnonzero(ranked if ranked.any() else rated)
-        strength = np.round(self.fit.theta[among], 9)  # equal models differ by rounding
-        order = np.lexsort([self.models[among].astype(str), -strength])
-        first, others = among[order[0]], among[order[1:]]
-        ends = self.interval(level, kind).iloc[first]
-        name = visible_line(self.models[first])
-        rating = with_interval(ratings.iloc[first], ends["lower"], ends["upper"])
-        alike = self._not_below(first, others, level)
-        equal = [visible_line(self.models[j]) for j in others if strength[among == j][0] == strength[order[0]]]
-        if not ranked.any() or (self._loose[first] and (len(alike) or not self._penalised[first])):
-            first_with = f"{level_names(name, equal)} are level, first" if equal else f"{name} is first"
-            above = [visible_line(model) for model in self.models[ratings.to_numpy() == np.inf]]
-            beside = f" of those with a rating; undefeated: {named(above)}" if above else ""
-            return f"too few games to say who leads: {first_with} with {rating}{beside}"
-        rest = np.setdiff1d(np.arange(len(ratings)), [first, *others])
-        unranked = len(rest) > 0 and len(self._beside(first, rest, level)) > 0
-        if len(others) == 0 and (unranked or len(rest) == 0):
-            return f"{name} is first with {rating}, the only {self.competitor.one} with a rank"
-        if len(alike) and (ratings[~ranked] > ratings.iloc[first]).any():
-            rating += " of those with a rank"
-        return leader_line(name, rating, [visible_line(self.models[j]) for j in alike], level, unranked, equal)
-
-    def _beside(self, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:
-        """Which of the models ``rest`` without a rank the penalised fit does not show to be below model ``first``."""
-        if (not self.fit.thin.any() and not self._loose.any()) or not self.fit.has_penalised:
-            return rest
-        closed_form = self.contrasts.closed_form or self.fit.penalised_differences
-        difference, error = closed_form(np.array([first]), level)
-        return rest[~(difference[0, rest] > normal_quantile(level) * error[0, rest])]
-
-    def _undefeated_leader(self, level: float) -> int | None:
-        """Return the undefeated model that the penalised fit shows to be ahead of all others, if there is one.
-
-        Without such a fit it is the one that was better often enough in direct meetings alone.
-        """
-        above = np.flatnonzero((self.fit.standing == "undefeated") & np.isinf(self.fit.ratings))
-        if len(above) == 0 or not self.fit.has_penalised:
-            return next((int(k) for k in above if self.fit._always_above(int(k), level)), None)
-        best = int(above[np.argmax(self.fit.penalised_strengths[above])])
-        rest = np.delete(np.arange(len(self.models)), best)
-        return None if len(self._beside(best, rest, level)) else best
 
     def rank_share(self, k: int, *, min_battles: int | None = None) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
@@ -530,53 +468,7 @@ class Bootstrap(Result):
     @property
     def warnings(self) -> list[str]:
         """What the data or the computation leave open, in words."""
-        messages = [*self.fit.warnings, *self._facets]
-        share = self.degenerate_share[np.isfinite(self.fit.ratings)]
-        share = share[share > 0].sort_values(ascending=False)
-        if len(share):
-            worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
-            messages.append(
-                f"{self.competitor.counted(len(share), 'has', 'have')} no finite rating in some resamples (share of "
-                f"them), which makes intervals of draws unreliable: {worst}"
-            )
-        held = self.fit.scale.weights > 0
-        lost = float((self.converged & ~np.isfinite(self.draws_logit[:, held]).any(1)).mean())
-        if held.any() and lost > 0:
-            anchored = self.fit.scale.anchored
-            lacking = f"{named(self.models[held])} has no" if anchored else f"no {self.competitor.one} has a"
-            advice = "Choose another anchor, or a mean" if anchored else "More battles, or a ridge > 0, would help"
-            messages.append(
-                f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, so that no model has a "
-                f"rating there: intervals of draws rest on the other resamples. {advice}"
-            )
-        without = self.without_spread.to_numpy() & np.isfinite(self.fit.ratings.to_numpy())
-        if without.any():  # the fit may still give an interval
-            without &= self.interval().isna().any(axis=1).to_numpy()
-        equal = self.models[without]
-        if len(equal):
-            messages.append(
-                f"all resamples give the same rating to {named(equal)}: they do not show how uncertain this rating is, "
-                "and there is no interval"
-            )
-        few, scale = (self.fit.n_battles < ENOUGH_BATTLES).to_numpy(), self.fit.scale
-        rests_on_few = self.n_reflected and scale.weights[few].sum() > 0.5
-        if rests_on_few and scale.anchored:
-            messages.append(
-                f"the anchor {named(self.models[held])} has fewer than {ENOUGH_BATTLES} battles: relative to it, "
-                "intervals of the others may be too short. Differences do not depend on it; take an anchor with more"
-            )
-        elif rests_on_few:
-            plain = scale.gauge == f"mean rating {scale.base:g}"
-            advice = 'gauge="votes" (--gauge votes) is a mean by battles' if plain else "take an anchor with more"
-            messages.append(
-                f"{self.competitor.many} with fewer than {ENOUGH_BATTLES} battles make most of the {scale.gauge} and "
-                "err together there: relative to it, intervals of the others may be too short. Differences do not "
-                f"depend on it; {advice}"
-            )
-        failed = int((~self.converged).sum())
-        if failed:
-            messages.append(f"{failed:,} of {counted(len(self.draws), 'resample')} did not converge and are NaN")
-        return messages
+        return draw_warnings(self)
 
 
 def bootstrap_result(

@@ -1,0 +1,133 @@
+"""What a board that was resampled, a `Bootstrap`, says in words: who leads, and what its draws leave open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxeval.options.boards import BoardInterval
+from jaxeval.ratings.thin_models import ENOUGH_BATTLES
+from jaxeval.show.boards import leader_line, level_names, with_interval
+from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.wording import counted, named, visible_line
+
+
+def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_battles: int | None) -> str:
+    """Return who is first, and from whom the data do not tell it apart: see `Bootstrap.first_sentence`."""
+    fit, models, noun = board.fit, board.models, board.competitor
+    ratings, ranked = fit.ratings, board.ranked(min_battles).to_numpy()
+    undefeated = _undefeated_leader(board, level)
+    if undefeated is not None:
+        name, met = visible_line(models[undefeated]), counted(int(fit.n_battles.iloc[undefeated]), fit._unit)
+        sure = f"ahead of all others at the {100 * level:g}% level"
+        return f"{name} leads: undefeated in {met}, so that it has no finite rating, and {sure}"
+    rated = np.isfinite(ratings.to_numpy())
+    if not rated.any():
+        why = f"no two {noun.many} took points off each other, directly or through others"
+        return f"no {noun.one} can be ranked: {why}"
+    if not ranked.any() and not fit.converged:
+        return f"no {noun.one} can be ranked: the fit {fit.status}, so ratings are no estimates"
+    among = np.flatnonzero(ranked if ranked.any() else rated)
+    strength = np.round(fit.theta[among], 9)  # equal models differ by rounding
+    order = np.lexsort([models[among].astype(str), -strength])
+    first, others = among[order[0]], among[order[1:]]
+    ends = board.interval(level, kind).iloc[first]
+    name = visible_line(models[first])
+    rating = with_interval(ratings.iloc[first], ends["lower"], ends["upper"])
+    alike = _not_below(board, first, others, level)
+    equal = [visible_line(models[j]) for j in others if strength[among == j][0] == strength[order[0]]]
+    if not ranked.any() or (board._loose[first] and (len(alike) or not board._penalised[first])):
+        first_with = f"{level_names(name, equal)} are level, first" if equal else f"{name} is first"
+        above = [visible_line(model) for model in models[ratings.to_numpy() == np.inf]]
+        beside = f" of those with a rating; undefeated: {named(above)}" if above else ""
+        return f"too few games to say who leads: {first_with} with {rating}{beside}"
+    rest = np.setdiff1d(np.arange(len(ratings)), [first, *others])
+    unranked = len(rest) > 0 and len(_beside(board, first, rest, level)) > 0
+    if len(others) == 0 and (unranked or len(rest) == 0):
+        return f"{name} is first with {rating}, the only {noun.one} with a rank"
+    if len(alike) and (ratings[~ranked] > ratings.iloc[first]).any():
+        rating += " of those with a rank"
+    return leader_line(name, rating, [visible_line(models[j]) for j in alike], level, unranked, equal)
+
+
+def _not_below(board: Any, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
+    """Return which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
+    by_fit = board._by_fit(np.array([first]), level)
+    lower = np.full(len(others), np.nan) if by_fit is None else by_fit[0][0, others]
+    by_draws = np.isin(others, board.contrasts.not_below(first, others[np.isnan(lower)], level))
+    return others[np.where(np.isnan(lower), by_draws, ~(lower > 0))]
+
+
+def _beside(board: Any, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:
+    """Which of the models ``rest`` without a rank the penalised fit does not show to be below model ``first``."""
+    if (not board.fit.thin.any() and not board._loose.any()) or not board.fit.has_penalised:
+        return rest
+    closed_form = board.contrasts.closed_form or board.fit.penalised_differences
+    difference, error = closed_form(np.array([first]), level)
+    return rest[~(difference[0, rest] > normal_quantile(level) * error[0, rest])]
+
+
+def _undefeated_leader(board: Any, level: float) -> int | None:
+    """Return the undefeated model that the penalised fit shows to be ahead of all others, if there is one.
+
+    Without such a fit it is the one that was better often enough in direct meetings alone.
+    """
+    above = np.flatnonzero((board.fit.standing == "undefeated") & np.isinf(board.fit.ratings))
+    if len(above) == 0 or not board.fit.has_penalised:
+        return next((int(k) for k in above if board.fit._always_above(int(k), level)), None)
+    best = int(above[np.argmax(board.fit.penalised_strengths[above])])
+    rest = np.delete(np.arange(len(board.models)), best)
+    return None if len(_beside(board, best, rest, level)) else best
+
+
+def draw_warnings(board: Any) -> list[str]:
+    """Return what the data or the computation leave open: see `Bootstrap.warnings`."""
+    fit, scale = board.fit, board.fit.scale
+    messages = [*fit.warnings, *board._facets]
+    share = board.degenerate_share[np.isfinite(fit.ratings)]
+    share = share[share > 0].sort_values(ascending=False)
+    if len(share):
+        worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
+        messages.append(
+            f"{board.competitor.counted(len(share), 'has', 'have')} no finite rating in some resamples (share of "
+            f"them), which makes intervals of draws unreliable: {worst}"
+        )
+    held = scale.weights > 0
+    lost = float((board.converged & ~np.isfinite(board.draws_logit[:, held]).any(1)).mean())
+    if held.any() and lost > 0:
+        lacking = f"{named(board.models[held])} has no" if scale.anchored else f"no {board.competitor.one} has a"
+        advice = "Choose another anchor, or a mean" if scale.anchored else "More battles, or a ridge > 0, would help"
+        messages.append(
+            f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, so that no model has a "
+            f"rating there: intervals of draws rest on the other resamples. {advice}"
+        )
+    without = board.without_spread.to_numpy() & np.isfinite(fit.ratings.to_numpy())
+    if without.any():  # the fit may still give an interval
+        without &= board.interval().isna().any(axis=1).to_numpy()
+    equal = board.models[without]
+    if len(equal):
+        messages.append(
+            f"all resamples give the same rating to {named(equal)}: they do not show how uncertain this rating is, "
+            "and there is no interval"
+        )
+    few = (fit.n_battles < ENOUGH_BATTLES).to_numpy()
+    rests_on_few = board.n_reflected and scale.weights[few].sum() > 0.5
+    if rests_on_few and scale.anchored:
+        messages.append(
+            f"the anchor {named(board.models[held])} has fewer than {ENOUGH_BATTLES} battles: relative to it, "
+            "intervals of the others may be too short. Differences do not depend on it; take an anchor with more"
+        )
+    elif rests_on_few:
+        plain = scale.gauge == f"mean rating {scale.base:g}"
+        advice = 'gauge="votes" (--gauge votes) is a mean by battles' if plain else "take an anchor with more"
+        messages.append(
+            f"{board.competitor.many} with fewer than {ENOUGH_BATTLES} battles make most of the {scale.gauge} and "
+            "err together there: relative to it, intervals of the others may be too short. Differences do not "
+            f"depend on it; {advice}"
+        )
+    failed = int((~board.converged).sum())
+    if failed:
+        messages.append(f"{failed:,} of {counted(len(board.draws), 'resample')} did not converge and are NaN")
+    return messages
