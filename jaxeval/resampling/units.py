@@ -202,7 +202,9 @@ def make_singles(n: int, width: int, stratum: Int | None = None) -> Singles:
     """
     total = np.array([n]) if stratum is None else np.bincount(stratum)
     short = _singles_shortfall(total)
-    below = scipy.special.pdtr(np.arange(_THRESHOLDS), _share(short, total)[:, None])
+    rate, count = _share(short, total)[:, None], np.arange(_THRESHOLDS)
+    # SciPy's function takes longer to import than a small command computes; of rates up to 1, all words are the same.
+    below = np.cumsum(np.exp(-rate) * rate**count / list(map(math.factorial, range(_THRESHOLDS))), 1)
     threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1)
     strata = _strata(total, 2 * short, total, 2 * int(_singles_shortfall(np.array(width))), stratum, width)
     return Singles(as_leaf(threshold, np.uint32), strata)
