@@ -13,7 +13,6 @@ from jaxeval.cli.meta import OfScores
 from jaxeval.cli.outputs import Outputs, draw, present
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.reading import BoardReading, Covariates, Reading, check_draws, covariates_of, gauge_of
-from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName
 from jaxeval.errors import DataError
 from jaxeval.options.boards import Gauge, GroupOption, PairOptions, RankOptions, ResponseOptions, ScaleOptions
@@ -83,9 +82,7 @@ def compare_boards(
     FILES are two files or folders of votes, such as last week's and this week's. One file holds both boards where an
     option says which: --by and --slices, --where-a and --where-b, --winner-b or --target-b, --features-b or --style-b.
     """
-    from jaxeval.data.features import arena_style, arena_style_columns
     from jaxeval.data.shared_votes import columns_for_votes
-    from jaxeval.data.table_files import head_names
     from jaxeval.ratings.compare_boards import compare_boards as compared
     from jaxeval.show.screens import columns_of as columns_of_part
     from jaxeval.show.screens import further_columns
@@ -94,10 +91,7 @@ def compare_boards(
     by, id, plot = options.by, options.id, options.plot
     _check(len(files), options)
     features, of_own = covariates_of(covariates.features)
-    more, of_more = covariates_of(options.features_b)
-    if options.style_b is not None:
-        more += arena_style()
-        of_more += arena_style_columns(head_names(files_of(files)[0]))
+    more, of_more = covariates_of(options.features_b, styled=files if options.style_b else ())
     of_b: BoardReading = reading
     shared: Any = options.shared
     if options.winner_b or options.target_b:

@@ -323,7 +323,7 @@ def error_budget(
     from jaxeval.scores.error_budget import error_budget as budgeted
 
     read = {"random": facets.facets, "where": options.where, **columns.arguments()}
-    scores = item_scores(files if len(files) > 1 else files[0], **read)
+    scores = item_scores(files, **read)
     pair: Any = None if options.pair is None else tuple(named_model(scores.models, name) for name in options.pair)
     prices = numbers_by_name(options.price, "--price takes NAME=COST, such as judge=20")
     budget = budgeted(scores, facets.facets, pair=pair, target=options.target, prices=prices, level=options.level)

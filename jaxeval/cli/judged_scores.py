@@ -80,8 +80,8 @@ class Labels(Options, section=COLUMNS):
 
         assert self.human is not None
         answers = read_judged_scores(
-            files if len(files) > 1 else files[0], human=self.human, judge=self.judge, missing=missing,
-            only_judge=self.only_judge, keep=[] if by is None else [by], **columns,
+            files, human=self.human, judge=self.judge, missing=missing, only_judge=self.only_judge,
+            keep=[] if by is None else [by], **columns,
         )  # fmt: skip
         cluster = "cluster" if "cluster" in answers.covariates else None
         estimates = judge_accuracy(*answers.by_label(self.sampling), by=by, cluster=cluster, **drawn)

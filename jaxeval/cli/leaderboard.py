@@ -20,7 +20,6 @@ from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Published
 from jaxeval.cli.reading import BoardReading, Covariates, check_draws, covariates_of, gauge_of, refuse_beside
 from jaxeval.cli.terminal import tell
-from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import PairOptions, RankOptions, ScaleOptions, SliceOptions, VoteFitOptions
 from jaxeval.options.columns import CallReading, FacetOptions, VoteColumns, VoteReading
@@ -104,15 +103,12 @@ def leaderboard(
     hf://datasets/OWNER/NAME/data/*.parquet.
     """
     from jaxeval.cli.state import State as StateFile
-    from jaxeval.data.features import arena_style, arena_style_columns
-    from jaxeval.data.table_files import head_names
     from jaxeval.execution.processes import n_sharing
 
     check_draws(options)
-    covariates, of_covariates = covariates_of(further.features, further.position, further.neutral, further.same_group)
-    if further.style is not None:
-        covariates += arena_style()
-        of_covariates += arena_style_columns(head_names(files_of(files)[0]))
+    covariates, of_covariates = covariates_of(
+        further.features, further.position, further.neutral, further.same_group, files if further.style else ()
+    )
     effect, vote_id = further.effect, further.vote_id
     if effect is not None and not covariates:
         raise click.UsageError("--effect draws what control does to one board: it needs --features or --style")

@@ -55,7 +55,7 @@ class Reading(Competitor, VoteReading):
         columns: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
         columns["missing"] = "drop" if self.missing == "drop" else "error"
         columns |= self._found(paths)
-        return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, id=id, known=known, **columns)
+        return read_battles(paths, keep=keep, id=id, known=known, **columns)
 
     def _found(self, paths: Sequence[FileName]) -> dict[str, Any]:
         """The columns of sides and results as their values say, where none are named and none have the usual names."""
@@ -199,17 +199,21 @@ def check_draws(options: DrawnTogether) -> None:
 
 
 def covariates_of(
-    names: str | None, position: bool = False, neutral: str | None = None, same_groups: tuple[str, ...] = ()
-) -> tuple[list[FeatureLike], list[str]]:
-    """Return the covariates, and the columns that they need."""
-    from jaxeval.data.features import position_advantage, same_group
+    names: str | None, position: bool = False, neutral: str | None = None, same_groups: tuple[str, ...] = (),
+    styled: Sequence[FileName] = (),
+) -> tuple[list[FeatureLike], list[str]]:  # fmt: skip
+    """Return the covariates, those of the Arena's style of ``styled`` files among them, and the columns they need."""
+    from jaxeval.data.features import arena_style, arena_style_columns, position_advantage, same_group
+    from jaxeval.data.table_files import head_names
 
     pairs = _split(names.split(","), "--features takes columns A,B or pairs of columns A:B", 1, 2) if names else []
     groups = _split(same_groups, "--same-group takes three columns COL:A:B", 3, 3)
     features: list[FeatureLike] = [parts[0] if len(parts) == 1 else (parts[0], parts[1]) for parts in pairs]
     features += [position_advantage(neutral)] if position else []
     features += [same_group(*parts) for parts in groups]
-    return features, [name for parts in [*pairs, *groups, [neutral] if neutral else []] for name in parts]
+    features += arena_style() if styled else []
+    of_style = arena_style_columns(head_names(names_of(styled)[0])) if styled else []
+    return features, [name for parts in [*pairs, *groups, [neutral] if neutral else [], of_style] for name in parts]
 
 
 def _split(texts: Sequence[str], takes: str, least: int, most: int) -> list[list[str]]:

@@ -46,7 +46,7 @@ class ScoreReading(declared.ItemScoreColumns):
         """Return the scores in ``files``."""
         from jaxeval.data.score_files import item_scores
 
-        return item_scores(files if len(files) > 1 else files[0], keep=keep, random=random, **self.columns)
+        return item_scores(files, keep=keep, random=random, **self.columns)
 
     def undeclared(self, files: Sequence[FileName], random: Sequence[str]) -> list[str]:
         """Propose to declare columns of judges, prompts or seeds that are in tables, and have no role."""
@@ -151,7 +151,7 @@ def scores(
         warnings += few.warnings
         notes.append(few.answer.sentences[0])
 
-    stated = stated_means(files if len(files) > 1 else files[0])
+    stated = stated_means(files)
     if stated is not None:
         from jaxeval.scores.score_leaderboard import beside_stated
 

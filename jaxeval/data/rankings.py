@@ -285,7 +285,7 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Any) -> Rankin
         of_file = np.repeat([f"file {k}" for k in range(1, len(files) + 1)], [len(frame) for frame in frames])
         there = table[ranking].notna()
         table[ranking] = (table[ranking].astype(str) + " of " + of_file).where(there)
-    with naming(label_of(files if len(files) > 1 else files[0])):
+    with naming(label_of(files)):
         return Rankings.from_pandas(table, **columns)
 
 

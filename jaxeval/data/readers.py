@@ -99,7 +99,7 @@ def read_battles(
     files = files_of(path, progress)
     reading = BattleReading(**columns)
     needed, text = reading.needed(keep), (*reading.roles.sides, reading.winner or "winner")
-    label = label_of(path if isinstance(path, str | Path) else files)
+    label = label_of(path if isinstance(path, str | Path) or len(path) == 1 else files)
     # Published formats have sides of their own. The command names all columns, most of them by their usual names.
     usual = all(columns.get(role, name) == name for role, name in _USUAL_SIDES.items())
     form, head_of_first = None, head_columns(files[0])

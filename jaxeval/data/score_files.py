@@ -20,7 +20,7 @@ from jaxeval.data.judge_calls import OR_POSITIVE
 from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.data.numbers import numeric_but_for_gaps
 from jaxeval.data.published_formats import formats, source_format
-from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.data.remote_names import FileName, base_name, label_of
 from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import naming, told_of
 from jaxeval.errors import DataError
@@ -261,7 +261,8 @@ def score_table(
     reports = [table for table in tables if table.attrs.get("resolved")]
     tables = [table for table in tables if not table.attrs.get("resolved")]
     notes += _complete(reports)
-    label = base_name(path) if isinstance(path, str | Path) else f"{base_name(files[0])} and others"
+    is_one = isinstance(path, str | Path) or len(path) == 1
+    label = label_of(path) if is_one else f"{base_name(files[0])} and others"
     frame = stacked([*tables, *reports])
     frame.attrs["runs"] = [table.attrs["run"] for table in tables if "run" in table.attrs]
     return frame, label, notes
