@@ -89,7 +89,8 @@ class CapabilityIndex(Result):
         """
         draws = self.joint
         error = draws.standard_errors.to_numpy()
-        ends = {end: values.to_numpy() for end, values in draws.interval(self.level).items()}
+        bounds = draws.interval(self.level).to_numpy().T  # of a best model often below its index, which they shall hold
+        ends = {"lower": np.minimum(bounds[0], draws.estimate), "upper": np.maximum(bounds[1], draws.estimate)}
         table = pd.DataFrame({"model": draws.names, "index": draws.estimate, **ends, "standard_error": error})
         ranks = self._compared.ranks(self.level, among=self._ranked)
         if self._may_be_equal:

@@ -101,7 +101,7 @@ def draw_warnings(board: Any) -> list[str]:
         advice = "Choose another anchor, or a mean" if scale.anchored else "More battles, or a ridge > 0, would help"
         messages.append(
             f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, so that no model has a "
-            f"rating there: intervals of draws rest on the other resamples. {advice}"
+            f"rating there, and intervals of draws cannot tell how far they reach. {advice}"
         )
     without = board.without_spread.to_numpy() & np.isfinite(fit.ratings.to_numpy())
     if without.any():  # the fit may still give an interval

@@ -141,6 +141,13 @@ class Bootstrap(Result):
             freedom=self.fit.freedom if self.settings.scheme == "cluster" else None,
         )  # fmt: skip
 
+    @property
+    def _of_ends(self) -> Draws:
+        """Draws for intervals: where a model is `_loose`, a draw without a rating may be any number."""
+        if not np.isnan(self.draws[np.ix_(self.converged, self._loose)]).any():
+            return self._in_gauge
+        return replace(self._in_gauge, draws=self.draws[self.converged], converged=None, limits=(-np.inf, np.inf))
+
     @cached_property
     def contrasts(self) -> Draws:
         """The same draws with mean 0 among the rated models, for results that do not depend on the gauge.
@@ -271,9 +278,11 @@ class Bootstrap(Result):
         asked of `bootstrap`.
 
         Infinite draws count as such, so that a bound is infinite when more resamples than the tail holds are
-        degenerate. NaN draws are left out (``degenerate`` counts them). A model without a finite rating has no
-        interval, and neither has one `without_spread`. With fewer than 2 / (1 - level) draws the bounds are about the
-        extreme draws: too narrow. With clusters, intervals of draws are longer by Student's quantile, see `Draws`.
+        degenerate. Draws that did not converge are left out. If a model has no finite rating in more than 1 % of the
+        resamples, draws without any rating (NaN) count as the furthest at both ends, and else are left out. A model
+        without a finite rating has no interval, and neither has one `without_spread`. With fewer than 2 / (1 - level)
+        draws the bounds are about the extreme draws: too narrow. With clusters, intervals of draws are longer by
+        Student's quantile, see `Draws`.
         """
         kind = self.settings.interval if kind is None else kind
         check_choice("kind", kind, BoardInterval)
@@ -284,7 +293,7 @@ class Bootstrap(Result):
         if kind == "auto" and self._by_errors:
             ends = self.fit.interval(level, "wald")
         else:
-            ends = self._in_gauge.interval(level, "basic" if kind == "basic" else "percentile")
+            ends = self._of_ends.interval(level, "basic" if kind == "basic" else "percentile")
         if kind != "auto":
             return ends
         if self._moved.any() and not self._by_errors:

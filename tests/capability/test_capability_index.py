@@ -271,3 +271,16 @@ def test_equal_models_have_no_rank(found):
     assert (equal.table["rank_worst"] == 12).all()
     assert (equal.table["tier"] == 1).all()
     assert found.p_equal == 0.001
+
+
+def test_an_index_lies_in_its_interval():
+    """The best of six models here is below its own index in nearly all resamples."""
+    rng = np.random.default_rng(7)
+    cells = [(i, j) for i in range(6) for j in range(8) if (i * 7 + j * 3 + i * j) % 5]
+    shares = [rng.binomial(20, expit(rng.normal() * 0.3 + i * 0.3 - j * 1.5)) / 20 for i, j in cells]
+    table = pd.DataFrame(
+        {"model": [f"m{i}" for i, _ in cells], "benchmark": [f"b{j}" for _, j in cells], "score": shares}
+    )
+    found = jaxeval.capability_index(table, n_resamples=60, progress=False)
+    assert (found.joint.interval(found.level)["upper"] < found.joint.estimate).any()
+    assert found.table["index"].between(found.table["lower"], found.table["upper"]).all()
