@@ -51,7 +51,7 @@ def run() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        from jaxeval.data.remote_files import remove_copies
+        from jaxeval.data.file_formats import remove_copies
 
         remove_copies()
         tell("Aborted!")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import codecs
 import csv
+import os
 import re
 import shutil
 import struct
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jaxeval.errors import DataError
+from jaxeval.execution.atomic_write import try_lock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +61,8 @@ _OF_NO_FILE = re.compile(r"/$|^__MACOSX|(^|/)\.")
 _HEAD_BYTES = 2**16
 _HEAD_LINES = 20  # among which the header of CSV is
 _PIECE_BYTES = 2**20
+#: The beginning of the names of folders of copies; each folder has a file that is locked while its process lives.
+_FOLDER, _LOCK = "jaxeval-copies-", "lock"
 
 WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 #: Known endings, in words.
@@ -199,10 +203,30 @@ def _unwrapped(path: Path) -> Path:
 
 @cache
 def folder_of_copies() -> Path:
-    """Return the folder of copies, for the rest of the process."""
-    folder = tempfile.TemporaryDirectory(prefix="jaxeval-")
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+    """Return the folder of copies, for the rest of the process; if that is killed, the next one removes them."""
+    _remove_left()
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
+    with suppress(OSError):  # without locks, no other process removes the folder
+        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT)
+        try_lock(handle)  # until the process ends
+        os.write(handle, b"locked")
+    atexit.register(remove_copies)
+    return folder
+
+
+def _remove_left() -> None:
+    """Remove the copies of processes that were killed."""
+    for lock in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/{_LOCK}"):
+        # A folder of another user, gone meanwhile, or open on Windows stays. So does one whose lock is still empty.
+        with suppress(OSError), lock.open("rb+") as file:
+            if lock.stat().st_size and try_lock(file.fileno()):
+                shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def remove_copies() -> None:
+    """Remove all copies of this process; it is called at its end, also when it ends at once."""
+    if folder_of_copies.cache_info().currsize:
+        shutil.rmtree(folder_of_copies(), ignore_errors=True)
 
 
 def archived(path: Path) -> list[str]:

@@ -1,28 +1,24 @@
 """Files on other machines, fetched through fsspec to local copies, which last as long as the process.
 
-Copies are in a temporary folder, which is removed at the end, or by the next process if this one is killed. Of a
-Parquet file, only its end is fetched first: it says where every column is. `fetch_columns` then fetches the needed
-columns into their places.
+Of a Parquet file, only its end is fetched first: it says where every column is. `fetch_columns` then fetches the
+needed columns into their places.
 """
 
 from __future__ import annotations
 
-import atexit
 import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from jaxeval.data.file_formats import has_known_ending
+from jaxeval.data.file_formats import folder_of_copies, has_known_ending
 from jaxeval.data.remote_names import PROTOCOLS, base_name, is_hub, is_web, shown, without_secrets
 from jaxeval.errors import DataError
-from jaxeval.execution.atomic_write import try_lock
 from jaxeval.execution.progress import Advance, announce, progress_bar
 from jaxeval.wording import did_you_mean, named
 
@@ -122,8 +118,6 @@ _GAP_BYTES = 2**20
 _PADDING = 100
 #: Downloads from this size on are announced on standard error.
 _LARGE = 50 * _MEGABYTE
-#: The beginning of the names of folders of copies; each folder has a file that is locked while its process lives.
-_FOLDER, _LOCK = "jaxeval-remote-", "lock"
 
 
 class _Remote(NamedTuple):
@@ -142,33 +136,6 @@ _COPIES: dict[tuple[str, str], Path] = {}  # by name and version
 _PARTIAL: dict[Path, tuple[_Remote, set[tuple[int, int]]]] = {}
 
 
-@cache
-def _folder() -> Path:
-    _remove_left()
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
-    with suppress(OSError):  # without locks, no other process removes the folder
-        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT)
-        try_lock(handle)  # until the process ends
-        os.write(handle, b"locked")
-    atexit.register(remove_copies)
-    return folder
-
-
-def _remove_left() -> None:
-    """Remove the copies of processes that were killed."""
-    for lock in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/{_LOCK}"):
-        # A folder of another user, gone meanwhile, or open on Windows stays. So does one whose lock is still empty.
-        with suppress(OSError), lock.open("rb+") as file:
-            if lock.stat().st_size and try_lock(file.fileno()):
-                shutil.rmtree(lock.parent, ignore_errors=True)
-
-
-def remove_copies() -> None:
-    """Remove all copies of this process; it is called at its end, also when it ends at once."""
-    if _folder.cache_info().currsize:
-        shutil.rmtree(_folder(), ignore_errors=True)
-
-
 def fetched(name: str, progress: bool | None = None) -> Path:
     """Return a local copy of the remote file ``name``. The file is fetched again only if it has changed.
 
@@ -183,7 +150,7 @@ def fetched(name: str, progress: bool | None = None) -> Path:
     key = name, remote.version
     if key in _COPIES and _COPIES[key].exists():
         return _COPIES[key]
-    copy = Path(tempfile.mkdtemp(dir=_folder())) / base_name(name)
+    copy = Path(tempfile.mkdtemp(dir=folder_of_copies())) / base_name(name)
     with _whole_or_none(copy):
         if copy.suffix.lower() not in (".parquet", ".pq") or not _fetch_end(remote, copy):
             _fetch_whole(remote, copy, progress)
@@ -427,7 +394,7 @@ def by_megabytes(advance: Advance) -> Advance:
 @contextmanager
 def _told(remote: _Remote, most: int | None, progress: bool | None) -> Iterator[Advance]:
     """Announce the size of a download and show its progress; gives a function to call with numbers of bytes."""
-    folder = _folder()
+    folder = folder_of_copies()
     free = shutil.disk_usage(folder).free
     if most is not None and most > free:
         raise DataError(

@@ -4,7 +4,8 @@ import os
 import re
 import subprocess
 import sys
-from functools import partial
+import tempfile
+from functools import cache, partial
 
 import click
 import numpy as np
@@ -19,6 +20,7 @@ import jaxeval
 from jaxeval.cli import main as cli
 from jaxeval.cli import simulate
 from jaxeval.cli.main import main
+from jaxeval.data import file_formats
 from jaxeval.plots.style import save_figure
 from jaxeval.show.files import write_table, write_text
 
@@ -256,7 +258,7 @@ class TestOutputs:
 
 class TestInterruptions:
     @pytest.mark.parametrize("ended_by", [KeyboardInterrupt, click.Abort])
-    def test_ctrl_c_ends_the_process(self, monkeypatch, capsys, ended_by):
+    def test_ctrl_c_ends_the_process_and_removes_copies_of_files(self, monkeypatch, capsys, tmp_path, ended_by):
         def end(code):
             raise RuntimeError(f"ended with {code}")
 
@@ -266,9 +268,12 @@ class TestInterruptions:
         monkeypatch.setattr(simulate.votes, "simulate_votes", interrupted)
         monkeypatch.setattr(sys, "argv", ["jaxeval", "simulate", "--out", "x.csv"])
         monkeypatch.setattr(os, "_exit", end)
+        monkeypatch.setattr(file_formats, "folder_of_copies", cache(partial(tempfile.mkdtemp, dir=tmp_path)))
+        copies = file_formats.folder_of_copies()
         with pytest.raises(RuntimeError, match="ended with 130"):
             cli.run()
         assert capsys.readouterr().err.strip() == "Aborted!"
+        assert not os.path.exists(copies)
 
     def test_other_ends_are_those_of_click(self, monkeypatch, capsys, tmp_path):
         out, nowhere = str(tmp_path / "x.csv"), str(tmp_path / "nowhere.csv")

@@ -20,7 +20,7 @@ from fsspec.registry import _registry
 from served import REPOSITORY, TOKEN, served
 
 import jaxeval
-from jaxeval.data import remote_files
+from jaxeval.data import file_formats, remote_files
 from jaxeval.data.file_lists import files_of, local_file, names_of
 from jaxeval.data.remote_files import reaching
 from jaxeval.data.remote_names import base_name, is_remote, shown
@@ -63,7 +63,7 @@ def copies(monkeypatch, tmp_path):
     """The files that were fetched in a test."""
     folder = tmp_path / "copies"
     folder.mkdir()
-    monkeypatch.setattr(remote_files, "_folder", lambda: folder)
+    monkeypatch.setattr(remote_files, "folder_of_copies", lambda: folder)
     return lambda: [path for path in folder.rglob("*") if path.is_file()]
 
 
@@ -455,8 +455,8 @@ def test_names_are_told_apart_and_shown_without_secrets():
 
 HOLDS = """
 import time
-from jaxeval.data import remote_files
-print(remote_files._folder(), flush=True)
+from jaxeval.data import file_formats
+print(file_formats.folder_of_copies(), flush=True)
 time.sleep(60)
 """
 
@@ -468,8 +468,8 @@ def test_copies_of_a_process_that_was_killed_are_removed_by_the_next(monkeypatch
         folder = Path(process.stdout.readline().strip())
         assert folder.parent == tmp_path
         assert folder.stat().st_mode & 0o077 == 0
-        remote_files._remove_left()
+        file_formats._remove_left()
         assert folder.exists()
         process.kill()
-    remote_files._remove_left()
+    file_formats._remove_left()
     assert not folder.exists()
