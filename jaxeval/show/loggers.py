@@ -219,14 +219,11 @@ def logger_module(logger: Logger) -> Any:
 
 def _metrics(values: list[LoggedValue]) -> dict[str, float]:
     """Return numbers by names that MLflow takes, and whoever is not stricter."""
-    metrics = {}
+    metrics = dict[str, float]()
     for logged in values:
-        for end in ("value", "lower", "upper", "standard_error"):
-            number = getattr(logged, end)
-            if number is not None:
-                metrics[
-                    _key("/".join(filter(None, [logged.name if end == "value" else f"{logged.name}_{end}", logged.of])))
-                ] = number
+        ends = {f"{logged.name}_{end}": getattr(logged, end) for end in ("lower", "upper", "standard_error")}
+        known = _known({logged.name: logged.value, **ends})
+        metrics |= {_key("/".join(filter(None, [name, logged.of]))): number for name, number in known.items()}
     return metrics
 
 
