@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jaxeval.data.columns import ALL_COLUMNS, frame_of
 from jaxeval.data.file_formats import Kind, archived, format_of
@@ -22,6 +23,7 @@ from jaxeval.data.table_files import head_names, naming, pieces, undamaged, with
 
 #: Rows that are read to tell what a file is.
 HEAD_ROWS = 1000
+_NUMBER = r"^\s*[-+]?\d*\.?\d+([eE][-+]?\d+)?\s*$"
 _PIECES = 2  # of a file: the first one may be short
 #: A JSON file is looked at as one object, which may be of a known format, up to this number of bytes.
 _MOST_BYTES = 2**27
@@ -95,7 +97,14 @@ def _first(path: Path, kind: Kind, widened: dict[str, Any]) -> pd.DataFrame:
             return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))
     parts: list[pd.DataFrame] = []
     for piece in islice(pieces(path, ALL_COLUMNS, (), widened), _PIECES):
-        parts.append(frame_of(piece.slice(0, HEAD_ROWS - sum(map(len, parts)))))
+        n = HEAD_ROWS - sum(map(len, parts))
+        part = frame_of(piece.slice(0, n))
+        for place, column in enumerate(piece.columns) if kind == Kind.CSV else ():
+            text = pa.types.is_string(column.type)
+            if text and pc.all(pc.match_substring_regex(column.slice(0, n), _NUMBER)).as_py():
+                # These numbers are text as a gap (NA) follows below them.
+                part.isetitem(place, numeric_but_for_gaps(column.to_pandas())[:n])
+        parts.append(part)
         if sum(map(len, parts)) >= HEAD_ROWS:
             break
     return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)

@@ -66,6 +66,12 @@ def test_a_long_file_that_begins_with_one_judge(tmp_path):
     assert lines(looked_at(tmp_path / "one.csv"))[0][0] == "leaderboard"
 
 
+def test_a_gap_below_the_first_rows_leaves_scores_numbers(tmp_path):
+    rows = [f"m{k // 600},i{k % 600},{k % 3 / 2}" for k in range(1_200)]
+    (tmp_path / "scores.csv").write_text("\n".join(["model,item,score", *rows, "m1,i600,NA"]))
+    assert [words[0] for words in lines(looked_at(tmp_path / "scores.csv"))] == ["scores", "compare-scores"]
+
+
 def of_kind(folder, kind):
     return next(folder.glob(f"{kind}.*"))
 
