@@ -13,7 +13,7 @@ from jaxeval.data.columns import as_frame, distinct_values, encode_models, plain
 from jaxeval.data.judge_replies import read_reply
 from jaxeval.data.labels import RIGHT_OR_WRONG, Labels, Sides, bare_word, read_labels, spoken_results
 from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
-from jaxeval.data.roles import PAIR_LABELS, usual_names
+from jaxeval.data.roles import PAIR_LABELS, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, listed, named
@@ -234,20 +234,18 @@ def human_labels_of(
     for role, names in usual.items():
         column = columns.get(role)
         names = names if column is None else (column, *names)
-        named[role] = next((name for name in names if name in frame.columns), None)
+        named[role] = usual_column(frame, None, names)
         if named[role] is None:
             raise DataError(
                 f"the table of human labels has no column of the {role.replace('_', ' ')}: call it "
                 f"{' or '.join(map(repr, dict.fromkeys(names[:3])))}; its columns are {listed(frame)}"
             )
-        require_column(frame, str(named[role]))
     item, a, b, label = (frame[named[role]] for role in usual)
     reader = VerdictTable(frame, coding, (str(a.name), str(b.name)))
     target = reader.targets(str(label.name))
-    rater = next((frame[name] for name in usual_names("rater") if name in frame.columns), None)
-    labels = pd.DataFrame({"item": item, "model_a": a, "model_b": b, "rater": rater, "verdict": words_of(target)})[
-        ~np.isnan(target)
-    ]
+    rater = usual_column(frame, None, "rater")
+    labels = pd.DataFrame({"item": item, "model_a": a, "model_b": b, "rater": None if rater is None else frame[rater]})
+    labels = labels.assign(verdict=words_of(target))[~np.isnan(target)]
     return labels, [f"human labels: {note}" for note in reader.notes]
 
 

@@ -36,7 +36,7 @@ from jaxeval.data.labels import Labels
 from jaxeval.data.nested_columns import LaterColumns
 from jaxeval.data.numbers import finite_or_nan, reject_values
 from jaxeval.data.presentation_orders import order_column, pairs_of, told_order
-from jaxeval.data.roles import ORDERS, usual_column, usual_names
+from jaxeval.data.roles import ORDERS, usual_column
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, listed
@@ -231,7 +231,7 @@ class _LabelledTable(VerdictTable):
     def _human(self, human: Any) -> tuple[list[Any] | None, Float]:
         """Return names of raters, and (N, R) their labels."""
         if human is None:
-            human = next((name for name in usual_names("human") if name in self.frame), None)
+            human = usual_column(self.frame, None, "human")
         if human is None:
             return None, np.full((self.n, 0), np.nan)
         if not (isinstance(human, str) or (isinstance(human, Sequence) and all(isinstance(x, str) for x in human))):

@@ -21,7 +21,7 @@ from jaxeval.checks import check_choice
 from jaxeval.errors import DataError
 from jaxeval.plain_tables import in_pandas
 from jaxeval.show.cells import find_intervals
-from jaxeval.show.files import Logger, answer_bytes
+from jaxeval.show.files import Logger, answer_bytes, plain_values
 from jaxeval.show.shown import Answer, Result, settings_line, settings_of
 
 #: Columns with the number of what an estimate rests on.
@@ -251,7 +251,7 @@ def _to_wandb(wandb: Any, answer: Answer, values: list[LoggedValue]) -> None:
     started = None if wandb.run is not None else wandb.init(job_type="jaxeval")
     run = wandb.run if started is None else started
     table = _main_table(answer)
-    rows = [[_plain(x) for x in row] for row in table.astype(object).to_numpy().tolist()]
+    rows = plain_values(table.astype(object).to_numpy().tolist())
     run.log({f"jaxeval/{_name(answer)}": wandb.Table(columns=list(map(str, table.columns)), data=rows)})
     run.summary.update(_metrics(values) | {"jaxeval.answer": "\n".join(answer.sentences)})
     if started is not None:
@@ -267,12 +267,6 @@ def _to_opentelemetry(logs: Any, answer: Answer, values: list[LoggedValue]) -> N
 _WRITERS: Mapping[str, Callable[[Any, Answer, list[LoggedValue]], None]] = {
     "mlflow": _to_mlflow, "wandb": _to_wandb, "opentelemetry": _to_opentelemetry
 }  # fmt: skip
-
-
-def _plain(value: Any) -> Any:
-    if pd.isna(value) or value in (np.inf, -np.inf):
-        return None
-    return value if isinstance(value, bool | int | float | str) else str(value)
 
 
 def _name(answer: Answer) -> str:

@@ -7,7 +7,6 @@ all of them.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -23,6 +22,7 @@ from jaxeval.show.cells import (
     only_counts,
     with_index,
 )
+from jaxeval.show.documents import folded
 from jaxeval.show.shown import Answer, Column, Part, settings_line
 from jaxeval.wording import MODEL, Noun, counted, named, visible
 
@@ -114,7 +114,7 @@ def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
     sentences, advice, notes, warnings = texts
     if hidden:
         hint = f"--full prints {counted(len(hidden), 'more table')}"
-        titles = _fold(f"{hint}: {named([part.title for part in hidden if part.title], 3)}", width)
+        titles = folded(f"{hint}: {named([part.title for part in hidden if part.title], 3)}", width)
         notes = [(titles if titles.count("\n") < 2 else hint, "dim"), *notes]
     plain = for_programs and not console.is_terminal
     tables = [list(_laid_out(grid, n, width, plain)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
@@ -171,7 +171,7 @@ def _texts(answer: Answer, width: int, lines: int | None) -> list[list[tuple[str
         (notes, "dim", None, "note", "notes"),
         (list(_warnings(answer.warnings, lines is None)), "yellow", lines, "warning", "warnings"),
     ]
-    return [_cut([(_fold(text, width), style) for text in sentences], most, one, many)
+    return [_cut([(folded(text, width), style) for text in sentences], most, one, many)
             for sentences, style, most, one, many in kinds]  # fmt: skip
 
 
@@ -261,9 +261,9 @@ def _laid_out(fitted: _Fitted, n_rows: int, width: int, plain: bool = False) -> 
     """Yield the parts of a table as they are printed, with their styles; ``plain`` where no terminal shows these."""
     part = fitted.part
     if part.title:
-        yield _fold(part.title, width), "bold"
+        yield folded(part.title, width), "bold"
     if part.meaning:
-        yield _fold(part.meaning, width), "dim"
+        yield folded(part.meaning, width), "dim"
     yield (_as_text(fitted, n_rows) if plain else None) or _as_table(fitted, n_rows), None
     below = []
     if n_rows < fitted.n_rows:
@@ -273,7 +273,7 @@ def _laid_out(fitted: _Fitted, n_rows: int, width: int, plain: bool = False) -> 
     if fitted.left_out:
         below.append(f"no room for: {', '.join(fitted.left_out)}")
     for sentence in (*below, *(part.below if fitted.legends else ())):
-        yield _fold(sentence, width), "dim"
+        yield folded(sentence, width), "dim"
 
 
 def _width(column: Column) -> int:
@@ -312,11 +312,6 @@ def _kind(sentence: str) -> str:
     """Return a sentence without its subject and its numbers."""
     subject = _subject(sentence)
     return re.sub(r"\d[\d.,]*", "0", sentence[len(subject) :] if subject else sentence)
-
-
-def _fold(sentence: str, width: int) -> str:
-    """Return a sentence folded at words."""
-    return "\n".join(textwrap.wrap(visible(sentence), width, subsequent_indent="  "))
 
 
 def _cut(texts: list[tuple[str, str]], lines: int | None, one: str, many: str) -> list[tuple[str, str]]:
