@@ -12,10 +12,11 @@ from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, reject_missing, require_column
 from jaxeval.data.labels import SCORES_IN_WORDS
 from jaxeval.data.numbers import numbers
+from jaxeval.data.roles import usual_column
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import named
 
-#: Names that columns have in public files; the first one that is there is read, whatever its case.
+#: Names that columns have in public files; the first one that is there is read, in any spelling.
 USUAL = {
     "agent": ("agent", "alias", "model"),
     "task": ("task", "task_id"),
@@ -39,21 +40,15 @@ def columns_by_role(
     """
     frame, columns = as_frame(table), {}
     for role, name in names.items():
-        usual = next((x for x in USUAL[role] if x in frame.columns), None)
-        folded = (
-            x for known in USUAL[role] for x in frame.columns if str(x).strip().lower().replace(" ", "_") == known
-        )
-        usual = usual or next(folded, None)
-        if name is not None:
-            require_column(frame, name)
-        elif usual is None and role not in optional:
+        column = usual_column(frame, name, USUAL[role])
+        if column is not None:
+            columns[role] = column
+        elif role not in optional:
             flag = _FLAGS.get(role, role)
             raise ColumnError(
                 f"no column of the {role}: name it by {role}= (on the command line --{flag}); looked for "
                 f"{named(USUAL[role])}, and the columns are {named(frame.columns)}"
             )
-        if name or usual:
-            columns[role] = name or str(usual)
     if not len(frame):
         raise DataError(f"the table has no {noun}")
     return frame, columns

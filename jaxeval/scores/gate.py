@@ -16,6 +16,7 @@ from jaxeval.scores.compare_scores import ScoreComparison, compare_scores, place
 from jaxeval.scores.estimates import accuracy_of, as_item_scores, of_items
 from jaxeval.scores.facets import cells_of, facet_sentence, with_facets
 from jaxeval.show.cells import with_kinds
+from jaxeval.show.files import plain_values
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics import special
 from jaxeval.statistics.p_values import holm
@@ -68,11 +69,10 @@ class ScoreGate(Result):
         ``format`` is "jaxeval gate" and ``version`` 1; fields may be added to a version, and none changes its meaning.
         ``tasks`` are the rows of the table.
         """
-        rows = [{name: _plain(value) for name, value in row.items()} for row in self.rows.records()]
         return {
             "format": "jaxeval gate", "version": 1, "verdict": self.verdict, "exit_code": self.exit_code,
             "a": str(self.a), "b": str(self.b), **self.settings, "sentences": list(self._plain_answer().sentences),
-            "tasks": rows, "warnings": list(self.warnings),
+            "tasks": plain_values(self.rows.records()), "warnings": list(self.warnings),
         }  # fmt: skip
 
     def _shown(self) -> Answer:
@@ -126,10 +126,6 @@ class ScoreGate(Result):
         if n is None:
             return "the difference is so near the margin that no feasible number of items would decide"
         return f"if the difference stays, about {counted(int(n), 'more item')} would decide"
-
-
-def _plain(value: Any) -> Any:
-    return None if value is None or value != value else value if isinstance(value, int | float | str) else str(value)
 
 
 def score_gate(
