@@ -348,6 +348,9 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
     if {"doc_id", "task_id", "evaluation_name"} & {*map(str, frame)}:
         return
     model, item, score = (guessed_column(frame, role) for role in ("model", "item", "score"))
+    # Of LangSmith's runs; their status says whether they ended.
+    feedback = [name for name in map(str, frame) if name.startswith("feedback.") and is_numeric_dtype(frame[name])]
+    score = next(iter(feedback), score)
     roles = {"model": model, "item": item, "score": score}
     runs = guessed_columns(frame, "run")[:1]
     keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
@@ -360,7 +363,9 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
                            f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; "
                            f"--benchmark {shlex.quote(name)} instead takes means over all")  # fmt: skip
     elif item is not None and score is not None and not sides_of(frame):
-        yield from _long_scores(frame, roles, [name for name in runs if name != "trial"])
+        others = f"{quoted(feedback[1:])}: further scores, each for a line of its own" if len(feedback) > 1 else ""
+        for use in _long_scores(frame, roles, [name for name in runs if name != "trial"]):
+            yield use._replace(open="; ".join(filter(None, (use.open, others))))
     else:
         item = "" if item is None and "" in frame else item  # an index that pandas wrote
         frame, _ = with_right_and_wrong(frame, () if item is None else (item,))

@@ -327,6 +327,11 @@ def _mixed_json_block(block: bytes, start: int, needed: Columns) -> tuple[pa.Tab
         except pa.ArrowException as error:
             there = [(type(x).__name__, line) for x, line in zip(values, numbers, strict=True) if x is not None]
             kinds = Counter(kind for kind, _ in there)
+            if len(kinds) == 1 and isinstance(values[numbers.index(there[0][1])], dict | list):
+                raise DataError(
+                    f"column {name!r} holds {'objects' if 'dict' in kinds else 'lists'} whose own values mix types: "
+                    "write what you need of them as columns, in lines of one kind"
+                ) from error
             lines = ", ".join(f"{next(line for its_kind, line in there if its_kind == kind):,}" for kind in kinds)
             mixture = f"{', '.join(f'{kind} ({count:,})' for kind, count in kinds.items())}, first in lines {lines}"
             raise DataError(f"column {name!r} mixes values of types {mixture}; write names as text") from error

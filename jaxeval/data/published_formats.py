@@ -78,6 +78,8 @@ def source_format(source: Source, *shapes: Shape) -> Format | None:
 
 #: Scores that differ by no more are ties, as in FastChat, the home of MT-bench.
 _MT_BENCH_TIE = 0.1
+_MT_BENCH_WINNERS = ("model_1", "model_2", "tie")
+_MT_BENCH_HINT = "judgments that failed are left out"
 _GAMES = 2
 
 
@@ -85,9 +87,19 @@ def _mt_bench_pairs(source: Source) -> pd.DataFrame:
     table = source.columns(("question_id", "model_1", "model_2", "g1_winner", "g2_winner"), ("turn", "judge"))
     first, second = table["g1_winner"], table["g2_winner"]
     winner = first.where(first == second, "tie").map({"model_1": "model_a", "model_2": "model_b", "tie": "tie"})
-    winner = winner.where(first.isin(["model_1", "model_2", "tie"]) & second.isin(["model_1", "model_2", "tie"]))
+    winner = winner.where(first.isin(_MT_BENCH_WINNERS) & second.isin(_MT_BENCH_WINNERS))
     battles = table.rename(columns={"model_1": "model_a", "model_2": "model_b"})
     return _with_judge(battles.assign(winner=winner))
+
+
+def _mt_bench_failed(rows: pd.DataFrame) -> tuple[str, ...]:
+    scored = "score" in rows
+    failed = (
+        ~(pd.to_numeric(rows["score"], errors="coerce") >= 0)
+        if scored
+        else ~rows[["g1_winner", "g2_winner"]].isin(_MT_BENCH_WINNERS).all(axis=1)
+    )
+    return ("--missing", "drop") if failed.any() else ()
 
 
 def _mt_bench_scores(source: Source) -> pd.DataFrame:
@@ -320,10 +332,11 @@ def _form(source: Source) -> pd.DataFrame:
 #: The published formats of battles.
 PAIRS = (
     Format("MT-bench's judgments of pairs", ("question_id", "model_1", "model_2", "g1_winner", "g2_winner"),
-           _mt_bench_pairs, about="orders that disagree are a tie, and judgments that failed are missing"),
+           _mt_bench_pairs, about="orders that disagree are a tie, and judgments that failed are missing",
+           hint=_MT_BENCH_HINT, asks=_mt_bench_failed),
     Format("MT-bench's scores of single answers", ("question_id", "model", "score", "judge", "turn"), _mt_bench_scores,
            about=f"a battle for every pair of models on a question; scores within {_MT_BENCH_TIE} are a tie, and -1 is "
-           "missing"),
+           "missing", hint=_MT_BENCH_HINT, asks=_mt_bench_failed),
     Format("AlpacaEval's annotations", ("generator_1", "generator_2", "preference"), _alpaca_eval,
            about="the target is 2 minus the preference", reference=lambda battles: battles["model_a"]),
     Format("Arena-Hard's judgments", ("model", "games"), _arena_hard, reference=_baseline,

@@ -72,6 +72,16 @@ def test_a_gap_below_the_first_rows_leaves_scores_numbers(tmp_path):
     assert [words[0] for words in lines(looked_at(tmp_path / "scores.csv"))] == ["scores", "compare-scores"]
 
 
+def test_runs_of_langsmith_are_scored_by_feedback(tmp_path):
+    """Their status says whether they ended."""
+    rows = [f"r{k},why?,success,{k % 2},{k % 3}" for k in range(9)]
+    head = "id,inputs.question,status,feedback.correctness,feedback.brevity"
+    (tmp_path / "runs.csv").write_text("\n".join([head, *rows]))
+    shown = looked_at(tmp_path / "runs.csv")
+    assert lines(shown) == [["scores", str(tmp_path / "runs.csv"), "--item", "id", "--score", "feedback.correctness"]]
+    assert "'feedback.brevity': further scores" in shown
+
+
 def of_kind(folder, kind):
     return next(folder.glob(f"{kind}.*"))
 

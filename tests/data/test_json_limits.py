@@ -8,6 +8,7 @@ from command_line import said
 
 import jaxeval
 from jaxeval import DataError, read_battles
+from jaxeval.data.file_heads import read_head
 from jaxeval.data.json_lines import MOST_BYTES, MOST_LEVELS, check_lines, count_lines
 from jaxeval.data.table_files import column_names
 
@@ -168,3 +169,9 @@ def test_null_alone_is_looked_at(tmp_path):
 
 def test_null_on_a_line_within_an_object(read):
     assert read(beside(b"\nnull") + beside(b"[1,\r\n  null]")).n_battles == 2
+
+
+def test_objects_whose_values_mix_types_are_told(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"data": {"sampled": ["a"]}}\n{"data": {"sampled": "a"}}\n')
+    with pytest.raises(DataError, match="column 'data' holds objects whose own values mix types"):
+        read_head(tmp_path / "log.jsonl")

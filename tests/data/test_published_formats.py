@@ -71,6 +71,8 @@ def test_mt_bench_scores(tmp_path):
     battles = read_battles(path, missing="drop", keep=["turn"])
     assert battles_of(battles) == [("x", "y", 1.0), ("x", "z", 1.0), ("y", "z", 0.5)]
     assert battles.report.n_missing == 1
+    assert run(path).stdout.count(" --missing drop\n") == 2
+    assert "--missing" not in run(write(tmp_path, rows[:4])).stdout
     with pytest.raises(DataError, match="1 row scores a model again for the same question_id, turn, judge"):
         read_battles(write(tmp_path, [*rows, rows[0]]))
 
