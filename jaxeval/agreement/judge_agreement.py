@@ -31,12 +31,12 @@ from jaxeval.agreement.measures import (
 )
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
-from jaxeval.data.columns import as_frame, folded
+from jaxeval.data.columns import as_frame
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
 from jaxeval.data.labels import Labels
 from jaxeval.data.plain_labels import plain_labels
-from jaxeval.data.roles import usual_names
+from jaxeval.data.roles import USUAL_SIDES, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
@@ -427,10 +427,8 @@ def _labels(
     of_pairs = isinstance(verdicts, JudgeOutputs)
     if not of_pairs:
         verdicts = verdicts if isinstance(verdicts, PlainTable) else as_frame(verdicts)
-        usual = {folded(name) for name in verdicts.columns}
-        of_pairs = (columns["model_a"], columns["model_b"]) != ("model_a", "model_b") or bool(
-            {"modela", "modelb"} & usual
-        )
+        of_pairs = (columns["model_a"], columns["model_b"]) != USUAL_SIDES
+        of_pairs = of_pairs or usual_column(verdicts.columns, None, USUAL_SIDES) is not None
     if of_pairs:
         if label_coding == "grades":
             raise ValueError("label_coding='grades' is for labels without models: verdicts on pairs are sides")

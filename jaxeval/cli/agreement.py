@@ -101,12 +101,11 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
 
 def _without_models(file: FileName, *sides: str) -> PlainTable | None:
     """Return a small table without columns of models, whose names must be read as text."""
-    from jaxeval.data.columns import folded
+    from jaxeval.data.roles import USUAL_SIDES, columns_of
     from jaxeval.data.table_files import read_plain_table
 
     table = read_plain_table(file)
-    has_models = table is not None and {*map(folded, sides), "modela", "modelb"} & {*map(folded, table.columns)}
-    return None if has_models else table
+    return None if table is None or columns_of(table.columns, (*sides, *USUAL_SIDES)) else table
 
 
 def _outputs(frame: pd.DataFrame, labels: Any, arguments: dict[str, Any]) -> Any:

@@ -426,7 +426,7 @@ def _judged_apart(frame: pd.DataFrame, model: str) -> str | None:
 def _metrics(frame: pd.DataFrame) -> Iterator[Use]:
     """Yield scores of models by several metrics of several tables, of which one is chosen."""
     model, score = guessed_column(frame, "model"), guessed_column(frame, "score")
-    metric = next(iter(columns_of(frame, _METRICS)), None)
+    metric = usual_column(frame, None, _METRICS)
     if model is None or score is None or metric is None or guessed_column(frame, "item") is not None:
         return
     texts = [str(name) for name in frame if name not in (model, metric) and is_plain(frame[name])]

@@ -161,7 +161,7 @@ def _bad_results(frame: pd.DataFrame) -> Use | None:
 
 def against(frame: pd.DataFrame) -> Iterator[Use]:
     """Yield counts of the results of models against one reference or several, each in a column."""
-    model, other = guessed_column(frame, "model"), next(iter(columns_of(frame, OPPONENTS)), None)
+    model, other = guessed_column(frame, "model"), usual_column(frame, None, OPPONENTS)
     whole = [name for name in map(str, frame) if is_integer_dtype(frame[name])]
     counts = [next((name for name in whole if folded(name) in (*words, *more)), "")
               for words, more in zip(COUNTED, ((), (), ("lose",)), strict=True)]  # fmt: skip
