@@ -158,7 +158,7 @@ class JudgedAnswers(Reported):
                 f"judge={judge!r} names the judges of one column of judgments, got {len(judgments):,} columns: "
                 f"{', '.join(map(repr, judgments))}"
             )
-        label = label or next((c for c in ANSWER_LABELS if c in frame.columns), None)
+        label = usual_column(frame, label, ANSWER_LABELS)
         require_column(frame, *judgments, *filter(None, (label, model, judge, item, run, answer)), *keep)
 
         if positive is not None:
@@ -352,14 +352,13 @@ def read_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
 
 def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:
     if judgment is None:
-        replies = usual_replies(frame)
-        columns = [c for c in usual_names("judgment") if c in frame.columns][:1] or ([replies] if replies else [])
-        if not columns:
+        column = usual_column(frame, None, "judgment") or usual_replies(frame)
+        if column is None:
             raise DataError(
                 "no column 'judgment': name the column, or columns, with judgment= (on the command line --judgment); "
                 f"the table's columns are {listed(frame)}{did_you_mean('judgment', frame.columns)}"
             )
-        return columns
+        return [column]
     names = [judgment] if isinstance(judgment, str) else list(judgment)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"judgment must name one column, or several different ones, got {judgment!r}")

@@ -216,17 +216,13 @@ def _told(path: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         text = str(error)
         quotes = ", and end every quoted value" if "\n" in text else ""
-        hint = (
-            "; save the file as UTF-8"
-            if "UTF8" in text
-            else f"; give every line as many values as the first{quotes}"
-            if re.search(r"Expected \d+ columns", text)
-            else "; a quoted value does not end, or is longer than a megabyte"
-            if "straddling" in text
-            else "; it may be cut short: copy or write it again"
-            if path.name.lower().endswith(".gz")
-            else ""
-        )
+        hints = {
+            "UTF8": "; save the file as UTF-8",
+            r"Expected \d+ columns": f"; give every line as many values as the first{quotes}",
+            "straddling": "; a quoted value does not end, or is longer than a megabyte",
+        }
+        cut = "; it may be cut short: copy or write it again" if path.name.lower().endswith(".gz") else ""
+        hint = next((said for sign, said in hints.items() if re.search(sign, text)), cut)
         raise DataError(f"cannot be read: {text}{hint}") from error
 
 
