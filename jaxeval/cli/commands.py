@@ -9,12 +9,12 @@ from collections import UserDict
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from jaxeval.cli.command_table import COMMANDS, ROWS
-from jaxeval.cli.terminal import complain
+from jaxeval.cli.terminal import complain, tell
 from jaxeval.errors import DataError, ProcessError
 from jaxeval.options.field import RUNS, SECTIONS
 from jaxeval.wording import did_you_mean, visible, visible_line
@@ -56,13 +56,20 @@ class Command(click.Command):
         return super().parse_args(ctx, [*map(self._new_spelling, args[:end]), *args[end:]])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; an error about a file begins with the line to type, where its rows say one."""
+        """Run it, or the command of files of another shape; an error about a file begins with the line to type."""
         try:
             return super().invoke(ctx)
         except DataError as error:
-            from jaxeval.cli.look import with_line
+            from jaxeval.cli.look import as_other_shape, with_line
 
-            raise with_line(error, ctx, self.typed) from error.__cause__
+            words = as_other_shape(error, ctx, self.typed)
+            if words is None or ctx.parent is None:
+                raise with_line(error, ctx, self.typed) from error.__cause__
+            group, (name, *arguments) = cast("click.Group", ctx.parent.command), words
+            tell(f"these files are rated by another command, which runs now: jaxeval {shlex.join(words)}")
+        command = cast("click.Command", group.get_command(ctx.parent, name))
+        with command.make_context(name, arguments, parent=ctx.parent) as other:
+            return command.invoke(other)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from glob import glob
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -189,6 +189,8 @@ def _quoted(words: Sequence[str]) -> str:
 
 #: Commands that read votes as the leaderboard does, or with further options.
 _OF_VOTES = ("leaderboard", "audit", "next", "panel")
+#: Commands that make the leaderboard of judgments of another shape.
+_BY_SHAPE = ("rankings", "panel")
 #: Options for columns, where the values say nothing.
 _BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner COLUMN") | {
     "scores": "--model COLUMN --item COLUMN --score COLUMN",
@@ -196,31 +198,54 @@ _BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner C
 }
 
 
-def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> DataError:
-    """Return the error about the files of a command, begun with the line to type where their rows say one.
+class _Found(NamedTuple):
+    """What the files of a command are fit for."""
 
-    ``typed`` stood after the command.
-    """
+    files: list[FileName]
+    uses: list[Use]
+    nothing: str | None  # why there is no use, where a column is lacking
+
+
+def _found_in(error: DataError, ctx: click.Context) -> _Found | None:
+    """Look at the files of a command that fails; None where the error is not about them."""
     from jaxeval.cli.file_uses import nothing_in, uses_of
     from jaxeval.data.file_heads import read_head
     from jaxeval.data.harness_formats import telling_file
 
     paths = ctx.params.get("files") or [ctx.params.get("file")]
     files = [name for name in paths if name is not None]
-    command, text, lacks = str(ctx.info_name), str(error), isinstance(error, ColumnError)
+    lacks = isinstance(error, ColumnError)
     if error.file is None and not lacks:
-        return error
+        return None
     try:
         read = names_of(files) if files else []
         if error.file not in (None, *map(base_name, (*files, *read))):
-            return error
+            return None
         telling = telling_file(read)
-        others = partial(_heads, [name for name in read if name != telling])
         head = read_head(telling)
+        others = partial(_heads, [name for name in read if name != telling])
         uses = [use for use in uses_of(head, others) if not _PLACES & {*use.words}]
-        nothing = nothing_in(head) if lacks and not uses else None
+        return _Found(files, uses, nothing_in(head) if lacks and not uses else None)
     except (ValueError, OSError, ImportError):
+        return None
+
+
+def as_other_shape(error: DataError, ctx: click.Context, typed: Sequence[str]) -> list[str] | None:
+    """Return the command of rankings or of a panel, and its arguments, where `leaderboard` was typed for such files."""
+    found = _found_in(error, ctx) if ctx.info_name == "leaderboard" else None
+    words = found.uses[0].words if found and found.uses else ("",)
+    return [words[0], *typed, *words[2:]] if words[0] in _BY_SHAPE else None
+
+
+def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> DataError:
+    """Return the error about the files of a command, begun with the line to type where their rows say one.
+
+    ``typed`` stood after the command.
+    """
+    command, text, lacks = str(ctx.info_name), str(error), isinstance(error, ColumnError)
+    if (found := _found_in(error, ctx)) is None:
         return error
+    files, uses, nothing = found
     fitting = [use for use in uses if use.words[0] == command and "--by" not in use.words]
     if not fitting and command in _OF_VOTES:
         fitting = [use._replace(words=(command, *use.words[1:])) for use in uses if use.words[0] == "leaderboard"]
@@ -230,7 +255,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
         text = f"say it so: {line_of(use, files)}\n{text}; found: {use.why}{'; ' * bool(use.open)}{use.open}"
     if not fitting and uses:
         text += f"; the file rather fits: {line_of(uses[0], files)}"
-    if nothing is not None:
+    elif nothing is not None:
         text += f". {nothing}"
     elif not fitting and command in _BLANKS and lacks and "no column" in str(error) and not {*typed} & _ROLES:
         line = shlex.join(["jaxeval", command, *map(str, files)])

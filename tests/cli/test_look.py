@@ -741,3 +741,11 @@ def test_keys_of_an_object_are_no_columns(tmp_path):
     path = tmp_path / "names.json"
     path.write_text('{"model-1": "Model 1"}')
     assert command("leaderboard", path).output.rstrip().endswith("its keys are 'model-1'")
+
+
+@pytest.mark.parametrize("kind", ["rankings", "panel"])
+def test_a_leaderboard_takes_judgments_of_another_shape(folder, kind):
+    shown, direct = (command(name, of_kind(folder, kind), "--resamples", 20) for name in ("leaderboard", kind))
+    assert shown.stdout == direct.stdout
+    assert f"these files are rated by another command, which runs now: jaxeval {kind} " in shown.stderr
+    assert "No such option '--features'" in command("leaderboard", of_kind(folder, kind), "--features", "x").output
