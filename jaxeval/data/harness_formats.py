@@ -180,7 +180,7 @@ def _helm(source: Source) -> pd.DataFrame:
     scores = [{one["name"]["name"]: one.get("mean") for one in stats} for stats in table["stats"]]
     metrics = dict.fromkeys(name for row in scores for name in row)
     metric = metric_of(list(metrics), source.score or next((name for name in _HELM_METRICS if name in metrics), None))
-    frame = table.drop(columns=[name for name in ("stats", "perturbation") if name in table])
+    frame = table.drop(columns=["stats", "perturbation"], errors="ignore")
     frame = frame.rename(columns={"instance_id": "item", "train_trial_index": "trial"})
     frame["score"] = [row.get(metric) for row in scores]
     spec = document_of(source.paths[0].parent / "run_spec.json", 2**24) or {}

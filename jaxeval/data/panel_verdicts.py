@@ -171,7 +171,7 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
         b_first = reader.b_first(where.shown_first)
         parts = [(name, reader.targets(name), b_first) for name in names]
         judge = "judge"
-        rest = frame.drop(columns=[name for name in (*names, judge) if name in frame]).assign(**{ROW: frame.index})
+        rest = frame.drop(columns=[*names, judge], errors="ignore").assign(**{ROW: frame.index})
         return _rows_of(rest, sides, parts, judge).reporting(*reader.notes)
     if set(ORDERS) <= set(frame.columns):
         n = len(frame)

@@ -144,9 +144,7 @@ def _arena_hard(source: Source) -> pd.DataFrame:
     first = table["baseline"] if "baseline" in table else pd.Series(baseline, table.index)
     first = first if baseline is None else first.fillna(baseline)
     games = [_scores(row, games) for row, games in enumerate(table["games"])]
-    rest = table.drop(columns=[name for name in ("games", "baseline") if name in table]).rename(
-        columns={"uid": "question_id"}
-    )
+    rest = table.drop(columns=["games", "baseline"], errors="ignore").rename(columns={"uid": "question_id"})
     both = []
     for game in range(max(map(len, games))):
         sides = (first, rest["model"]) if game == 0 else (rest["model"], first)
