@@ -363,9 +363,9 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
                            f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; "
                            f"--benchmark {shlex.quote(name)} instead takes means over all")  # fmt: skip
     elif item is not None and score is not None and not sides_of(frame):
-        others = f"{quoted(feedback[1:])}: further scores, each for a line of its own" if len(feedback) > 1 else ""
+        more = f"{quoted(feedback[1:])}: further scores, each for a line of its own" if len(feedback) > 1 else ""
         for use in _long_scores(frame, roles, [name for name in runs if name != "trial"]):
-            yield use._replace(open="; ".join(filter(None, (use.open, others))))
+            yield use._replace(open="; ".join(filter(None, (use.open, more))))
     else:
         item = "" if item is None and "" in frame else item  # an index that pandas wrote
         frame, _ = with_right_and_wrong(frame, () if item is None else (item,))

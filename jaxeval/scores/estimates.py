@@ -197,10 +197,10 @@ def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[s
     )
     if missing == "error":
         read = f". What was read: {'; '.join(scores.notes)}" if scores.notes else ""
-        n = int((~lacking).sum())
-        whole = f"missing='complete' (--missing complete) compares models on {counted(n, 'item')} that all have, "
+        of_all = counted(int((~lacking).sum()), "item")
+        whole = f"missing='complete' (--missing complete) compares models on {of_all} that all have, "
         own = "missing='available' (--missing available) scores each model on its own items"
-        raise DataError(f"{text}: {whole if n else ''}{own}{read}")
+        raise DataError(f"{text}: {'' if lacking.all() else whole}{own}{read}")
     if missing == "available":
         return np.asarray(there.any(1)), [
             f"{text}: each model is scored on its own items, which are not the same for all"
