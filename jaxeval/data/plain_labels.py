@@ -121,7 +121,7 @@ def names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
     labels = [str(name) for name in frame.columns if folded(name) in _LABELS and _few(frame[name])]
     for role in ("rater", "judge"):
         name = usual_column(frame, None, role)
-        if len(labels) != 1 or name is None or len(distinct_values(frame[name])) < _FEWEST_RATERS:
+        if len(labels) != 1 or name is None or _n_distinct(frame[name]) < _FEWEST_RATERS:
             continue
         beside = [str(other) for other in frame.columns if str(other) not in (name, labels[0])]
         if not any(_about_people(other) for other in beside) and not _texts(frame[name]) & _texts(frame[labels[0]]):
@@ -226,11 +226,16 @@ def _about_people(name: Any) -> bool:
     return not {*words_of(name)}.isdisjoint(ONE_PERSON | TOGETHER)
 
 
-def _few(column: Any) -> bool:
+def _n_distinct(column: Any) -> int:
+    """Return how many values a column has; 0 of lists and objects, which cannot be told apart."""
     try:
-        return 0 < len(distinct_values(column)) <= MOST_LABELS
-    except TypeError:  # lists
-        return False
+        return len(distinct_values(column))
+    except TypeError:
+        return 0
+
+
+def _few(column: Any) -> bool:
+    return 0 < _n_distinct(column) <= MOST_LABELS
 
 
 def _texts(column: Any) -> set[str]:

@@ -170,3 +170,10 @@ def test_a_judge_that_is_always_wrong(tmp_path):
     assert "less often than by chance" in said
     assert "look whether its verdicts are coded in reverse" in said
     assert "corrects its errors" not in said
+
+
+def test_judges_that_are_lists_are_no_names(tmp_path):
+    """MT-bench names a judge and its prompt in a list."""
+    rows = [{"question_id": k, "model": "x", "judge": ["gpt-4", "single-v1"], "score": k, "turn": 1} for k in range(3)]
+    (tmp_path / "single.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert "no column of people's labels" in run(tmp_path / "single.jsonl").output
