@@ -8,7 +8,7 @@ from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num, namespace
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
-from jaxeval.kernels.platforms import add_at, einsum, product
+from jaxeval.kernels.platforms import add_at, product
 from jaxeval.kernels.solve import Status, Terms, newton_cg_step
 
 #: A pair's own share of ties is averaged with the share that the strengths suggest, which counts as so many votes.
@@ -189,7 +189,10 @@ def refit(board: FullBoard, changes: Change, terms: Terms, newton: bool, numbers
     v = pair_tables.curvature(Link.LOGIT, theta.T, table)
     diagonal = row_sums(v).T
     pull = newton_cg_step(
-        lambda p: diagonal * p - einsum("rij,jr->ir", v, p), lambda r: product(board.inverse, r), diagonal, difference
+        lambda p: diagonal * p - product(v, p.T[..., None])[..., 0].T,
+        lambda r: product(board.inverse, r),
+        diagonal,
+        difference,
     )
     rated = active[lanes, change.above] & active[lanes, change.below]
     status, n_steps, grad_norm = how
