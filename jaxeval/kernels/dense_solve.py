@@ -103,10 +103,13 @@ def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"],
 
 def information(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M M"]:
     """Negative Hessian of the penalised log-likelihood."""
-    xp = namespace(theta)
     v = pair_tables.curvature(link, theta, table)
     diagonal = v.sum(-1) + 2 * ridge
-    return (xp.diag(diagonal) if v.ndim == 2 else diagonal[..., None] * xp.eye(len(v[0]))) - v
+    if namespace(theta) is np:  # in place: lanes have large tables
+        matrix: Any = np.negative(v)
+        np.einsum("...ii->...i", matrix)[...] += diagonal
+        return matrix
+    return jnp.diag(diagonal) - v
 
 
 def inverse_information(

@@ -387,6 +387,8 @@ def regular(
 
 def solved(matrix: Float[Array, "*lanes P P"], right: Float[Array, "*lanes P"]) -> Float[Array, "*lanes P"]:
     """Solution x of ``matrix`` x = ``right``, the matrix being positive definite."""
+    if namespace(matrix, right) is np:
+        return _by_lapack(matrix, right[..., None])[0][..., 0]
     return solved_and_log_det(matrix, right[..., None])[0][..., 0]
 
 
@@ -399,7 +401,8 @@ def solved_and_log_det(
     elimination takes the factor's place: for a positive definite matrix it needs no pivoting.
     """
     if namespace(matrix, right) is np:
-        return _by_lapack(matrix, right)
+        solution, diagonal = _by_lapack(matrix, right)
+        return solution, 2 * np.log(diagonal).sum(-1)
 
     def by_factor(matrix: Array, right: Array) -> tuple[Array, Array]:
         factor = jsl.cho_factor(matrix)
@@ -427,16 +430,16 @@ def solved_and_log_det(
 
 
 def _by_lapack(matrix: Any, right: Any) -> tuple[Any, Any]:
-    """`solved_and_log_det` on the host."""
+    """Return solutions, and the diagonals of the factors, on the host; NaN where a matrix has none."""
     from scipy.linalg.lapack import dposv  # when it is first needed
 
     if matrix.ndim > 2:
-        solutions, log_dets = zip(*map(_by_lapack, matrix, right), strict=True)
-        return np.stack(solutions), np.stack(log_dets)
+        solutions, diagonals = zip(*map(_by_lapack, matrix, right), strict=True)
+        return np.stack(solutions), np.stack(diagonals)
     factor, solution, failed = dposv(matrix.T, right)  # transposed, as LAPACK stores it
     if failed:
-        return np.full(right.shape, np.nan), np.float64(np.nan)
-    return solution, 2 * np.log(factor.diagonal()).sum()
+        return np.full(right.shape, np.nan), np.full(len(right), np.nan)
+    return solution, factor.diagonal()
 
 
 def pseudo_inverse(

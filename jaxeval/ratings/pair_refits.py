@@ -194,13 +194,13 @@ def refits_on_host(boards: BoardRefits, n_models: Sequence[int], run: LaneRun) -
     parts: list[Any] = []
     codes = []
     for s, m in enumerate(n_models):
-        problem, n_lanes = _without_padding(map_tree(lambda x, s=s: x[s], boards.problem), m), refits.lanes_on_host(m)
+        problem = _without_padding(map_tree(lambda x, s=s: x[s], boards.problem), m)
 
         def refit(
-            solver: Solver, numbers: Any, advance: Advance = lambda n: None, problem: Any = problem,
-            n_lanes: int = n_lanes,
-        ) -> Refits:  # fmt: skip
+            solver: Solver, numbers: Any, advance: Advance = lambda n: None, problem: Any = problem, m: int = m
+        ) -> Refits:
             form, terms = boards.form._replace(solver=solver), boards.terms(way[solver])
+            n_lanes = refits.lanes_on_host(m, solver)
 
             def chunk(which: Any) -> Refits:
                 refitted = refits.refit_on_host(problem, form, seed, terms, which)

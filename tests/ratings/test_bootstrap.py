@@ -311,7 +311,7 @@ class TestOnTheHost:
         sizes = {Solver.CHORD: [], Solver.NEWTON: []}
         refit = dense_module.refits.refit_on_host
         monkeypatch.setattr(lanes_module, "spares_jax", lambda: True)
-        monkeypatch.setattr(dense_module.refits, "lanes_on_host", lambda n_models: 16)
+        monkeypatch.setattr(dense_module.refits, "lanes_on_host", lambda n_models, solver: 16)
         monkeypatch.setattr(
             dense_module.refits, "refit_on_host",
             lambda *given: sizes[given[1].solver].append(len(given[-1])) or refit(*given),
