@@ -167,8 +167,13 @@ def estimates_of(tasks: Tasks, settings: Mapping[str, Any], levels: Sequence[flo
     """Log2 of the horizons (A, L) of all tasks of a length, without draws."""
     rows = {k: as_leaf(x, np.float64) for k, x in rows_of(tasks, (), settings["minutes_sd"], settings["seed"]).items()}
     n, shape = len(tasks.agents), (len(tasks.agents), len(levels))
-    with double_precision():
-        logs = np.asarray(statistic_once(Statistic(statistic_of(settings, levels)), np.ones(len(tasks.x)), rows))
+    statistic, weights = statistic_of(settings, levels), as_leaf(np.ones(len(tasks.x)), np.float64)
+    if "noise" in rows:  # many fits
+        with double_precision():
+            logs = np.asarray(statistic_once(Statistic(statistic), weights, rows))
+    else:
+        with np.errstate(all="ignore"):
+            logs = np.asarray(statistic(weights, rows))
     return logs[n : n + shape[0] * shape[1]].reshape(shape)
 
 
@@ -254,9 +259,9 @@ def compared_curves(tasks: Tasks, settings: Mapping[str, Any]) -> pd.DataFrame:
         for k in range(fold.max() + 1):
             held = fold == k
             weight = np.where(held[:, None], 0.0, tasks.weight)
-            with double_precision():
-                values = weight, tasks.share, x, settings["ridge"], 0.0
-                weighed, share, lengths, ridge, none = (as_leaf(v, np.float64) for v in values)
+            values = weight, tasks.share, x, settings["ridge"], 0.0
+            weighed, share, lengths, ridge, none = (as_leaf(v, np.float64) for v in values)
+            with np.errstate(all="ignore"):
                 intercept, slope, centre = kernel.line(weighed, share, lengths, ridge, none, curve)
                 p = np.asarray(kernel.success(curve, intercept + slope * (x[:, None] - centre)))
             p = np.clip(p, 1e-4, 1 - 1e-4)

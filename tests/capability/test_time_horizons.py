@@ -1,5 +1,7 @@
 """Time horizons: published numbers, naive twins, bounds, coverage, and bad input."""
 
+from typing import get_args
+
 import jax
 import numpy as np
 import pandas as pd
@@ -10,10 +12,11 @@ from scipy.special import expit, log_ndtr, logit
 from scipy.stats import norm
 
 import jaxeval
-from jaxeval.capability.tasks import estimated_spread
-from jaxeval.capability.time_horizons import spelled_minutes
+from jaxeval.capability.tasks import estimated_spread, rows_of, statistic_of
+from jaxeval.capability.time_horizons import Curve, spelled_minutes
 from jaxeval.engine import draws_of, statistic
 from jaxeval.errors import DataError
+from jaxeval.execution.precision import double_precision
 
 RUN = {"n_resamples": 40, "progress": False}
 
@@ -363,3 +366,17 @@ def test_coverage(design, noise, n_sets):
     share = np.mean(inside, axis=1)
     error = share.std(ddof=1) / np.sqrt(len(share))
     assert 0.93 - 3 * error < share.mean() < 0.97 + 3 * error
+
+
+@pytest.mark.parametrize("curve", [*get_args(Curve), "of tasks", "noise"])
+def test_the_host_finds_what_programs_find(runs, curve):
+    settings = {
+        "curve": curve if curve in get_args(Curve) else "logistic", "ridge": 1e-5, "weight": "equal", "seed": 0,
+        "task_spread": 1.5 if curve == "of tasks" else None, "minutes_sd": 0.5 if curve == "noise" else None,
+    }  # fmt: skip
+    tasks = jaxeval.time_horizons(runs, n_resamples=2, progress=False)._tasks
+    horizons = statistic_of(settings, [0.5, 0.8])
+    given = np.ones(len(tasks.x)), rows_of(tasks, (), settings["minutes_sd"], 0)
+    with double_precision():
+        compiled = jax.jit(horizons)(*given)
+    np.testing.assert_allclose(horizons(*given), compiled, rtol=1e-9)
