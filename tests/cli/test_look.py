@@ -82,6 +82,14 @@ def test_runs_of_langsmith_are_scored_by_feedback(tmp_path):
     assert "'feedback.brevity': further scores" in shown
 
 
+def test_many_judges_are_voters(tmp_path):
+    rows = [{"model_a": "x", "model_b": "y", "winner": "tie", "judge": f"arena_user_{k % 30}"} for k in range(60)]
+    (tmp_path / "battles.json").write_text(json.dumps(rows))
+    board, audit, _ = lines(looked_at(tmp_path / "battles.json"))
+    assert board[2:] == ["--cluster", "judge"]
+    assert audit[2:] == ["--voter", "judge"]
+
+
 def of_kind(folder, kind):
     return next(folder.glob(f"{kind}.*"))
 
