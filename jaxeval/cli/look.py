@@ -231,10 +231,13 @@ def _found_in(error: DataError, ctx: click.Context) -> _Found | None:
 
 
 def as_other_shape(error: DataError, ctx: click.Context, typed: Sequence[str]) -> list[str] | None:
-    """Return the command of rankings or of a panel, and its arguments, where `leaderboard` was typed for such files."""
+    """Return the command of rankings or of a panel, and its arguments, where `leaderboard` was typed for such files.
+
+    Columns of verdicts may be those of judges, or results of which one is to be chosen: such a line is not run.
+    """
     found = _found_in(error, ctx) if ctx.info_name == "leaderboard" else None
     words = found.uses[0].words if found and found.uses else ("",)
-    return [words[0], *typed, *words[2:]] if words[0] in _BY_SHAPE else None
+    return [words[0], *typed, *words[2:]] if words[0] in _BY_SHAPE and "--judges" not in words else None
 
 
 def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> DataError:
@@ -255,7 +258,7 @@ def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> Dat
         text = f"say it so: {line_of(use, files)}\n{text}; found: {use.why}{'; ' * bool(use.open)}{use.open}"
     if not fitting and uses:
         text += f"; the file rather fits: {line_of(uses[0], files)}"
-    elif nothing is not None:
+    if nothing is not None:
         text += f". {nothing}"
     elif not fitting and command in _BLANKS and lacks and "no column" in str(error) and not {*typed} & _ROLES:
         line = shlex.join(["jaxeval", command, *map(str, files)])
