@@ -191,6 +191,8 @@ def _quoted(words: Sequence[str]) -> str:
 _OF_VOTES = ("leaderboard", "audit", "next", "panel")
 #: Commands that make the leaderboard of judgments of another shape.
 _BY_SHAPE = ("rankings", "panel")
+#: Words of a line that names no column of a leaderboard.
+_PLAIN = {"leaderboard", "{}", "--missing", "drop"}
 #: Options for columns, where the values say nothing.
 _BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner COLUMN") | {
     "scores": "--model COLUMN --item COLUMN --score COLUMN",
@@ -233,11 +235,18 @@ def _found_in(error: DataError, ctx: click.Context) -> _Found | None:
 def as_other_shape(error: DataError, ctx: click.Context, typed: Sequence[str]) -> list[str] | None:
     """Return the command of rankings or of a panel, and its arguments, where `leaderboard` was typed for such files.
 
-    Columns of verdicts may be those of judges, or results of which one is to be chosen: such a line is not run.
+    Columns of verdicts may be those of judges, or results of which one is to be chosen: such a line is not run. Nor is
+    one where the user named columns, where `leaderboard` reads the file as it is, so that an option is wrong, or where
+    the other command would leave out rows unasked.
     """
-    found = _found_in(error, ctx) if ctx.info_name == "leaderboard" else None
-    words = found.uses[0].words if found and found.uses else ("",)
-    return [words[0], *typed, *words[2:]] if words[0] in _BY_SHAPE and "--judges" not in words else None
+    if ctx.info_name != "leaderboard" or {word.partition("=")[0] for word in typed} & (_ROLES | _OF_NUMBERS):
+        return None
+    found = _found_in(error, ctx)
+    uses = found.uses if found else []
+    if not uses or uses[0].words[0] not in _BY_SHAPE or any({*use.words} <= _PLAIN for use in uses):
+        return None
+    name, _, *more = uses[0].words
+    return None if {"--judges", "--missing"} & {*more} else [name, *typed, *more]
 
 
 def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> DataError:

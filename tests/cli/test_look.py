@@ -757,3 +757,20 @@ def test_a_leaderboard_takes_judgments_of_another_shape(folder, kind):
     assert shown.stdout == direct.stdout
     assert f"these files are rated by another command, which runs now: jaxeval {kind} " in shown.stderr
     assert "No such option '--features'" in command("leaderboard", of_kind(folder, kind), "--features", "x").output
+
+
+def test_a_leaderboard_with_a_wrong_option_stays_one(folder, tmp_path):
+    frame = pd.DataFrame(jaxeval.simulate_judges(100, 4, seed=0))[["item", "model_a", "model_b", "judge-1", "judge-2"]]
+    votes = frame.melt(["item", "model_a", "model_b"], var_name="judge", value_name="winner")
+    path = tmp_path / "votes.csv"
+    votes.to_csv(path, index=False)
+    votes.assign(winner=votes["winner"].mask(votes.index == 3)).to_csv(tmp_path / "gap.csv", index=False)
+    for said, *words in (
+        ("no column 'nope'", of_kind(folder, "panel"), "--winner=nope"),
+        ("no column 'nope'", path, "--by", "nope"),
+        ("--missing drop", tmp_path / "gap.csv"),
+    ):
+        found = command("leaderboard", *words)
+        assert found.exit_code == 1
+        assert said in found.output
+        assert "which runs now" not in found.output
