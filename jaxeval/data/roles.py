@@ -145,9 +145,14 @@ def has_usual_sides(columns: Iterable[Any]) -> bool:
 
 
 def columns_of(columns: Iterable[Any], names: Sequence[str]) -> list[Any]:
-    """Give the columns of a table, or of a list, with some of the names, in any spelling, in the order of the names."""
-    by_name = {folded(column): column for column in reversed(list(columns))}
-    return list(dict.fromkeys(by_name[folded(name)] for name in names if folded(name) in by_name))
+    """Give the columns of a table, or of a list, with some of the names, in any spelling, in the order of the names.
+
+    A column of just that name goes before others, and the first before later ones.
+    """
+    there = list(columns)
+    by_name = {folded(column): column for column in reversed(there)} | {column: column for column in there}
+    found = (by_name.get(name, by_name.get(folded(name))) for name in names)
+    return list(dict.fromkeys(column for column in found if column is not None))
 
 
 def guessed_columns(frame: pd.DataFrame, role: str) -> list[str]:

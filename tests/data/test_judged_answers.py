@@ -319,3 +319,9 @@ def test_columns_in_another_case():
     assert answers.report.n_labels == 3
     for column in ("Model", "Item", "Judgment", "Human"):
         assert f"column {column!r}: read as {column.lower()!r}" in str(answers.report)
+
+
+def test_a_column_of_the_very_name_goes_before_another_spelling():
+    table = pd.DataFrame({"Label": [0, 0, 0, 0], "label": [1, 0, 1, 1], "judgment": [1, 0, 0, 1]})
+    answers = JudgedAnswers.from_pandas(table)
+    assert answers.label.ravel().tolist() == [1, 0, 1, 1]
