@@ -18,7 +18,7 @@ from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.ranking_places import REST, Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
-from jaxeval.execution.precision import double_precision, one_blas_thread
+from jaxeval.execution.precision import fetched
 from jaxeval.execution.shapes import (
     CONTEXTUAL_REFITS,
     padded_cells,
@@ -31,7 +31,6 @@ from jaxeval.kernels.batch.choice_models import ChoiceData, refit_choices
 from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, RankingModel, fit_rankings
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.lazy_names import jax
 from jaxeval.options.boards import Gauge
 from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
@@ -127,10 +126,8 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
     standing = np.full(size, Standing.INCOMPARABLE, np.int8)
     standing[:m] = connectivity.standing
     count = pad(cells.count, (padded_cells(len(cells.count)),))
-    with double_precision(), one_blas_thread():
-        terms = fit_terms(options.ridge)
-        fit = fit_rankings(choices, count, standing, np.arange(size) < m, terms)
-        solution, inverse, diagonal = jax.device_get(fit)
+    of_items = standing, np.arange(size) < m
+    solution, inverse, diagonal = fetched(fit_rankings, choices, count, *of_items, fit_terms(options.ridge))
     main_weight = np.where(connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
     return RankingBoard.at(
         solution, models, cells, connectivity=connectivity, active=active, ridge=options.ridge, choices=choices,

@@ -11,8 +11,10 @@ from ranked import TOY, levels, simulated, table
 
 import jaxeval
 from jaxeval import Battles, DataError, Rankings, bootstrap, fit_bradley_terry, fit_plackett_luce, leaderboard
+from jaxeval.execution import precision
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.choice_models import count_choices
+from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.refits import draw_one
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.plackett_luce import fit_ranking_board, ranking_refits
@@ -84,6 +86,15 @@ class TestFit:
         lists = simulated(300, M, tied=0, seed=11)
         theta = choix.ilsr_rankings(M, lists)
         np.testing.assert_allclose(fit_plackett_luce(table(lists)).strengths, theta - theta.mean(), atol=1e-6)
+
+    @pytest.mark.parametrize("ridge", [0.0, 0.4])
+    def test_the_host_fits_as_programs_do(self, rankings, monkeypatch, ridge):
+        compiled = fit_plackett_luce(rankings, ridge=ridge)
+        monkeypatch.setattr(precision, "spares_jax", lambda: True)
+        monkeypatch.setattr(Program, "__call__", None)
+        host = fit_plackett_luce(rankings, ridge=ridge)
+        np.testing.assert_allclose(host.strengths, compiled.strengths, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(host.standard_errors, compiled.standard_errors, rtol=1e-9)
 
     def test_gauges(self, rankings):
         held = fit_plackett_luce(rankings, gauge=("m2", 1200.0))

@@ -8,11 +8,13 @@ ones. Lanes are the last axis.
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from jaxeval.kernels import solve
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, refit_program
-from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Num
-from jaxeval.kernels.platforms import by_platform, one_by_one
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Num, namespace
+from jaxeval.kernels.platforms import by_platform, einsum, one_by_one
 from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, centred, loop, solved
 from jaxeval.lazy_names import jax, jnp, lax
 
@@ -45,14 +47,26 @@ def derived(model: LogProbabilities, counts: Float[Array, "K C R"], ridge: Float
         weight = jnp.exp(log_p) * jnp.sum(counts, 0)
         back = jax.linear_transpose(along, phi)
 
-        def column(k: Array) -> Array:
-            unit = jnp.zeros(phi.shape).at[k].set(1.0)
-            (product,) = back(weight * along(unit))
-            return jnp.asarray(product) + 2 * ridge[:, None] * unit
+        def product(unit: Array) -> Array:
+            (curved,) = back(weight * along(unit))
+            return jnp.asarray(curved) + 2 * ridge[:, None] * unit
 
-        return jnp.moveaxis(lax.map(column, jnp.arange(len(phi))), -1, 0)
+        return by_columns(product, phi)
 
     return LaneDerivatives(jax.grad(value), information)
+
+
+def by_columns(product: Callable[[Array], Array], phi: Float[Array, "P R"]) -> Float[Array, "R P P"]:
+    """Return the matrices of lanes from their ``product`` with (P, R), column by column."""
+    if namespace(phi) is np:
+        units: Any = np.tile(np.eye(len(phi))[..., None], phi.shape[1])
+        columns: Any = np.stack([product(unit) for unit in units])
+        return columns.transpose(2, 0, 1)
+
+    def column(k: Array) -> Array:
+        return product(jnp.zeros(phi.shape).at[k].set(1.0))
+
+    return jnp.moveaxis(lax.map(column, jnp.arange(len(phi))), -1, 0)
 
 
 def newton(
@@ -73,35 +87,35 @@ def newton(
 
     def within(x: Array) -> Array:
         """``x`` (R, P, ...) without its part along the gauge."""
-        return x - jnp.einsum("rup,ruq->rpq", fixed, jnp.einsum("rup,rpq->ruq", fixed, x, precision="highest"),
-                              precision="highest")  # fmt: skip
+        return x - einsum("rup,ruq->rpq", fixed, einsum("rup,rpq->ruq", fixed, x))
 
     def step(phi: Array, _: Array, memory: tuple[Array, Array]) -> SolveStep:
         before, share = memory
-        grad = jnp.where(moves, of_lanes.gradient(phi), 0.0)
-        matrix = jnp.where(both, of_lanes.information(phi), 0.0)
+        grad = xp.where(moves, of_lanes.gradient(phi), 0.0)
+        matrix = xp.where(both, of_lanes.information(phi), 0.0)
         # The information has a scale, and the unit vectors of the gauge have none: they get its mean.
-        scale = jnp.sum(jnp.diagonal(matrix, axis1=-2, axis2=-1), -1) / jnp.maximum(jnp.sum(moves, 0), 1)
-        scale = jnp.where(scale > 0, scale, 1.0)[:, None, None]
-        along = jnp.einsum("rup,ruq->rpq", fixed, fixed, precision="highest")
-        matrix = within(jnp.swapaxes(within(matrix), -1, -2)) + scale * along
+        scale = xp.diagonal(matrix, axis1=-2, axis2=-1).sum(-1) / xp.maximum(moves.sum(0), 1)
+        scale = xp.where(scale > 0, scale, 1.0)[:, None, None]
+        along = einsum("rup,ruq->rpq", fixed, fixed)
+        matrix = within(within(matrix).swapaxes(-1, -2)) + scale * along
         # The data may say nothing of a parameter at this point, as of a discrimination while all strengths are equal:
         # it waits for the next step.
-        matrix += (jnp.where(moves.T, 0.0, 1.0)[..., None] + _LEAST * scale) * jnp.eye(len(phi))
+        matrix += (xp.where(moves.T, 0.0, 1.0)[..., None] + _LEAST * scale) * xp.eye(len(phi))
         right = within(grad.T[..., None])[..., 0]
         change = within(solved(matrix, right)[..., None])[..., 0].T
-        change = capped(jnp.where(moves, change, 0.0))
-        share = jnp.where(jnp.sum(change * before, 0) < 0, share / 2, jnp.minimum(share * _GROWTH, 1.0))
+        change = capped(xp.where(moves, change, 0.0))
+        share = xp.where((change * before).sum(0) < 0, share / 2, xp.minimum(share * _GROWTH, 1.0))
         return SolveStep(change * share, right.T, (change, share))
 
-    begun = jnp.zeros(moves.shape, start.dtype), jnp.ones(moves.shape[1:], start.dtype)
-    return loop(step, jnp.broadcast_to(start, moves.shape), begun, terms)[0]
+    xp = namespace(start)
+    begun = xp.zeros(moves.shape, start.dtype), xp.ones(moves.shape[1:], start.dtype)
+    return loop(step, xp.broadcast_to(start, moves.shape), begun, terms)[0]
 
 
 def _unit(gauge: Float[Array, "U P"], moves: Bool[Array, "P R"]) -> Float[Array, "R U P"]:
     """Return the vectors of the ``gauge`` among what ``moves``, of length 1."""
-    directions = gauge[:, :, None] * moves
-    return (directions / jnp.sqrt(jnp.maximum(jnp.sum(directions**2, 1, keepdims=True), 1e-300))).transpose(2, 0, 1)
+    directions, xp = gauge[:, :, None] * moves, namespace(gauge)
+    return (directions / xp.sqrt(xp.maximum((directions**2).sum(1, keepdims=True), 1e-300))).transpose(2, 0, 1)
 
 
 def chord(

@@ -16,13 +16,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from jaxeval.kernels import connectivity
 from jaxeval.kernels.batch import choice_models
 from jaxeval.kernels.batch.choice_models import ChoiceData, LaneDerivatives, LaneModel, Resampled
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitProblem
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Num
+from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Num, namespace
+from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import Solution, Terms, inverse_and_diagonal
 from jaxeval.lazy_names import jax, jnp, lax
 
@@ -66,13 +69,21 @@ class Rated(NamedTuple):
 
 def take(values: Num[Array, "rows R"], index: Int32[Array, "_"]) -> Num[Array, "_ R"]:
     """``values[index]``, unchecked."""
+    if namespace(values) is np:
+        return values[index]
     return values.at[index].get(mode="promise_in_bounds")
 
 
 def used(use: ChoiceUse, count: Num[Array, "C R"], n: int) -> Float[Array, "{n} R"]:
     """Return how often each of ``n`` things is used by ``count`` rankings of the cells."""
-    zero = jnp.zeros((n, count.shape[1]))
-    return zero.at[use.number].add(use.factor[:, None] * take(count, use.cell), mode="promise_in_bounds")
+    zero = namespace(count).zeros((n, count.shape[1]))
+    return _increased(zero, use.number, use.factor[:, None] * take(count, use.cell))
+
+
+def _increased(total: Float[Array, "rows R"], at: Int32[Array, "E"], value: Float[Array, "E R"]) -> Array:
+    if namespace(total) is np:
+        return added(total, (at, value))
+    return total.at[at].add(value, mode="promise_in_bounds")
 
 
 def counted_choices(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Counts:
@@ -80,7 +91,7 @@ def counted_choices(choices: Choices, count: Num[Array, "C R"], n_items: int) ->
     widths = [s.shape[1] for s in choices.sets]
     times = used(choices.of_sets, count, sum(widths))
     ends = [sum(widths[:k]) for k in range(1, len(widths))]
-    return Counts(tuple(jnp.split(times, ends)), used(choices.of_items, count, n_items))
+    return Counts(tuple(namespace(times).split(times, ends)), used(choices.of_items, count, n_items))
 
 
 def edges(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Bool[Array, "R {n_items} {n_items}"]:
@@ -98,7 +109,7 @@ def rated_items(standing: Int8[Array, "M R"], is_item: Bool[Array, "M"], ridge: 
 
 def _over_places(items: Int32[Array, "width A"], add: Callable[[Array, Array], Array], start: Array) -> Array:
     """``add`` to ``start`` for each place of sets of one width, whose items are given."""
-    if len(items) <= _UNROLLED:
+    if len(items) <= _UNROLLED or namespace(items) is np:
         for of_place in items:
             start = add(start, of_place)
         return start
@@ -109,21 +120,23 @@ def set_sums(choices: Choices, values: Float[Array, "M R"]) -> list[Float[Array,
     """Return sums of the ``values`` of the items of every set, by width; those of the last item must be 0."""
 
     def of_width(items: Array) -> Array:
-        zero = jnp.zeros((items.shape[1], values.shape[1]))
+        zero = xp.zeros((items.shape[1], values.shape[1]))
         return _over_places(items, lambda total, item: total + take(values, item), zero)
 
-    return [of_width(jnp.asarray(items)) for items in choices.sets]
+    xp = namespace(values)
+    return [of_width(xp.asarray(items)) for items in choices.sets]
 
 
 def item_sums(choices: Choices, values: list[Float[Array, "_ R"]], n_items: int) -> Float[Array, "{n_items} R"]:
     """For every item, the sum over the sets that hold it of their ``values``, which are given by width."""
 
     def of_width(total: Array, items: Array, weight: Array) -> Array:
-        return _over_places(items, lambda sums, item: sums.at[item].add(weight, mode="promise_in_bounds"), total)
+        return _over_places(items, lambda sums, item: _increased(sums, item, weight), total)
 
-    total = jnp.zeros((n_items, values[0].shape[1]))
+    xp = namespace(*values)
+    total = xp.zeros((n_items, values[0].shape[1]))
     for items, weight in zip(choices.sets, values, strict=True):
-        total = of_width(total, jnp.asarray(items), weight)
+        total = of_width(total, xp.asarray(items), weight)
     return total
 
 
@@ -142,12 +155,13 @@ def slope(choices: Choices, counts: Counts, rated: Rated, theta: Float[Array, "M
     Without a ridge, items outside of the main group are at their limits: sets with an infinitely strong item say
     nothing about others, and infinitely weak items are in no set.
     """
-    mass = jnp.where(rated.active, jnp.exp(theta), 0.0)
-    sums = set_sums(choices, jnp.where(rated.above, jnp.inf, mass))
-    per_sum = [jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1.0), 0.0) for total in sums]
+    xp = namespace(theta)
+    mass = xp.where(rated.active, xp.exp(theta), 0.0)
+    sums = set_sums(choices, xp.where(rated.above, xp.inf, mass))
+    per_sum = [xp.where(total > 0, 1 / xp.where(total > 0, total, 1.0), 0.0) for total in sums]
     share = [times * inverse for times, inverse in zip(counts.times, per_sum, strict=True)]
     expected = mass * item_sums(choices, share, len(theta))
-    grad = jnp.where(rated.active, counts.chosen - expected - 2 * ridge * theta, 0.0)
+    grad = xp.where(rated.active, counts.chosen - expected - 2 * ridge * theta, 0.0)
     return Slope(grad, expected, mass, [s * inverse for s, inverse in zip(share, per_sum, strict=True)])
 
 
@@ -155,7 +169,7 @@ def product(choices: Choices, at: Slope, p: Float[Array, "M R"], ridge: Num[Arra
     """Return the information times ``p``, for items that move."""
     along = set_sums(choices, at.mass * p)
     back = item_sums(choices, [b * x for b, x in zip(at.bend, along, strict=True)], len(p))
-    return jnp.where(at.mass > 0, at.expected * p - at.mass * back + 2 * ridge * p, 0.0)
+    return namespace(p).where(at.mass > 0, at.expected * p - at.mass * back + 2 * ridge * p, 0.0)
 
 
 def diagonal(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "M R"]:
@@ -166,13 +180,7 @@ def diagonal(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array,
 
 def information(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "R M M"]:
     """Return the whole information, computed column by column."""
-    m, n_lanes = at.mass.shape
-
-    def column(k: Array) -> Array:
-        unit = jnp.zeros((m, n_lanes)).at[k].set(1.0)
-        return product(choices, at, unit, ridge)
-
-    return jnp.moveaxis(lax.map(column, jnp.arange(m)), -1, 0)
+    return choice_models.by_columns(lambda unit: product(choices, at, unit, ridge), at.mass)
 
 
 @dataclass(frozen=True)
@@ -222,6 +230,7 @@ def fit_rankings(
     rated = rated_items(standing[:, None], is_item, terms.ridge)
     counts = counted_choices(choices, count[:, None].astype(float), m), rated
     of_lane = RankingModel(len(count)).derivatives(choices, counts, terms.ridge)
-    end = choice_models.newton(of_lane, jnp.zeros((m, 1)), rated.active, jnp.ones((1, m)), terms)
+    xp = namespace(count)
+    end = choice_models.newton(of_lane, xp.zeros((m, 1)), rated.active, xp.ones((1, m)), terms)
     (matrix,), active = of_lane.information(end.theta), rated.active[:, 0]
-    return jax.tree.map(lambda x: x[..., 0], end), *inverse_and_diagonal(matrix, active, m, terms.ridge)
+    return Solution(*(x[..., 0] for x in end)), *inverse_and_diagonal(matrix, active, m, terms.ridge)
