@@ -11,7 +11,7 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
-from jaxeval.execution.precision import double_precision, one_blas_thread
+from jaxeval.execution.precision import fetched
 from jaxeval.execution.shapes import padded_columns, padded_few, padded_size
 from jaxeval.kernels import links
 from jaxeval.kernels.batch.choice_models import ChoiceData, fit_choices, refit_choices
@@ -19,7 +19,6 @@ from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Solution, Status
-from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import MOST_INVERTED, Board, Linear, fit_terms, inverse_within
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
@@ -347,8 +346,7 @@ def _fitted(
         padded_panel(x, model, m) for x in (np.concatenate([theta, g, np.zeros(k)]), moves, _gauge(m, np.asarray(g)))
     )
     terms = fit_terms(_ridge(options.ridge, model))
-    with double_precision(), one_blas_thread():
-        end: Solution = jax.device_get(fit_choices(model, contests, counts, start, free, gauge, terms))
+    end = fetched(fit_choices, model, contests, counts, start, free, gauge, terms)
     theta, g, b = np.split(np.asarray(end.theta), [model.models, model.models + model.judges])
     sign = -1.0 if g.sum() < 0 else 1.0
     parts = zip((sign * theta, sign * g, b), np.split(moves, [m, m + k]), strict=True)

@@ -13,8 +13,10 @@ from scipy.stats import norm, t
 import jaxeval
 from jaxeval import Battles, DataError, fit_judge_panel, leaderboard, simulate_panel
 from jaxeval.data.panel_verdicts import PanelColumns, panel_rows
+from jaxeval.execution import precision
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.choice_models import count_choices
+from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.refits import draw_one
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.panel_boards import FEW_VERDICTS, fit_panel_board, messages_of, panel_refits, typical
@@ -134,6 +136,15 @@ class TestFit:
         own = np.sqrt(np.diag(panel.fit._covariance))[M:]
         told = panel.judges()[["discrimination_standard_error", "side_bias_standard_error"]]
         np.testing.assert_allclose(own, told.to_numpy().T.ravel(), rtol=close)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 3.0])
+def test_the_host_fits_as_programs_do(verdicts, monkeypatch, ridge):
+    compiled = fitted(verdicts, ridge=ridge).fitted
+    monkeypatch.setattr(precision, "spares_jax", lambda: True)
+    monkeypatch.setattr(Program, "__call__", None)
+    for host, known in zip(fitted(verdicts, ridge=ridge).fitted, compiled, strict=True):
+        np.testing.assert_allclose(host, known, rtol=0, atol=1e-9)
 
 
 class TestInvariance:

@@ -107,14 +107,14 @@ def newton(
         share = xp.where((change * before).sum(0) < 0, share / 2, xp.minimum(share * _GROWTH, 1.0))
         return SolveStep(change * share, right.T, (change, share))
 
-    xp = namespace(start)
+    xp = namespace(start, moves)
     begun = xp.zeros(moves.shape, start.dtype), xp.ones(moves.shape[1:], start.dtype)
     return loop(step, xp.broadcast_to(start, moves.shape), begun, terms)[0]
 
 
 def _unit(gauge: Float[Array, "U P"], moves: Bool[Array, "P R"]) -> Float[Array, "R U P"]:
     """Return the vectors of the ``gauge`` among what ``moves``, of length 1."""
-    directions, xp = gauge[:, :, None] * moves, namespace(gauge)
+    directions, xp = gauge[:, :, None] * moves, namespace(gauge, moves)
     return (directions / xp.sqrt(xp.maximum((directions**2).sum(1, keepdims=True), 1e-300))).transpose(2, 0, 1)
 
 
@@ -243,7 +243,7 @@ def fit_choices(
     """Newton's method on the full data; the ridge has a coefficient for each parameter."""
     of_lane = model.derivatives(data, counts[..., None], terms.ridge)
     end = newton(of_lane, start[:, None], moves[:, None], gauge, terms)
-    return jax.tree.map(lambda x: x[..., 0], end)
+    return Solution(*(x[..., 0] for x in end))
 
 
 def count_choices(problem: RefitProblem, form: RefitForm, seed: Array, numbers: Array) -> Any:

@@ -11,10 +11,11 @@ Lanes are the last axis.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jaxeval.kernels import connectivity
+from jaxeval.kernels import connectivity, links
 from jaxeval.kernels.batch.choice_models import LaneDerivatives, LaneModel, Resampled
 from jaxeval.kernels.batch.refits import RefitProblem, rated
-from jaxeval.kernels.kinds import Array, Bool, Float, Int32
+from jaxeval.kernels.kinds import Array, Bool, Float, Int32, namespace
+from jaxeval.kernels.links import Link
 from jaxeval.kernels.platforms import added
 from jaxeval.lazy_names import jax, jnp, nn
 
@@ -42,7 +43,7 @@ class PanelModel(LaneModel):
 
     def _parts(self, phi: Float[Array, "P ..."], data: Contests) -> tuple[Array, Array, Array]:
         """Differences of strengths, discriminations and side biases of the contests."""
-        theta, g, b = jnp.split(phi, [self.models, self.models + self.judges])
+        theta, g, b = namespace(phi).split(phi, [self.models, self.models + self.judges])
         return theta[data.first] - theta[data.second], g[data.judge], b[data.judge]
 
     def derivatives(self, data: Contests, counts: Float[Array, "2 C R"], ridge: Float[Array, "P"]) -> LaneDerivatives:
@@ -53,20 +54,20 @@ class PanelModel(LaneModel):
 
         def gradient(phi: Array) -> Array:
             difference, g, b = self._parts(phi, data)
-            residual = points - n * nn.sigmoid(g * difference + b)
+            residual = points - n * links.probability(Link.LOGIT, g * difference + b)
             parts = g * residual, -g * residual, difference * residual, residual
-            return added(jnp.zeros(phi.shape), *zip(places, parts, strict=True)) - 2 * ridge[:, None] * phi
+            return added(namespace(phi).zeros(phi.shape), *zip(places, parts, strict=True)) - 2 * ridge[:, None] * phi
 
         def information(phi: Array) -> Array:
             difference, g, b = self._parts(phi, data)
-            chance, p = nn.sigmoid(g * difference + b), len(phi)
-            weight, slopes = n * chance * (1 - chance), (g, -g, difference, jnp.ones_like(difference))
+            chance, p, xp = links.probability(Link.LOGIT, g * difference + b), len(phi), namespace(phi)
+            weight, slopes = n * chance * (1 - chance), (g, -g, difference, xp.ones_like(difference))
             parts = [
                 (places[j] * p + places[k], weight * slopes[j] * slopes[k]) for j in range(4) for k in range(j + 1)
             ]
-            half = added(jnp.zeros((p * p, phi.shape[1])), *parts).T.reshape(-1, p, p)
-            diagonal = 2 * ridge - jnp.diagonal(half, axis1=-2, axis2=-1)
-            return half + jnp.swapaxes(half, -1, -2) + diagonal[..., None] * jnp.eye(p)
+            half = added(xp.zeros((p * p, phi.shape[1])), *parts).T.reshape(-1, p, p)
+            diagonal = 2 * ridge - xp.diagonal(half, axis1=-2, axis2=-1)
+            return half + half.swapaxes(-1, -2) + diagonal[..., None] * xp.eye(p)
 
         return LaneDerivatives(gradient, information)
 
