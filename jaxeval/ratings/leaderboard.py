@@ -155,10 +155,11 @@ def leaderboard(
     how = first.settings.interval if interval == "auto" else interval
 
     def part(name: Hashable, board: Bootstrap) -> tuple[pd.DataFrame, list[str], str]:
-        table = _table(board, level, how, ks, min_battles, simultaneous_ranks)
+        kind = board.settings.interval if interval == "auto" else interval
+        table = _table(board, level, kind, ks, min_battles, simultaneous_ranks)
         if name is not None:
             table.insert(7, "category", name)
-        sentence = board.first_sentence(level, kind=how, min_battles=min_battles)
+        sentence = board.first_sentence(level, kind=kind, min_battles=min_battles)
         titled = sentence if name is None else f"{slice_title(name, board.settings.by)}: {sentence}"
         return table, [*board.warnings, *_rank_warnings(board, min_battles)], titled
 

@@ -370,6 +370,11 @@ class TestInputs:
         given = leaderboard(boards)
         pd.testing.assert_frame_equal(given, leaderboard(votes, n_resamples=50, by="half"))
 
+    def test_each_board_has_its_own_kind_of_interval(self, votes):
+        boards = {kind: bootstrap(votes, 50, interval=kind) for kind in ("wald", "percentile")}
+        for kind, table in leaderboard(boards).groupby("category"):
+            np.testing.assert_array_equal(table["lower"], leaderboard(boards[kind])["lower"])
+
     def test_no_slices(self):
         with pytest.raises(ValueError, match="no board"):
             leaderboard({})
