@@ -32,7 +32,7 @@ Table = TypeVar("Table", bound=tuple[Any, ...])
 def chord(
     gradient: Callable[[Array, Table], Array],
     table: Table,
-    start: Float[Array, "P"],
+    start: Float[Array, "P *lanes"],
     inverse: Float[Array, "P P"],
     terms: Terms,
 ) -> Solution:
@@ -41,7 +41,7 @@ def chord(
 
 
 def chord_of_link(
-    link: Link, table: PairTable, start: Float[Array, "M"], inverse: Float[Array, "M M"], terms: Terms
+    link: Link, table: PairTable, start: Float[Array, "M *lanes"], inverse: Float[Array, "M M"], terms: Terms
 ) -> Solution:
     """Return `chord` steps by the gradient of the ``link``."""
     return chord(
@@ -50,7 +50,11 @@ def chord_of_link(
 
 
 def newton(
-    link: Link, table: PairTable, active: Bool[Array, "M"], terms: Terms, start: Float[Array, "M"] | None = None
+    link: Link,
+    table: PairTable,
+    active: Bool[Array, "M *lanes"],
+    terms: Terms,
+    start: Float[Array, "M *lanes"] | None = None,
 ) -> Solution:
     """Newton's method from ``start``, or from each model's own score.
 
@@ -90,7 +94,7 @@ def newton_cg(
     return solve.newton_cg(products, inverse, information_diagonal, start, terms, len(start))
 
 
-def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"], Table]:
+def _as_kept(theta: Float[Array, "P *lanes"], table: Table) -> tuple[Float[Array, "P *lanes"], Table]:
     """Return both as they are, for one step of a loop.
 
     XLA would otherwise move the conversion of the counts to floats out of the loop, and read twice the bytes in it.
@@ -101,7 +105,9 @@ def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"],
     return kept
 
 
-def information(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M M"]:
+def information(
+    link: Link, theta: Float[Array, "*lanes M"], table: PairTable, ridge: Real[Array, ""]
+) -> Float[Array, "*lanes M M"]:
     """Negative Hessian of the penalised log-likelihood."""
     v = pair_tables.curvature(link, theta, table)
     diagonal = v.sum(-1) + 2 * ridge

@@ -22,9 +22,9 @@ from jaxeval.lazy_names import jax, jnp
 class PairTable(NamedTuple):
     """The sufficient statistics of one Bradley-Terry problem."""
 
-    n: Num[Array, "M M"]  # symmetric, zero diagonal: total weight of the battles between i and j
-    score: Float[Array, "M"]  # sum of weight * target over the battles of i
-    wins: Num[Array, "M M"] | None = None  # sum of weight * target of i against j, where asked for
+    n: Num[Array, "*lanes M M"]  # symmetric, zero diagonal: total weight of the battles between i and j
+    score: Float[Array, "*lanes M"]  # sum of weight * target over the battles of i
+    wins: Num[Array, "*lanes M M"] | None = None  # sum of weight * target of i against j, where asked for
 
 
 class Layout(NamedTuple):
@@ -70,21 +70,21 @@ def spread(layout: Any, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Ar
     return tuple(x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics)
 
 
-def of_rows(first: Num[Array, "M M"], n: Num[Array, "M M"]) -> Num[Array, "M M"]:
+def of_rows(first: Num[Array, "*lanes M M"], n: Num[Array, "*#lanes M M"]) -> Num[Array, "*lanes M M"]:
     """Return what the row's model has of ``n``, from what the ``first`` model of each pair has: the lower one."""
     xp = namespace(n)
     i = xp.arange(n.shape[-1])
     return xp.where(i[:, None] < i, first, n - first)
 
 
-def row_sums(table: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
+def row_sums(table: Num[Array, "*lanes rows columns"]) -> Num[Array, "*lanes rows"]:
     """Row sums as a product with ones: XLA's CPU reduction of a fused (M, M) expression is several times slower."""
     if namespace(table) is np:
         return np.matmul(table, np.ones(table.shape[-1], table.dtype))
-    return jnp.matmul(table, jnp.ones(table.shape[1], table.dtype), precision="highest")
+    return jnp.matmul(table, jnp.ones(table.shape[-1], table.dtype), precision="highest")
 
 
-def points(wins: Num[Array, "rows columns"]) -> Num[Array, "rows"]:
+def points(wins: Num[Array, "*lanes rows columns"]) -> Num[Array, "*lanes rows"]:
     """Row sums of ``wins``, which are made as they are read: four blocks of columns are added before any is written."""
     quarter, rest = divmod(wins.shape[-1], 4)
     if namespace(wins) is np or rest:
@@ -135,7 +135,7 @@ def log_likelihood(
     return jnp.sum(jnp.where(wins > 0, wins * log_prob, 0.0)) - ridge * jnp.sum(theta**2)
 
 
-def expected_score(theta: Float[Array, "M"], n: Num[Array, "M M"]) -> Float[Array, "M"]:
+def expected_score(theta: Float[Array, "*lanes M"], n: Num[Array, "*#lanes M M"]) -> Float[Array, "*lanes M"]:
     """Expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; of JAX's arrays M must be a multiple of 4.
 
     The product of four strengths overflows only where |theta| exceeds 170 in double and 20 in single precision.
@@ -160,7 +160,9 @@ def quotient_sums(
     return row_sums(((a * x + b * w) * yz + (c * z + d * y) * wx) / (wx * yz))
 
 
-def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M"]:
+def gradient(
+    link: Link, theta: Float[Array, "*lanes M"], table: PairTable, ridge: Real[Array, ""]
+) -> Float[Array, "*lanes M"]:
     """Return gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
     if link == Link.LOGIT:
         return table.score - expected_score(theta, table.n) - 2 * ridge * theta
@@ -169,7 +171,7 @@ def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real
     return row_sums(score_of_points(link, wins, table.n - wins, z)) - 2 * ridge * theta
 
 
-def curvature(link: Link, theta: Float[Array, "M"], table: PairTable) -> Float[Array, "M M"]:
+def curvature(link: Link, theta: Float[Array, "*lanes M"], table: PairTable) -> Float[Array, "*lanes M M"]:
     """Pair weights v_ij of the observed information D - V, D = diag(row sums of V)."""
     if link == Link.LOGIT:
         e = namespace(theta).exp(theta)

@@ -29,16 +29,16 @@ class MisfitDesign(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """What one board's votes say of every pair and of every triad."""
+    """What the votes of a board, or of R, say of every pair and of every triad."""
 
-    expected: Float[Array, "Q"]  # share of the points of the first model
-    variance: Float[Array, "Q"]  # of a vote's points
-    pearson: Float[Array, "Q"]  # parts of X2
-    deviance: Float[Array, "Q"]  # parts of the deviance from pairs of their own
-    cycle: Float[Array, "T"]  # log-odds around each triad, 0 where one number per model fits
-    cycle_variance: Float[Array, "T"]  # infinite where a pair has no votes
-    cyclic: Float[Array, ""]  # weighted squares of the log-odds that no strengths explain
-    total: Float[Array, ""]  # weighted squares of all log-odds
+    expected: Float[Array, "*R Q"]  # share of the points of the first model
+    variance: Float[Array, "*R Q"]  # of a vote's points
+    pearson: Float[Array, "*R Q"]  # parts of X2
+    deviance: Float[Array, "*R Q"]  # parts of the deviance from pairs of their own
+    cycle: Float[Array, "*R T"]  # log-odds around each triad, 0 where one number per model fits
+    cycle_variance: Float[Array, "*R T"]  # infinite where a pair has no votes
+    cyclic: Float[Array, "*R"]  # weighted squares of the log-odds that no strengths explain
+    total: Float[Array, "*R"]  # weighted squares of all log-odds
 
 
 class Misfit(NamedTuple):
@@ -117,7 +117,7 @@ def _surprise(observed: Float[Array, "*R Q"], expected: Float[Array, "*R Q"]) ->
     return xp.where(there, observed * xp.log(xp.where(there, observed, 1.0) / xp.where(there, expected, 1.0)), 0.0)
 
 
-def misfit(measured: Measures, status: Int8[Array, "R"]) -> Misfit:
+def misfit(measured: Measures, status: Int8[Array, "*R"]) -> Misfit:
     """Return the sums over pairs, and the largest values of a pair and of a triad, of R lanes."""
     around = abs(measured.cycle) / measured.cycle_variance**0.5
     return Misfit(
