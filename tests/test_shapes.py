@@ -29,7 +29,7 @@ def test_arrays_of_the_right_shapes_pass():
     ("theta", "table", "wrong"),
     [
         (jnp.zeros(M + 1), PairTable(N, jnp.ones(M)), "table"),  # the letters of theta and the table disagree
-        (jnp.zeros((M, 1)), PairTable(N, jnp.ones(M)), "theta"),
+        (jnp.zeros((M, 1)), PairTable(N, jnp.ones(M)), "table"),  # its lanes are not those of the table
         (jnp.zeros(M, int), PairTable(N, jnp.ones(M)), "theta"),
         (jnp.zeros(M), PairTable(N, jnp.ones(M - 1)), "table"),
         (jnp.zeros(M), PairTable(N, jnp.ones(M), N[0]), "table"),
