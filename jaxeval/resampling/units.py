@@ -203,7 +203,7 @@ def make_singles(n: int, width: int, stratum: Int | None = None) -> Singles:
     total = np.array([n]) if stratum is None else np.bincount(stratum)
     short = _singles_shortfall(total)
     rate, count = _share(short, total)[:, None], np.arange(_THRESHOLDS)
-    # SciPy's function takes longer to import than a small command computes; of rates up to 1, all words are the same.
+    # SciPy's function takes longer to import than a small command computes. Of totals up to 300,000 no word differs.
     below = np.cumsum(np.exp(-rate) * rate**count / list(map(math.factorial, range(_THRESHOLDS))), 1)
     threshold = np.minimum(np.rint(below * 2.0**32), 2.0**32 - 1)
     strata = _strata(total, 2 * short, total, 2 * int(_singles_shortfall(np.array(width))), stratum, width)
