@@ -47,7 +47,7 @@ class Anchored(Options):
     random: Names | None = again(FacetOptions, "random", more="Here: judge, anchor, task, run.")
 
 
-@command("anchored", renamed={"--threshold": "--min-icc"})
+@command("anchored")
 def anchored(
     files: Files, verdict_columns: AnchoredReading, options: Anchored, drawn: ResamplingOptions, outputs: Outputs
 ) -> None:

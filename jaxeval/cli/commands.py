@@ -6,7 +6,7 @@ import os
 import shlex
 import traceback
 from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from jaxeval.cli.command_table import COMMANDS, ROWS
-from jaxeval.cli.terminal import complain, tell
+from jaxeval.cli.terminal import tell
 from jaxeval.errors import DataError, ProcessError
 from jaxeval.options.field import RUNS, SECTIONS
 from jaxeval.wording import did_you_mean, visible, visible_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+#: What options became.
+_BECAME = {
+    "--top": "--top-size", "--overlap": "--top-size", "--repeats": "--studies", "--references": "--reference",
+    "--benchmark": "--eval-benchmark", "--threshold": "--min-icc", "--label": "--human",
+    "--length-a": "--lengths A:B", "--length-b": "--lengths A:B",
+}  # fmt: skip
 
 #: Under this name a context of click holds the exit code of bad input.
 ERROR_STATUS = "jaxeval.error_status"
@@ -34,26 +41,24 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose options stand in the order and the sections of all commands.
+    """A command whose options stand in the order and the sections of all commands."""
 
-    Args:
-        renamed: former spellings of options, and those that took their place. They work, and a line says so.
-    """
-
-    def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.renamed = renamed or {}
-        self.typed: list[str] = []
+    typed: Sequence[str] = ()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Arguments, and options by section, in the order of their declarations."""
         return sorted(super().get_params(ctx), key=self._place)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Return what was typed, former spellings of options replaced."""
+        """Return what was typed; an error about a former spelling of an option says what it became."""
         self.typed = list(args)
-        end = args.index("--") if "--" in args else len(args)
-        return super().parse_args(ctx, [*map(self._new_spelling, args[:end]), *args[end:]])
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            now = _BECAME.get(error.option_name, "")
+            if any(now.split()[:1] == param.opts[:1] for param in self.params):
+                ctx.fail(f"{error.option_name} is now called {now}")
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it, or the command of files of another shape; an error about a file begins with the line to type."""
@@ -86,13 +91,6 @@ class Command(click.Command):
     def _place(self, param: click.Parameter) -> tuple[int, int]:
         section = _section(param)
         return (SECTIONS.index(section) if section in SECTIONS else -1, getattr(param, "number", -1))
-
-    def _new_spelling(self, text: str) -> str:
-        name, equals, value = text.partition("=")
-        if name not in self.renamed:
-            return text
-        complain(f"{name} is now called {self.renamed[name]}, and the old name will be removed")
-        return f"{self.renamed[name]}{equals}{value}"
 
 
 def _section(param: click.Parameter) -> str:

@@ -72,7 +72,7 @@ _ASKED = ("cluster", "strata", "scheme", "ties", "link", "penalty", "reweight", 
           "base", "min_battles")  # fmt: skip
 
 
-@command("compare-boards", renamed={"--overlap": "--top-size"})
+@command("compare-boards")
 def compare_boards(
     files: Files, options: TwoBoards, covariates: Covariates, reading: BoardReading, drawn: ResamplingOptions,
     shown: Top, outputs: Outputs,

@@ -16,7 +16,6 @@ from jaxeval.cli.commands import Option
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.kinds import FILE, FILES, KINDS, STDOUT, InputFile, OutputFile
 from jaxeval.cli.processes import connected
-from jaxeval.cli.terminal import complain
 from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.options.columns import ColumnPair
@@ -67,17 +66,6 @@ class Lengths(Options, section=COLUMNS):
     """How long answers are."""
 
     lengths: ColumnPair | None = option(None, "Columns of the lengths of both answers.", "A:B")
-    length_a: str | None = option(None, "Former spelling.", "COL", hidden=True)
-    length_b: str | None = option(None, "Former spelling.", "COL", hidden=True)
-
-    def __post_init__(self) -> None:
-        if self.length_a is None and self.length_b is None:
-            return
-        if self.length_a is None or self.length_b is None:
-            raise click.UsageError("--length-a and --length-b go together: say --lengths A:B")
-        new = f"--lengths {self.length_a}:{self.length_b}"
-        complain(f"--length-a and --length-b are now {new}, and the old names will be removed")
-        object.__setattr__(self, "lengths", (self.length_a, self.length_b))
 
 
 class Competitor(Options, section=SHOWN):
@@ -230,7 +218,7 @@ def declared_options(kind: type[Options]) -> Iterator[Option]:
 
 def _how(written: str, default: Any, declared: Declared) -> dict[str, Any]:
     """Return what `click.Option` takes."""
-    how: dict[str, Any] = {"help": declared.text or None, "metavar": declared.metavar, "hidden": declared.hidden}
+    how: dict[str, Any] = {"help": declared.text or None, "metavar": declared.metavar}
     if declared.metavar in ("COL", "A:B", "A:TIES:B", "A,B"):
         how["shell_complete"] = _columns_there
     if declared.required:

@@ -183,7 +183,7 @@ class JudgeOptions(ResamplingOptions, section=""):
     n_resamples: int = again(ResamplingOptions, "n_resamples", 10_000)
 
 
-@command("judge", renamed={"--label": "--human"}, apart={"random": "pairs"})
+@command("judge", apart={"random": "pairs"})
 def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
     """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
 

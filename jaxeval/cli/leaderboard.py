@@ -85,13 +85,12 @@ class OfVotes(Covariates):
     time: str | None = again(VoteColumns, "time", more="The page of --html says when they end.")
 
 
-_RENAMED = {"--benchmark": "--eval-benchmark"}
 _OF_GROUPS = {"eval_results": "by"}
 _APART = {**_OF_GROUPS, "effect": "by", "cost": "by", "random": "by borrow effect", "vote_id": "count judged",
           "judged": "state effect borrow"}  # fmt: skip
 
 
-@command("leaderboard", renamed=_RENAMED, apart=_APART)
+@command("leaderboard", apart=_APART)
 def leaderboard(
     *, files: Files, options: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
     facets: FacetOptions, further: OfVotes, published: Published, outputs: Outputs,
@@ -169,7 +168,7 @@ class RankingReading(Competitor, section=COLUMNS):
     )  # fmt: skip
 
 
-@command("rankings", renamed=_RENAMED, apart=_OF_GROUPS)
+@command("rankings", apart=_OF_GROUPS)
 def rankings(
     files: Files, options: GroupBoard, columns: RankingReading, published: Published, outputs: Outputs
 ) -> None:
@@ -184,7 +183,7 @@ def rankings(
     _rate(ranked.rows, options.arguments(), published, outputs)
 
 
-@command("panel", renamed=_RENAMED, apart={**_OF_GROUPS, "cost": "by", "random": "by", "rows": "cluster"})
+@command("panel", apart={**_OF_GROUPS, "cost": "by", "random": "by", "rows": "cluster"})
 def panel(
     files: Files, options: GroupBoard, panel: PanelReading, reading: BoardReading, facets: FacetOptions,
     published: Published, outputs: Outputs,
@@ -215,7 +214,7 @@ def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     draw(plot_style_effect(table), path)
 
 
-@command("demo", renamed=_RENAMED)
+@command("demo")
 def demo(options: DemoBoard, published: Published, outputs: Outputs) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
     from jaxeval.data.simulated_votes import simulate_battles

@@ -79,7 +79,7 @@ class OfBoth(ResamplingOptions, section=""):
     )  # fmt: skip
 
 
-@command("meta", renamed={"--top": "--top-size", "--repeats": "--studies", "--references": "--reference"})
+@command("meta")
 def meta(file: File | None, of_scores: OfScores, of_votes: StudiedVotes, options: OfBoth, outputs: Outputs) -> None:
     """Which evaluators rank models as people do, close ones too.
 

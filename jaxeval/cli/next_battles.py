@@ -74,7 +74,7 @@ class NextFit(PairOptions):
     cluster: str | None = again(DrawnTogether, "cluster")
 
 
-@command("next", renamed={"--top": "--top-size"})
+@command("next")
 def next_battles(
     files: Files, aim: GoalOptions, targets: VotePlan, reading: Reading, covariates: Covariates,
     fitted: NextFit, outputs: Outputs,

@@ -195,10 +195,10 @@ class ItemScores(Shown):
     @property
     def means(self) -> pd.DataFrame:
         """Mean scores, a row per model and a column per evaluator; NaN where there is none."""
-        from jaxeval.show.table import PropertyTable
+        from jaxeval.show.table import Table
 
         names = (pd.Index(names, name=name) for names, name in ((self.models, "model"), (self.evaluators, "evaluator")))
-        return PropertyTable(self.mean_of_models().T, *names)
+        return Table(self.mean_of_models().T, *names)
 
     def mean_of_models(self) -> Float:
         """(E, M) means of scores; NaN where there is none."""
@@ -215,9 +215,9 @@ class ItemScores(Shown):
         n = there.sum(0)
         away = np.where(there, self.scores - self.mean_of_models(), 0.0)
         error = np.sqrt((away**2).sum(0) / np.where(n > 1, n * (n - 1.0), np.nan))
-        from jaxeval.show.table import PropertyTable
+        from jaxeval.show.table import Table
 
-        return PropertyTable(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+        return Table(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
 
 
 def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemColumn:

@@ -14,7 +14,6 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
-from jaxeval.show.former import with_present_names
 from jaxeval.wording import MODEL, Noun, competitor_of, did_you_mean, listed, named
 
 
@@ -121,7 +120,6 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
     metadata, noun = as_frame(metadata), competitor_of(table.attrs.get("settings"))
     if metadata.index.name not in ("model", noun.one):
         metadata = _by_model(metadata, noun)
-    table = with_present_names(table)
     require_column(table, "model")
     both = [column for column in metadata if column in table.columns]
     if both:

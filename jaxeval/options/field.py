@@ -41,7 +41,6 @@ class Declared(NamedTuple):
     section: str | None = None  # that of the class, if none is named
     shown: bool = False  # whether runs of other values may have the same draws
     required: bool = False
-    hidden: bool = False
     number: int = 0  # in the order of declaration, which is that of help
     kind: str | None = None  # how text becomes a value, if the type does not say it
     needs: str = ""  # the name of the option without which it says nothing, and perhaps why, as "cost: it is compared"

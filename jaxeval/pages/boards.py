@@ -22,7 +22,6 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.leaderboard import PRELIMINARY_VOTES, leaderboard
 from jaxeval.show.boards import is_board, more_columns, row_notes
 from jaxeval.show.cells import SHARE, cell_text, heading, kinds_of
-from jaxeval.show.former import with_present_names
 from jaxeval.show.shown import Shown
 from jaxeval.wording import Noun, competitor_of, competitor_settings, named, slice_title, visible_line
 
@@ -327,11 +326,10 @@ def _is_board(result: Any) -> bool:
 def _each(results: Any) -> list[tuple[str | None, Any]]:
     """Each result, and its title if it has one."""
     if isinstance(results, pd.DataFrame | Shown) or _of_slices(results):
-        return [(None, with_present_names(results))]
+        return [(None, results)]
     if isinstance(results, Mapping):
-        return [(str(title), with_present_names(result)) for title, result in results.items()]
+        return [(str(title), result) for title, result in results.items()]
     if isinstance(results, Sequence) and not isinstance(results, str | bytes):
-        results = [with_present_names(result) for result in results]
         tables = [_table(result) for result in results if _is_board(result)]
         others = [(None, result) for result in results if not _is_board(result)]
         with_and_without = len(tables) == 2 and len({bool(Given(None, x).controls) for x in tables}) == 2

@@ -12,7 +12,6 @@ import pandas as pd
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.pages.boards import Given, scale_of
-from jaxeval.show.former import with_present_names
 from jaxeval.wording import counted, named
 
 #: Columns of the table: a row for each model of each board of each day. ``board`` is the category, or empty. Ratings of
@@ -58,7 +57,6 @@ def read_history(path: str | Path) -> pd.DataFrame:
 
 def checked_history(history: pd.DataFrame, name: str = "history=") -> pd.DataFrame:
     """Return ``history`` checked, with days as 2026-09-13; errors call it ``name``."""
-    history = with_present_names(history)
     missing = [column for column in COLUMNS if column not in history]
     if missing:
         raise DataError(f"{name} has no {named(missing)}: a history of boards has the columns {', '.join(COLUMNS)}")

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.show.former import with_present_names
 from jaxeval.show.shown import rated, settings_line, view_of
 from jaxeval.wording import counted, named, shortened, visible, visible_line
 
@@ -205,12 +204,9 @@ def figure_of(title: str, *takes: Takes, says: bool = False) -> Callable[[F], F]
         @wraps(function)
         def draw(*args: Any, title: str | None = None, caption: str | None = None, **options: Any) -> Figure:
             bound = listed.bind(*args, **options)
-            for kind, (name, value) in zip(takes, list(bound.arguments.items())[: len(takes)], strict=True):
-                if isinstance(value, Mapping):
-                    value = {key: with_present_names(entry) for key, entry in value.items()}
-                value = bound.arguments[name] = with_present_names(value)
-                kind.check(function.__name__, value)
             values = list(bound.arguments.values())[: len(takes)]
+            for kind, value in zip(takes, values, strict=True):
+                kind.check(function.__name__, value)
             figure = function(*bound.args, **bound.kwargs)
             known = (part for value in values for part in _rests_on(value))
             words = (says and _finding(values[0])) or usual.format(heads=rated(values[0]).heads if values else "")

@@ -86,9 +86,7 @@ def write_eval_results(
     if not _DATASET.fullmatch(dataset):
         raise DataError(f"dataset={dataset!r} is no data set of the Hub, as organization/name")
     from jaxeval.show.cells import find_intervals
-    from jaxeval.show.former import with_present_names
 
-    table = with_present_names(table)
     for name in ("model", value):
         if name not in table:
             raise DataError(f"the table has no column {name!r}; its columns are {named(table.columns)}")
@@ -188,9 +186,6 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
     import numpy as np
     import pandas as pd
 
-    from jaxeval.show.former import with_present_names
-
-    table = with_present_names(table)
     # Other columns of it are replaced.
     replaced = [arena for name, arena in _ARENA_NAMES.items() if {name, arena} <= {*table.columns}]
     table = table.drop(columns=replaced).rename(columns=_ARENA_NAMES)

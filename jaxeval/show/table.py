@@ -9,7 +9,6 @@ import pandas as pd
 from jaxeval.show.boards import is_board, leaderboard_answer
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.documents import text_table
-from jaxeval.show.former import FormerLoc, present_name, reading_former, translated
 from jaxeval.show.shown import Answer, Result
 from jaxeval.wording import visible
 
@@ -55,30 +54,6 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
     def _constructor(self) -> type[Table]:
         return Table
 
-    @property
-    def loc(self) -> FormerLoc:
-        """Rows and columns by label, as of any DataFrame."""
-        return FormerLoc("loc", self)
-
-    def __getattr__(self, name: str) -> Any:
-        present = name if name.startswith("_") else present_name(name, self.columns)
-        return super().__getattr__(name) if present == name else self[name]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name if name.startswith("_") else translated(self, name), value)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__(translated(self, key), value)
-
-    def merge(self, right: Any, how: Any = "inner", on: Any = None, left_on: Any = None, **options: Any) -> Table:
-        """Give rows joined with those of another table, as of any DataFrame; only this one may have had other names."""
-        keys = on if isinstance(on, list) else [on]
-        if (now := translated(self, keys)) != keys:
-            theirs = [*pd.DataFrame(right)]
-            on, left_on = None, now
-            options["right_on"] = [old if old in theirs else new for old, new in zip(keys, now, strict=True)]
-        return super().merge(right, how, on, translated(self, left_on), **options)
-
     def __repr__(self) -> str:
         if self.empty:
             return repr(pd.DataFrame(self))
@@ -117,19 +92,3 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
 
     def _sentences(self) -> list[str]:
         return str(self.attrs.get("answer", "")).splitlines() or list(super()._sentences())
-
-
-for _name in (
-    "__getitem__", "__contains__", "__delitem__", "set_index", "sort_values", "groupby", "drop", "drop_duplicates",
-    "duplicated", "dropna", "rename", "join", "filter", "reindex", "round", "agg", "to_latex", "pivot", "pivot_table",
-    "nlargest", "nsmallest",
-):  # fmt: skip
-    setattr(Table, _name, reading_former(getattr(pd.DataFrame, _name)))
-
-
-class PropertyTable(Table):
-    """A table that a property gives and that a method gave before: to call it still works."""
-
-    def __call__(self) -> pd.DataFrame:
-        """Return the same, as a plain DataFrame."""
-        return pd.DataFrame(self)

@@ -251,9 +251,9 @@ class Draws(Result):
     def beat_share(self) -> pd.DataFrame:
         """(M, M) share of draws in which the row's quantity is above the column's, half for equal draws."""
         self._check_square("the table of shares")
-        from jaxeval.show.table import PropertyTable
+        from jaxeval.show.table import Table
 
-        return PropertyTable(self._square(comparison.beat_share(self.draws)))
+        return Table(self._square(comparison.beat_share(self.draws)))
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return (M, M) lower and upper percentile bounds of row minus column."""

@@ -30,8 +30,8 @@ def test_wide_tables(table, tmp_path):
     pd.DataFrame(names, columns=["name", "family"]).to_csv(tmp_path / "families.csv", index=False)
     out = tmp_path / "out"
     options = [
-        "--judges", "judge-1,judge-2", "--human", "human,expert", "--shown-first", "model_a", "--length-a", "long_a",
-        "--length-b", "long_b", "--families", tmp_path / "families.csv", "--resamples", 20,
+        "--judges", "judge-1,judge-2", "--human", "human,expert", "--shown-first", "model_a",
+        "--lengths", "long_a:long_b", "--families", tmp_path / "families.csv", "--resamples", 20,
     ]  # fmt: skip
     result = run(tmp_path / "votes.csv", *options, "--out", out)
     assert result.exit_code == 0, result.output
@@ -91,7 +91,7 @@ def test_bad_input_is_one_message(table, tmp_path):
     table.to_csv(tmp_path / "votes.csv", index=False)
     for options, message in [
         (("--judges", "judge-9"), "no column 'judge-9'"),
-        (("--judges", "judge-1", "--length-a", "long_a"), "--length-a and --length-b go together"),
+        (("--judges", "judge-1", "--length-a", "long_a"), "--length-a is now called --lengths A:B"),
         (("--judges", "judge-1", "--unparsed", "drop"), "--unparsed: only for what judges printed"),
         ((), "no column 'verdict'"),
         (("--judges", "judge-1", "--human", "human", "--human-labels", tmp_path / "votes.csv"), "leave one"),

@@ -10,7 +10,6 @@ from command_line import run
 
 import jaxeval
 from jaxeval.cli.command_table import COMMANDS, ROWS
-from jaxeval.cli.commands import Command
 from jaxeval.cli.main import main
 from jaxeval.options.field import SECTIONS
 
@@ -144,29 +143,15 @@ def test_no_name_is_spelled_twice():
             assert not [found for found in BY_NAME if found == other or found.startswith(f"{other}-")], name
 
 
-@pytest.mark.parametrize("command", ALL)
-def test_former_spellings_are_no_option(command):
-    renamed = ALL[command].renamed
-    names = {name for param in ALL[command].params for name in param.opts}
-    assert not set(renamed) & names
-    assert set(renamed.values()) <= names
-
-
-def test_a_former_spelling_works_and_says_so(tmp_path):
-    votes = tmp_path / "votes.csv"
-    votes.write_text("model_a,model_b,winner\n" + "a,b,model_a\na,b,model_b\nb,c,model_a\nc,b,model_a\n" * 9)
-    asked = ["next", str(votes), "--k", "5", "--goal", "top", "--out", "-"]
-    new = run(*asked, "--top-size", "2")
-    old = run(*asked, "--top=2")
-    assert (new.exit_code, old.exit_code) == (0, 0), old.output
-    assert old.stdout == new.stdout
-    assert "--top is now called --top-size" in old.stderr
-    assert "now called" not in new.stderr
-
-
-def test_what_follows_two_dashes_is_no_option():
-    command = Command("x", renamed={"--old": "--new"}, params=[click.Option(["--new"]), click.Argument(["rest"])])
-    assert command.make_context("x", ["--old", "1", "--", "--old"]).params == {"new": "1", "rest": "--old"}
+@pytest.mark.parametrize(("command", "old", "new"), [
+    ("next", "--top", "--top-size"), ("anchored", "--threshold", "--min-icc"),
+    ("panel", "--benchmark", "--eval-benchmark"),
+])  # fmt: skip
+def test_a_former_spelling_says_what_it_became(command, old, new):
+    result = run(command, "x.csv", f"{old}=2")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{old} is now called {new}" in result.stderr
+    assert "now called" not in run("scores", "x.csv", f"{old}=2").stderr  # which has the old one, or neither
 
 
 class TestHelp:

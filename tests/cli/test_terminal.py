@@ -111,7 +111,6 @@ def test_only_one_module_prints():
         *["execution/progress.py: print"] * 2,  # of a log, a unit and numbers
         *["integrations/inspect_extension.py: warnings.warn"] * 2,  # of logs, with the command to run
         "kernels/batch/programs.py: warnings.warn",
-        "show/former.py: warnings.warn",  # a name as repr writes it
         "show/shown.py: print",
     ]
 

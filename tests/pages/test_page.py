@@ -215,12 +215,11 @@ def test_history_and_earlier_boards(tmp_path, battles, board):
         assert row["was"]["rating"] == pytest.approx(before[own["model"]], abs=1e-6)
         half = (row["upper"] - row["lower"]) / 2  # of twice the votes, about: V / 1000 - V / 2000 = V / 2000
         assert 0.9 * half < row["was"]["half"] < 1.3 * half
-    former = first.rename(columns={"model": "model_name", "lower": "rating_lower", "upper": "rating_upper"})
-    (again,) = data_of(written(tmp_path, board, earlier=former))["boards"]
+    (again,) = data_of(written(tmp_path, board, earlier=first))["boards"]
     assert [row["was"]["rating"] for row in again["rows"]] == pytest.approx(
         [row["was"]["rating"] for row in shown["rows"]]
     )
-    assert len(data_of(written(tmp_path, [former, board]))["boards"]) == 2
+    assert len(data_of(written(tmp_path, [first, board]))["boards"]) == 2
     with pytest.raises(jaxeval.DataError, match="earlier= is no leaderboard"):
         written(tmp_path, board, earlier=first[["model", "rating"]])
     (tmp_path / "history.parquet").write_bytes(b"no parquet")

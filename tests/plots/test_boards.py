@@ -66,8 +66,7 @@ class TestHistory:
         assert {text.get_text() for text in figure.axes[0].texts} == set(all_votes["model"])
 
     def test_labels_that_are_no_dates_stand_in_their_order(self, boards):
-        former = boards[0].rename(columns={"model": "model_name", "lower": "rating_lower", "upper": "rating_upper"})
-        figure = plots.plot_history({"$v2": boards[1], "v1": former}, value="rank", top=2)
+        figure = plots.plot_history({"$v2": boards[1], "v1": boards[0]}, value="rank", top=2)
         figure.draw_without_rendering()
         assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["$v2", "v1"]
         assert figure.axes[0].yaxis_inverted()

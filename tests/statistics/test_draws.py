@@ -79,11 +79,6 @@ def test_estimates_that_differ_by_rounding_share_a_rank():
     assert Draws(NAMES, estimate, draws).ranks()["rank"].tolist() == [3, 2, 4, 1]
 
 
-def test_a_property_may_still_be_called(draws):
-    assert type(draws.beat_share()) is pd.DataFrame
-    pd.testing.assert_frame_equal(draws.beat_share, draws.beat_share())
-
-
 def test_tables_of_too_many_names(draws, monkeypatch):
     monkeypatch.setattr("jaxeval.statistics.comparison.MOST_SQUARE", 3)
     with pytest.raises(ValueError, match="the table of shares is a table of 4 x 4 models, beyond the 3"):
