@@ -65,11 +65,12 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except DataError as error:
-            from jaxeval.cli.look import as_other_shape, with_line
+            from jaxeval.cli.look import as_other_shape, found_in, with_line
 
-            words = as_other_shape(error, ctx, self.typed)
+            found = found_in(error, ctx)
+            words = as_other_shape(found, ctx.info_name, self.typed)
             if words is None or ctx.parent is None:
-                raise with_line(error, ctx, self.typed) from error.__cause__
+                raise with_line(error, found, ctx, self.typed) from error.__cause__
             group, (name, *arguments) = cast("click.Group", ctx.parent.command), words
             tell(f"these files are rated by another command, which runs now: jaxeval {shlex.join(words)}")
         command = cast("click.Command", group.get_command(ctx.parent, name))

@@ -12,31 +12,28 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.capability.columns import USUAL
-from jaxeval.cli.uses import (
-    OPPONENTS,
-    Use,
-    against,
-    each,
-    found,
-    is_person,
-    judged,
-    naming,
-    panel,
-    use_of,
-    usual,
-    votes,
-)
+from jaxeval.cli.uses import OPPONENTS, Use, against, board_of, each, judged, naming, panel, use_of, usual, votes
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import folded
 from jaxeval.data.conditions import equality
 from jaxeval.data.file_heads import HEAD_ROWS, Head
-from jaxeval.data.found_columns import FoundVotes, fits, is_binary, lacks_header, quoted, results_of, sides_of
+from jaxeval.data.found_columns import (
+    Reading,
+    fits,
+    found,
+    found_rankings,
+    is_binary,
+    is_person,
+    lacks_header,
+    quoted,
+    results_of,
+    sides_of,
+)
 from jaxeval.data.harness_runs import scorers_of
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.data.labels import ONE_TWO_LABELS, SCORES_IN_WORDS, numbers_of_words
 from jaxeval.data.plain_labels import NO_LABELS, names_of_raters, plain_labels
 from jaxeval.data.published_formats import about_questions, blind_questions, format_of_names
-from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
     ANSWER_LABELS,
     COUNT_COLUMNS,
@@ -265,7 +262,7 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
         except (DataError, ValueError, TypeError):
             continue
         if coding is not None and not options:
-            options = FoundVotes({"labels": coding}, "").options()
+            options = Reading({"labels": coding}, "").options()
             hint = "1 is taken as the first side; if the numbers are grades, say --labels grades"
         yield use_of("agreement", options, "; ".join(labels.notes[:2]), hint, _LABELS_ONLY)
         return
@@ -305,31 +302,9 @@ def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
-    rank = usual_column(frame, None, "rank")
-    items, rankings = guessed_columns(frame, "ranked"), guessed_columns(frame, "ranking")
-    for item, ids in [(x, y) for x in items for y in rankings if x != y] if rank is not None else []:
-        roles = {"item": item, "rank": rank, "ranking": ids}
-        if n_values(frame, ids) < len(frame) and fits(Rankings.from_pandas, frame, **roles):
-            yield use_of("rankings", naming(**roles), found(items=item, their_ranks=rank, of_the_rankings=ids))
-            return
-    lists = [name for name in map(str, frame) if folded(name) == "ranking" or _is_list_of_ranks(frame[name])]
-    for name in lists[:1]:
-        try:
-            levels = Rankings.from_pandas(frame, ranking=name).to_lists()
-        except DataError:
-            chosen, levels = fits(Rankings.from_pandas, frame, ranking=name, first=1), []
-        else:
-            chosen = all(len(x) == 2 and not isinstance(x[0], list) for x in levels) and max(map(len, levels)) > 1
-            chosen = chosen and all(isinstance(x[1], list) for x in levels)
-        if chosen or levels:
-            hint = "one item is taken as the best of those shown: if the others truly tie, leave out --first 1"
-            first, hint = (("--first", "1"), hint) if chosen else ((), "")
-            yield use_of("rankings", (*naming(ranking=name), *first), found(rankings=name), hint)
-
-
-def _is_list_of_ranks(column: pd.Series) -> bool:
-    first = column.dropna().head(5)
-    return len(first) > 0 and all(isinstance(value, str) and re.search(r"\S > \S", value) for value in first)
+    read = found_rankings(frame)
+    if read is not None:
+        yield board_of(read)
 
 
 def _sampled_scores(frame: pd.DataFrame, roles: Mapping[str, Any]) -> Iterator[Use]:

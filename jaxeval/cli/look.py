@@ -189,10 +189,6 @@ def _quoted(words: Sequence[str]) -> str:
 
 #: Commands that read votes as the leaderboard does, or with further options.
 _OF_VOTES = ("leaderboard", "audit", "next", "panel")
-#: Commands that make the leaderboard of judgments of another shape.
-_BY_SHAPE = ("rankings", "panel")
-#: Words of a line that names no column of a leaderboard.
-_PLAIN = {"leaderboard", "{}", "--missing", "drop"}
 #: Options for columns, where the values say nothing.
 _BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner COLUMN") | {
     "scores": "--model COLUMN --item COLUMN --score COLUMN",
@@ -200,7 +196,7 @@ _BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner C
 }
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """What the files of a command are fit for."""
 
     files: list[FileName]
@@ -208,7 +204,7 @@ class _Found(NamedTuple):
     nothing: str | None  # why there is no use, where a column is lacking
 
 
-def _found_in(error: DataError, ctx: click.Context) -> _Found | None:
+def found_in(error: DataError, ctx: click.Context) -> Found | None:
     """Look at the files of a command that fails; None where the error is not about them."""
     from jaxeval.cli.file_uses import nothing_in, uses_of
     from jaxeval.data.file_heads import read_head
@@ -227,35 +223,32 @@ def _found_in(error: DataError, ctx: click.Context) -> _Found | None:
         head = read_head(telling)
         others = partial(_heads, [name for name in read if name != telling])
         uses = [use for use in uses_of(head, others) if not _PLACES & {*use.words}]
-        return _Found(files, uses, nothing_in(head) if lacks and not uses else None)
+        return Found(files, uses, nothing_in(head) if lacks and not uses else None)
     except (ValueError, OSError, ImportError):
         return None
 
 
-def as_other_shape(error: DataError, ctx: click.Context, typed: Sequence[str]) -> list[str] | None:
-    """Return the command of rankings or of a panel, and its arguments, where `leaderboard` was typed for such files.
+def as_other_shape(found: Found | None, command: str | None, typed: Sequence[str]) -> list[str] | None:
+    """Return the command, and its arguments, of files of another shape for which `leaderboard` was typed.
 
-    Columns of verdicts may be those of judges, or results of which one is to be chosen: such a line is not run. Nor is
-    one where the user named columns, where `leaderboard` reads the file as it is, so that an option is wrong, or where
-    the other command would leave out rows unasked.
+    None where the shape is not sure, or the user named columns.
     """
-    if ctx.info_name != "leaderboard" or {word.partition("=")[0] for word in typed} & (_ROLES | _OF_NUMBERS):
+    if command != "leaderboard" or {word.partition("=")[0] for word in typed} & (_ROLES | _OF_NUMBERS):
         return None
-    found = _found_in(error, ctx)
-    uses = found.uses if found else []
-    if not uses or uses[0].words[0] not in _BY_SHAPE or any({*use.words} <= _PLAIN for use in uses):
+    use = found.uses[0] if found and found.uses else None
+    if use is None or use.read is None or not use.read.is_sure:
         return None
-    name, _, *more = uses[0].words
-    return None if {"--judges", "--missing"} & {*more} else [name, *typed, *more]
+    name, _, *more = use.words
+    return [name, *typed, *more]
 
 
-def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> DataError:
+def with_line(error: DataError, found: Found | None, ctx: click.Context, typed: Sequence[str]) -> DataError:
     """Return the error about the files of a command, begun with the line to type where their rows say one.
 
     ``typed`` stood after the command.
     """
     command, text, lacks = str(ctx.info_name), str(error), isinstance(error, ColumnError)
-    if (found := _found_in(error, ctx)) is None:
+    if found is None:
         return error
     files, uses, nothing = found
     fitting = [use for use in uses if use.words[0] == command and "--by" not in use.words]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +12,14 @@ from jaxeval.cli.command_table import ROWS
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames
 from jaxeval.data.conditions import equality
-from jaxeval.data.file_heads import HEAD_ROWS
 from jaxeval.data.found_columns import (
-    FoundVotes,
+    MOST_JUDGES,
+    Reading,
     alike,
     differ,
     fits,
+    found,
+    found_panel,
     quoted,
     reading_of,
     reading_with_blanks,
@@ -30,12 +31,10 @@ from jaxeval.data.roles import (
     COUNT_COLUMNS,
     COUNTED,
     ONE_HOT_COLUMNS,
-    RESULTS,
     ROLES,
     SCORES,
     STANDARD_RESULTS,
     WIN_COLUMNS,
-    columns_of,
     guessed_column,
     guessed_columns,
     is_plain,
@@ -56,6 +55,11 @@ class Use(NamedTuple):
     words: tuple[str, ...]  # of the line after the name of the file's place, {} where that stands
     why: str  # what was found
     open: str = ""  # what the reader must know, or decide
+    read: Reading | None = None  # as what, if the command makes the leaderboard of judgments of such a shape
+
+
+#: The command that makes the leaderboard of judgments of a shape.
+_BOARDS = {"pair": "leaderboard", "ranking": "rankings", "panel": "panel"}
 
 
 def use_of(
@@ -63,6 +67,11 @@ def use_of(
 ) -> Use:
     """Return a use of ``files``, the question of which is by default that of the command."""
     return Use(question or ROWS[command].asks or ROWS[command].line, (command, *files, *options), why, note)
+
+
+def board_of(read: Reading) -> Use:
+    """Return the use of judgments that are ``read`` so for their leaderboard."""
+    return use_of(_BOARDS[read.shape], read.options(), read.why, read.hint)._replace(read=read)
 
 
 def each(option: str, names: Sequence[str]) -> list[str]:
@@ -73,15 +82,6 @@ def each(option: str, names: Sequence[str]) -> list[str]:
 def naming(**roles: str | None) -> list[str]:
     """Return the options that name columns by role, where they are not called so."""
     return [word for role, name in roles.items() if name not in (role, None) for word in (f"--{role}", str(name))]
-
-
-def found(**columns: Any) -> str:
-    """Return which column, or columns, hold what, in words; None is left out."""
-    return ", ".join(
-        f"{what.replace('_', ' ')} in {quoted([names] if isinstance(names, str) else names)}"
-        for what, names in columns.items()
-        if names is not None
-    )
 
 
 def usual(frame: pd.DataFrame, *roles: str) -> list[Any]:
@@ -95,9 +95,8 @@ _OF_ARENA = {
     "conv_metadata": ("Ratings, the style of answers controlled for", ("--style", "arena"), "counts of style"),
 }
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
-_PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler", "author", "reviewer")
 _MOST_SLICES = 100  # values of a column, of which a line takes one
-_FEW = 20  # judges that a panel may have, groups that a board may be cut into
+_MOST_GROUPS = 20  # that a board may be cut into
 
 
 def votes(frame: pd.DataFrame) -> Iterator[Use]:
@@ -112,7 +111,7 @@ def votes(frame: pd.DataFrame) -> Iterator[Use]:
         yield bad
         return
     if blanks is not None:
-        yield use_of("leaderboard", blanks.options(), blanks.why, blanks.hint)
+        yield board_of(blanks)
         return
     for won, lost in () if {*COUNTED[1]} & {folded(name) for name in frame} else _WON:
         for winner, loser in [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)]:
@@ -122,16 +121,16 @@ def votes(frame: pd.DataFrame) -> Iterator[Use]:
             return
 
 
-def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundVotes) -> Iterator[Use]:
+def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: Reading) -> Iterator[Use]:
     """Yield what can be asked of votes that are ``read`` so."""
     options, why = read.options(), f"{found(two_sides=sides)}, {read.why}"
     voters, times = (guessed_columns(frame, role)[:1] for role in ("rater", "time"))
     if not voters:  # more judges than a panel has are people, as the "arena_user_7" of FastChat's files
-        voters = [name for name in usual(frame, "judge") if name is not None and n_values(frame, name) > _FEW]
+        voters = [name for name in usual(frame, "judge") if name is not None and n_values(frame, name) > MOST_JUDGES]
     # Votes of one person are alike: as if unrelated, they would make leaders of noise.
     by_units = (*options, *each("--cluster", [name for name in voters if 1 < n_values(frame, name) < len(frame)]))
     yield use_of("leaderboard", by_units, why, read.hint)
-    groups = [x for x in guessed_columns(frame, "group") if x not in sides and 1 < n_values(frame, x) <= _FEW]
+    groups = [x for x in guessed_columns(frame, "group") if x not in sides and 1 < n_values(frame, x) <= _MOST_GROUPS]
     for name in groups[:1]:
         yield use_of("leaderboard", (*by_units, "--by", name), found(groups=name), "", f"A leaderboard for each {name}")
     known = [why, *map("who voted in {!r}".format, voters), *map("when in {!r}".format, times)]
@@ -201,45 +200,22 @@ def _one_slice(
 
 def panel(frame: pd.DataFrame) -> Iterator[Use]:
     """Verdicts of several judges: in rows, or in columns."""
-    sides = sides_of(frame)[:1]
-    judge, human, item, output = usual(frame, "judge", "human", "item", "output")
-    if not sides or output is not None:
+    read = found_panel(frame)
+    if read is None:
         return
-    ((a, b),) = sides
-    if judge is not None and is_plain(frame[judge]) and frame[judge].dropna().map(is_person).mean() > 0.5:
-        judge = None  # people, one or many, are no panel of judges
-    n_judges = 0 if judge is None else n_values(frame, judge)
-    one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
-    if one_so_far or 1 < n_judges <= _FEW:
-        verdict = next((name for name in columns_of(frame, ("verdict", *RESULTS)) if name != human), None)
-        read = None if verdict is None else reading_of(frame, a, b, {"winner": verdict})
-        if read is None:
-            return
-        shown = () if verdict in ("verdict", "winner") else ("--winner", str(verdict))
-        further = read.options("missing", "labels", "count")
-        who = found(judges=judge, their_verdicts=verdict)
-        yield use_of("panel", (*side_options(a, b), *shown, *further), f"{found(two_sides=(a, b))}, {who}",
-                   "the first rows are of one judge, and a panel has several" if one_so_far else read.hint)  # fmt: skip
-        if human is not None and verdict == "verdict" and item is not None:
-            yield use_of("agreement", (*side_options(a, b), *further), f"{who}; human labels in {human!r}", read.hint)
+    judge, human, item = usual(frame, "judge", "human", "item")
+    judges, people = read.arguments.get("judges"), read.arguments.get("human", ())
+    if judges is None:
+        yield board_of(read)
+        if human is not None and "verdict" in frame and item is not None:
+            hint = read.hint if n_values(frame, judge) > 1 else ""
+            yield use_of("agreement", read.options(), f"{read.why}; human labels in {human!r}", hint)
         return
-    known = {"model_a": a, "model_b": b, "missing": "drop"}
-    columns = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
-               and folded(name) not in ("ftr", "htr")  # football: results, and at half time
-               and fits(Battles.from_pandas, frame, **known, winner=name)]  # fmt: skip
-    people = [*([] if human is None else [human]), *(name for name in columns if is_person(name))]
-    judges = [name for name in columns if name not in people]
-    who, shown = found(two_sides=(a, b), verdicts_of_judges=judges), ("--judges", ",".join(judges))
-    if human is not None and (len(judges) > 1 or (judges and len(people) > 1)):
-        whose = ("--human", ",".join(people)) if len(people) > 1 else ()
-        yield use_of("agreement", (*side_options(a, b), *whose, *shown), f"{who}, {found(human_labels=people)}")
+    if human is not None and max(len(judges), len(people)) > 1:
+        whose = read.options(*(("human",) if len(people) > 1 else ()), "model_a", "model_b", "judges")
+        yield use_of("agreement", whose, f"{read.why}, {found(human_labels=people)}")
     if len(judges) > 1:
-        yield use_of("panel", (*side_options(a, b), *shown), who)
-
-
-def is_person(name: str) -> bool:
-    """Return whether a name is one of a person: expert, annotator_2."""
-    return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
+        yield board_of(read._replace(arguments={name: x for name, x in read.arguments.items() if name != "human"}))
 
 
 def judged(frame: pd.DataFrame) -> Iterator[Use]:

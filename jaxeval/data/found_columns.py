@@ -1,11 +1,11 @@
-"""What the columns of a table are, by their names and values: the sides of a battle, its results, keys and numbers."""
+"""What the columns of a table are, by their names and values: battles, verdicts of a panel, rankings."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,10 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames
+from jaxeval.data.file_heads import HEAD_ROWS
 from jaxeval.data.labels import ONE_TWO_LABELS, RIGHT_OR_WRONG, SIGNED_LABELS, spoken_label
 from jaxeval.data.published_formats import blind_questions
+from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
     COUNT_COLUMNS,
     COUNTED,
@@ -25,15 +27,20 @@ from jaxeval.data.roles import (
     USUAL_SIDES,
     WIN_COLUMNS,
     columns_of,
+    guessed_columns,
     has_usual_sides,
     is_plain,
     n_values,
+    usual_column,
 )
 from jaxeval.errors import DataError
 from jaxeval.wording import MARKS, named, words_of
 
 _LONGEST = 60  # letters of a name
 _SENTENCE = r"[.!?]\s*$|(?:\S+\s+){4}\S"  # what somebody wrote: it ends like one, or has five words
+_PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler", "author", "reviewer")
+#: Judges that a panel may have.
+MOST_JUDGES = 20
 _FEW = 0.2  # share of names that may look like sentences
 #: Words in the names of columns of results; another column of two words says where or how more often than who won.
 _SAYS_RESULT = re.compile(
@@ -119,12 +126,14 @@ def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
     return numbers[0] == numbers[1] and len(shared) > 0 and not any(isinstance(x, float) for x in shared)
 
 
-class FoundVotes(NamedTuple):
-    """A way to read the votes of a table."""
+class Reading(NamedTuple):
+    """A way to read the judgments of a table."""
 
-    arguments: dict[str, Any]  # of `Battles.from_pandas`
-    why: str  # what the results are, in words
+    arguments: dict[str, Any]  # of the reader of the shape, such as `Battles.from_pandas`
+    why: str  # what the columns are, in words
     hint: str = ""  # what is to be known of them, or decided
+    shape: Literal["pair", "ranking", "panel"] = "pair"
+    is_sure: bool = False  # whether no rows are left out, and the rows as they stand are no battles
 
     def options(self, *names: str) -> tuple[str, ...]:
         """Options of commands that stand for the arguments, or for those of some ``names``."""
@@ -132,7 +141,7 @@ class FoundVotes(NamedTuple):
         sides = side_options(chosen.pop("model_a", "model_a"), chosen.pop("model_b", "model_b"))
         typed = {
             name: ",".join(f"{label}={meaning}" for label, meaning in value.items()) if isinstance(value, Mapping)
-            else value if isinstance(value, str) else ":".join(value)
+            else value if isinstance(value, str) else ("," if name in ("judges", "human") else ":").join(value)
             for name, value in chosen.items()
         }  # fmt: skip
         return (*sides, *(word for name, value in typed.items() for word in (f"--{name}", value)))
@@ -143,7 +152,16 @@ def side_options(a: str, b: str) -> tuple[str, ...]:
     return () if columns_of((a, b), USUAL_SIDES) == [a, b] else ("--model-a", a, "--model-b", b)
 
 
-def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[FoundVotes]:
+def found(**columns: Any) -> str:
+    """Return which column, or columns, hold what, in words; None is left out."""
+    return ", ".join(
+        f"{what.replace('_', ' ')} in {quoted([names] if isinstance(names, str) else names)}"
+        for what, names in columns.items()
+        if names is not None
+    )
+
+
+def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[Reading]:
     """The ways to read results between the sides ``a`` and ``b``."""
     for columns, why in _result_columns(frame, a, b) if is_plain(frame[a]) and is_plain(frame[b]) else ():
         if (reading := reading_of(frame, a, b, columns, why)) is not None:
@@ -177,7 +195,7 @@ def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[
             yield {"winner": name}, f"results in {name!r}"
 
 
-def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> FoundVotes | None:
+def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> Reading | None:
     """How the rows can be read by the ``columns``, alone or with options that fill a gap; None where they cannot."""
     result = columns.get("winner")
     name = folded(str(result))
@@ -204,11 +222,11 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
             for name in numbers[:1]:
                 arguments["count"] = name
                 unsure.append(f"{name!r} is taken as the number of battles of a row: else leave out --count")
-            return FoundVotes(arguments, why, "; ".join(filter(None, unsure)))
+            return Reading(arguments, why, "; ".join(filter(None, unsure)))
     return None
 
 
-def reading_with_blanks(frame: pd.DataFrame) -> FoundVotes | None:
+def reading_with_blanks(frame: pd.DataFrame) -> Reading | None:
     """How votes are read whose labels are words of the file's own, or the numbers of two sides; what is to be said."""
     for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
         rest = [name for name in map(str, frame) if name not in (a, b)]
@@ -228,10 +246,10 @@ def reading_with_blanks(frame: pd.DataFrame) -> FoundVotes | None:
                 return None
             labels = {value: spoken_label(value) or "SIDE" for value in values}
             which = "SIDE" if any("SIDE" in x for pair in labels.items() for x in pair) else "each"
-            return FoundVotes({**sides, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
+            return Reading({**sides, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
                            f"say for {which}: model_a, model_b or tie")  # fmt: skip
         if not words and len(numbers) == len(rest) == 2:
-            return FoundVotes({**sides, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
+            return Reading({**sides, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
                            f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
     return None
 
@@ -275,7 +293,7 @@ def is_binary(column: pd.Series) -> bool:
     return texts <= RIGHT_OR_WRONG.keys() and len({RIGHT_OR_WRONG[text] for text in texts}) == 2
 
 
-def found_votes(frame: pd.DataFrame) -> FoundVotes | None:
+def found_votes(frame: pd.DataFrame) -> Reading | None:
     """How the votes of a table are read; None where there is no way, several, or one that the reader must decide."""
     for sides in sides_of(frame):
         ways = list(results_of(frame, *sides))
@@ -285,6 +303,83 @@ def found_votes(frame: pd.DataFrame) -> FoundVotes | None:
         if all(np.array_equal(targets[0], target) for target in targets):
             return ways[0]._replace(why=f"two sides in {quoted(sides)}, {ways[0].why}")
     return None
+
+
+def found_panel(frame: pd.DataFrame) -> Reading | None:
+    """How the verdicts of judges are read, in rows or in columns; in these, ``human`` are the columns of people.
+
+    Of the first rows, one judge may be enough.
+    """
+    sides = sides_of(frame)[:1]
+    judge, human, output = (usual_column(frame, None, role) for role in ("judge", "human", "output"))
+    if not sides or output is not None:
+        return None
+    ((a, b),) = sides
+    if judge is not None and is_plain(frame[judge]) and frame[judge].dropna().map(is_person).mean() > 0.5:
+        judge = None  # people, one or many, are no panel of judges
+    n_judges = 0 if judge is None else n_values(frame, judge)
+    one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
+    if one_so_far or 1 < n_judges <= MOST_JUDGES:
+        verdict = next((name for name in columns_of(frame, ("verdict", *RESULTS)) if name != human), None)
+        read = None if verdict is None else reading_of(frame, a, b, {"winner": verdict})
+        if read is None:
+            return None
+        arguments = read.arguments
+        if verdict in ("verdict", "winner"):
+            del arguments["winner"]
+        why = found(two_sides=(a, b), judges=judge, their_verdicts=verdict)
+        hint = "the first rows are of one judge, and a panel has several" if one_so_far else read.hint
+        return Reading(arguments, why, hint, "panel", "missing" not in arguments and not _is_votes(frame))
+    known = {"model_a": a, "model_b": b, "missing": "drop"}
+    columns = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
+               and folded(name) not in ("ftr", "htr")  # football: results, and at half time
+               and fits(Battles.from_pandas, frame, **known, winner=name)]  # fmt: skip
+    people = [*([] if human is None else [human]), *(name for name in columns if is_person(name))]
+    judges = [name for name in columns if name not in people]
+    read_as = {"model_a": a, "model_b": b, "human": people, "judges": judges}
+    return Reading(read_as, found(two_sides=(a, b), verdicts_of_judges=judges), "", "panel") if judges else None
+
+
+def found_rankings(frame: pd.DataFrame) -> Reading | None:
+    """How rankings are read: places in rows, or lists of all that was ranked."""
+    rank = usual_column(frame, None, "rank")
+    items, rankings = guessed_columns(frame, "ranked"), guessed_columns(frame, "ranking")
+    for item, ids in [(x, y) for x in items for y in rankings if x != y] if rank is not None else []:
+        roles = {"item": item, "rank": rank, "ranking": ids}
+        if n_values(frame, ids) < len(frame) and fits(Rankings.from_pandas, frame, **roles):
+            why = found(items=item, their_ranks=rank, of_the_rankings=ids)
+            named_roles = {role: name for role, name in roles.items() if name != role}
+            return Reading(named_roles, why, "", "ranking", not _is_votes(frame))
+    lists = [name for name in map(str, frame) if folded(name) == "ranking" or _is_list_of_ranks(frame[name])]
+    for name in lists[:1]:
+        try:
+            levels = Rankings.from_pandas(frame, ranking=name).to_lists()
+        except DataError:
+            chosen, levels = fits(Rankings.from_pandas, frame, ranking=name, first=1), []
+        else:
+            chosen = all(len(x) == 2 and not isinstance(x[0], list) for x in levels) and max(map(len, levels)) > 1
+            chosen = chosen and all(isinstance(x[1], list) for x in levels)
+        if chosen or levels:
+            hint = "one item is taken as the best of those shown: if the others truly tie, leave out --first 1"
+            first, hint = ({"first": "1"}, hint) if chosen else ({}, "")
+            named_roles = {} if name == "ranking" else {"ranking": name}
+            return Reading({**named_roles, **first}, found(rankings=name), hint, "ranking", not _is_votes(frame))
+    return None
+
+
+def _is_list_of_ranks(column: pd.Series) -> bool:
+    first = column.dropna().head(5)
+    return len(first) > 0 and all(isinstance(value, str) and re.search(r"\S > \S", value) for value in first)
+
+
+def _is_votes(frame: pd.DataFrame) -> bool:
+    """Whether the rows are battles as they stand, without options that say how they are read."""
+    return fits(Battles.from_pandas, frame, missing="drop")
+
+
+def is_person(name: str) -> bool:
+    """Whether a name is one of a person: expert, annotator_2."""
+    return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
 
 
 def quoted(names: Sequence[str]) -> str:
