@@ -165,10 +165,10 @@ class JudgeAgreement(Result):
         return self.sentences
 
     def _shown(self) -> Answer:
-        ends = ["agreement", "agreement_lower", "agreement_upper"]
-        more = [name for name in _OF_ROWS[1:] if name in self.rows["table"]]
+        table = self.rows["table"]  # which has no agreement where judges decide nothing
+        measures = [x for x in ("agreement", "agreement_lower", "agreement_upper", *_OF_ROWS[1:]) if x in table]
         title = f"JudgeAgreement: {self.sentences[0].split('; ')[0]}"
-        shown = self.rows["table"][["judge", "n_items", "n_decided", *ends, *more, "flags"]]
+        shown = table[["judge", "n_items", "n_decided", *measures, "flags"]]
         return Answer(title, shown, self.drawn.settings, self.warnings)
 
     def _figures(self) -> dict[str, tuple[Any, ...]]:

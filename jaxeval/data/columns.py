@@ -328,10 +328,23 @@ def texts_of(column: pd.Series) -> NDArray[np.object_]:
     return column.astype(str).to_numpy(object)
 
 
-def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
-    """Return (N,) codes of a column, -1 where it is missing, and its values."""
+def group_numbers(*codes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return (N,) numbers of groups of rows, which have all ``codes`` (N,) in common, in the order of first rows."""
+    key = codes[0]
+    for code in codes[1:]:
+        key = np.unique(key, return_inverse=True)[1] * (code.max(initial=-1) + 2) + code + 1
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number]
+
+
+def factorized(column: Any) -> tuple[NDArray[np.intp], Any]:
+    """Return (N,) codes of a column, in pandas or not, -1 where it is missing, and its values."""
     try:
-        return pd.factorize(column)
+        if not isinstance(column, np.ndarray):
+            return pd.factorize(column)
+        places: dict[Any, int] = {}
+        codes = [-1 if x is None or x != x else places.setdefault(x, len(places)) for x in column.tolist()]
+        return np.array(codes, np.intp), list(places)
     except (NotImplementedError, TypeError) as error:
         raise TypeError(NO_GROUPS) from error
 
@@ -340,18 +353,15 @@ def factorize_sorted(
     column: pd.Series, name: str, rows: Rows | None = None, may_miss: bool = False
 ) -> tuple[NDArray[np.intp], pd.Index]:
     """Return (N,) codes of a column, and its sorted values; missing values have the code -1 if they are allowed."""
-    if isinstance(column, np.ndarray) and (
-        column.dtype.kind in "bi" or (column.dtype.kind == "O" and {type(x) for x in column} == {str})
-    ):
-        names = sorted({*column.tolist()})
-        places = dict(zip(names, range(len(names)), strict=True))
-        return np.array([places[x] for x in column.tolist()], np.intp), Names(names)
     try:
-        codes, values = pd.factorize(column)
-    except (NotImplementedError, TypeError) as error:
+        codes, values = factorized(column)
+    except TypeError as error:
         raise DataError(f"column {name!r} holds values that cannot be compared: {NO_GROUPS}") from error
     if not may_miss and codes.min(initial=0) < 0:
         reject_missing(codes < 0, name, rows)
+    if isinstance(column, np.ndarray) and len({*map(type, values)}) < 2:
+        names = Names(sorted(values))
+        return names.get_indexer([*values, None])[codes], names
     values = pd.Index(values)
     if isinstance(values, pd.CategoricalIndex):
         values = pd.Index(values.astype(values.categories.dtype))

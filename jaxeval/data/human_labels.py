@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import as_frame, distinct_values, encode_models, plain, require_column, texts_of
+from jaxeval.data.columns import as_frame, distinct_values, encode_models, factorized, plain, require_column, texts_of
 from jaxeval.data.judge_replies import read_reply
 from jaxeval.data.labels import RIGHT_OR_WRONG, Labels, Sides, bare_word, read_labels, spoken_results
 from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
 from jaxeval.data.roles import PAIR_LABELS, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import objects
 from jaxeval.wording import counted, listed, named
 
 #: What labels are: of pairs of named models; of two sides without names; right and wrong; grades; other words.
@@ -84,10 +85,7 @@ def _factorized(columns: Sequence[Any]) -> tuple[NDArray[np.intp], Sequence[Any]
     """Return codes of the values of all columns, one after the other, -1 where one is missing, and the values."""
     if not all(isinstance(column, np.ndarray) for column in columns):
         return pd.factorize(pd.concat(list(map(pd.Series, columns)), ignore_index=True))
-    flat = [value for column in columns for value in column.tolist()]
-    there = dict.fromkeys(value for value in flat if value is not None and value == value)
-    places = dict(zip(there, range(len(there)), strict=True))
-    return np.array([places.get(value, -1) for value in flat]), list(places)
+    return factorized(objects([value for column in columns for value in column.tolist()]))
 
 
 def most_frequent(cell: NDArray[np.intp], values: Float, n_cells: int, scale: LabelScale) -> Float:
@@ -217,7 +215,7 @@ class VerdictTable:
         if shown_first in (None, self.sides[0]):
             return np.zeros(len(self.frame), bool)
         require_column(self.frame, str(shown_first))
-        return second_side_first(self.frame[shown_first], self.models, self.first, self.second)
+        return second_side_first(self.frame[shown_first], str(shown_first), self.models, self.first, self.second)
 
 
 def human_labels_of(

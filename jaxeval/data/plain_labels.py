@@ -14,11 +14,13 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import (
     distinct_values,
     factorize_sorted,
+    factorized,
     folded,
+    group_numbers,
     reject_again,
-    reject_missing,
     require_column,
     rows_of,
+    seen_before,
 )
 from jaxeval.data.human_labels import MOST_LABELS, LabelScale, most_frequent, read_scale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, facet_of, refuse_columns_twice, refuse_raters_twice
@@ -34,7 +36,7 @@ from jaxeval.data.presentation_orders import (
 from jaxeval.data.roles import JUDGES, ONE_PERSON, ROLES, TOGETHER, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
-from jaxeval.plain_tables import Names, PlainTable, in_pandas
+from jaxeval.plain_tables import Names, PlainTable
 from jaxeval.wording import counted, listed, named, words_of
 
 #: Words by which two columns are the two orders of one judge.
@@ -60,7 +62,7 @@ def plain_labels(
     frame = verdicts if isinstance(verdicts, PlainTable) else rows_of(verdicts, "the table of verdicts has no rows")
     messages = list[str]()
     if human is None and (called := names_of_raters(frame)) is not None:
-        frame, judges, human, messages = _column_each(in_pandas(frame), *called, judges, item)
+        frame, judges, human, messages = _column_each(frame, *called, judges, item)
     human_columns, of_people = _people(frame, human)
     require_column(frame, *human_columns)
     judge_columns, more = _judges(frame, judges, human_columns)
@@ -80,7 +82,7 @@ def plain_labels(
     unit, order = np.arange(len(frame)), np.full(len(frame), _NO_ORDER)
     if scale.kind == "sides" and not in_columns:
         by_people = values[:, len(judge_columns) :]
-        unit, order, mirrored, more = _orders_in_rows(in_pandas(frame), by_people, columns, item, shown_first)
+        unit, order, mirrored, more = _orders_in_rows(frame, by_people, columns, item, shown_first)
         values, messages = np.where(mirrored[:, None], 1 - values, values), [*messages, *more]
     rows = np.lexsort([order, unit])
     start = rows[np.unique(unit[rows], return_index=True)[1]]
@@ -91,7 +93,7 @@ def plain_labels(
     verdict = np.where(np.isnan(verdict), of_both_orders(orders), verdict)
     people = values[rows, len(judge_columns) :]
     if len(start) < len(rows):
-        people = pd.DataFrame(people).groupby(unit[rows]).first().to_numpy()
+        people = _first_labels(people, unit[rows])
     frame = frame[start] if isinstance(frame, PlainTable) else frame.iloc[start].reset_index(drop=True)
     if scale.has_middle and not (verdict == 0.5).any() and not (people == 0.5).any():
         scale = scale.without_middle()
@@ -110,7 +112,7 @@ def plain_labels(
     )  # fmt: skip
     column = usual_column(frame, None, "judge")
     if column is not None and column not in judge_columns:
-        whole = _by_judge(whole, in_pandas(frame), column, item_column)
+        whole = _by_judge(whole, frame, column, item_column)
     if np.isnan(whole.verdict).all():
         raise DataError("no row has a verdict of a judge")
     return whole
@@ -130,8 +132,8 @@ def names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
 
 
 def _column_each(
-    frame: pd.DataFrame, name: str, label: str, judges: Sequence[str] | None, item: str | None
-) -> tuple[pd.DataFrame, list[str], list[str], list[str]]:
+    frame: Any, name: str, label: str, judges: Sequence[str] | None, item: str | None
+) -> tuple[Any, list[str], list[str], list[str]]:
     """Return a table with a column of labels for each rater, the judges and the people among them, and notes."""
     item_column = usual_column(frame, item, "item")
     if item_column is None:
@@ -140,14 +142,13 @@ def _column_each(
         )
     model = usual_column(frame, None, _MODEL)
     keys = [item_column, *([model] if model else [])]
-    for column in (*keys, name):
-        reject_missing(frame[column].isna().to_numpy(), column)
+    *of_keys, (rater, found) = (factorize_sorted(frame[column], column) for column in (*keys, name))
+    unit = group_numbers(*(codes for codes, _ in of_keys))
     advice = ": name another column of items (item=, --item), or keep one of the labels"
-    reject_again(frame.duplicated([*keys, name]).to_numpy(), "a rater's label of an item", advice)
-    long = frame.assign(**{name: frame[name].astype(str)})
-    wide = long.pivot_table(label, keys, name, aggfunc="first")
-    wide.columns.name = None
-    raters = list(map(str, wide.columns))
+    reject_again(seen_before(unit * len(found) + rater), "a rater's label of an item", advice)
+    there = factorized(frame[label])[0] >= 0
+    kept, rater = np.unique(rater[there], return_inverse=True)
+    frame, unit, raters = frame[there], group_numbers(unit[there]), [str(found[k]) for k in kept]
     if judges is None:
         judges = [rater for rater in raters if any(word in rater.casefold() for word in JUDGES)]
     people = [rater for rater in raters if rater not in judges]
@@ -160,7 +161,30 @@ def _column_each(
             "of them may stand for a judge"
         )
     message = f"a row for each label in {label!r}, by rater in {name!r}: judges {named(judges)}, people {named(people)}"
-    return wide.reset_index(), list(judges), people, [message]
+    first = np.unique(unit, return_index=True)[1]
+    row = np.full((len(raters), len(first)), -1)
+    row[rater, unit] = np.arange(len(frame))
+    of_raters = {x: _of_rows(frame[label], rows) for x, rows in zip(raters, row, strict=True)}
+    wide = {**{key: _of_rows(frame[key], first) for key in keys}, **of_raters}
+    return PlainTable(wide) if isinstance(frame, PlainTable) else pd.DataFrame(wide), list(judges), people, [message]
+
+
+def _of_rows(column: Any, rows: NDArray[np.intp]) -> Any:
+    """Return the values of some rows of a column, missing for row -1."""
+    if not isinstance(column, np.ndarray):
+        return column.reset_index(drop=True).reindex(rows).reset_index(drop=True)
+    found = column[rows]
+    absent: Any = np.nan if column.dtype.kind in "iuf" else None
+    return np.where(rows < 0, absent, found) if (rows < 0).any() else found
+
+
+def _first_labels(people: Float, unit: NDArray[np.intp]) -> Float:
+    """Return (n, R) the first label of each rater in the rows (N,) of each unit, from 0 on."""
+    first = np.full((unit.max() + 1, people.shape[1]), np.nan)
+    for row in reversed(range(len(people))):
+        there = ~np.isnan(people[row])
+        first[unit[row], there] = people[row, there]
+    return first
 
 
 def _people(frame: pd.DataFrame, human: str | Sequence[str] | None) -> tuple[list[str], list[str]]:
@@ -259,7 +283,7 @@ def _columns_of_judges(columns: list[str], scale: LabelScale) -> tuple[list[Any]
 
 
 def _orders_in_rows(
-    frame: pd.DataFrame, human: Float, labels: list[str], item: str | None, shown_first: str | None
+    frame: Any, human: Float, labels: list[str], item: str | None, shown_first: str | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Bool, list[str]]:
     """(N,) the item and the order of each row, whether its labels name the other side, and what was read.
 
@@ -276,16 +300,17 @@ def _orders_in_rows(
         return *apart, []
     beside = [name for name in (usual_column(frame, None, role) for role in ("judge", _MODEL, "run")) if name]
     keys = [item_column, *(name for name in beside if name not in labels)]
-    cell = frame.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
+    cell = group_numbers(*(factorized(frame[key])[0] for key in keys))
     if shown_first is None:
         shown_first, advice = order_column(frame, cell, [*labels, *keys])
         if shown_first is None:
             return *apart, [advice.strip()] if advice else []
     require_column(frame, shown_first)
     nobody = np.full(len(frame), -1, np.int32)
-    second = second_side_first(frame[shown_first], pd.Index([]), nobody, nobody)
-    again = pd.Series(2 * cell + second).duplicated().to_numpy()
-    reject_again(again, "an item in one order", ": name another column of items (item=, --item)")
+    second = second_side_first(frame[shown_first], shown_first, Names([]), nobody, nobody)
+    reject_again(
+        seen_before(2 * cell + second), "an item in one order", ": name another column of items (item=, --item)"
+    )
     rows = rows_by_order(cell, second)
     both = rows[(rows >= 0).all(1)]
     one, other = human[both[:, 0]], human[both[:, 1]]
@@ -307,7 +332,7 @@ def _orders_in_rows(
     return cell, second.astype(int), second & bool(turned), [note]
 
 
-def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: str | None) -> LabelledVerdicts:
+def _by_judge(whole: LabelledVerdicts, frame: Any, column: str, item: str | None) -> LabelledVerdicts:
     """Rows of one judge each as one row per item, with a column for each judge."""
     if len(whole.judges) > 1:
         raise DataError(
@@ -324,9 +349,9 @@ def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: s
             "item; or name a column of verdicts for each judge (judges=, --judges)"
         )
     model = np.zeros(len(frame), np.intp) if whole.answers_of is None else whole.answers_of
-    unit = pd.factorize(pd.Series(list(zip(whole.item, model, strict=True))))[0]
+    unit = group_numbers(whole.item, model)
     reject_again(
-        pd.Series(unit * len(names) + number).duplicated().to_numpy(), "a judge's verdict on an item",
+        seen_before(unit * len(names) + number), "a judge's verdict on an item",
         ": name another column of items (item=, --item), or of judges (--judge), in which prompts, samples or runs are "
         "told apart, or choose rows of one of them (--where)",
     )  # fmt: skip

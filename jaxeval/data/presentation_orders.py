@@ -9,13 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import codes_of, encode_models, first_place, folded, plain, reject_missing, require_column
+from jaxeval.data.columns import (
+    codes_of,
+    distinct_values,
+    encode_models,
+    factorized,
+    first_place,
+    folded,
+    plain,
+    reject_missing,
+    require_column,
+    seen_before,
+)
 from jaxeval.data.judge_calls import Calls, ReplyRules, read_calls, unread_error
 from jaxeval.data.labels import Sides
 from jaxeval.data.roles import is_plain, usual_column
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import Unparsed
+from jaxeval.plain_tables import objects
 from jaxeval.wording import counted, listed
 
 #: What to do about further calls of a judge on a pair in the same order.
@@ -59,7 +71,9 @@ def called_pairs(
         cells = np.column_stack([judge, item, run, first, second])
         cell = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
         shown, advice = order_column(frame, cell, list(roles.values()))
-    b_first = np.zeros(len(frame), bool) if shown is None else second_side_first(frame[shown], models, first, second)
+    b_first = (
+        np.zeros(len(frame), bool) if shown is None else second_side_first(frame[shown], shown, models, first, second)
+    )
     is_self = first == second
     calls = read_calls(frame[output], judge, rules)
     if unparsed == "error" and (calls.unread & ~is_self).any():
@@ -159,25 +173,24 @@ def pairs_of(item: NDArray[np.intp], first: NDArray[np.int32], second: NDArray[n
     return Pairs(unit, first != first[start][unit])
 
 
-def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int32], second: NDArray[np.int32]) -> Bool:
+def second_side_first(column: Any, name: str, models: Any, first: NDArray[np.int32], second: NDArray[np.int32]) -> Bool:
     """Give (N,) whether the second model of a row was shown first, by a column of names, or of words such as "swapped".
 
     Of the numbers 1 and 2, or 0 and 1, the smaller one is the order with the first model first.
     """
-    name = str(column.name)
-    reject_missing(column.isna().to_numpy(), name)
-    codes, distinct = pd.factorize(column)
+    codes, distinct = factorized(column)
+    reject_missing(codes < 0, name)
     keys = [folded(value) for value in distinct]
     known = [-1 if key in _OF_SWAPS and "swap" not in folded(name) else _WORDS.get(key, -1) for key in keys]
     numbers = [_number_or_word(value) for value in distinct]
     if set(numbers) in _NUMBERED and "swap" not in folded(name):
         known = [int(key == max(numbers)) for key in numbers]
     by_word = np.array(known, int)[codes]
-    named = models.get_indexer(pd.Index(distinct, dtype=object))[codes]
+    named = models.get_indexer(objects(list(distinct)))[codes]
     by_name = np.select([(named >= 0) & (named == second), (named >= 0) & (named == first)], [1, 0], -1)
     odd = (by_word < 0) & (by_name < 0)
     if odd.any():
-        value = column.iloc[int(odd.argmax())]
+        value = distinct[codes[odd.argmax()]]
         raise DataError(
             f"column {name!r} does not say which side was shown first in {counted(odd.sum(), 'row')}"
             f"{first_place(odd)}: {str(value)[:60]!r}; known are the name of one of the two models, 'model_a' and "
@@ -193,9 +206,9 @@ def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int
     return np.where(by_name >= 0, by_name, by_word) == 1
 
 
-def numbered_orders(column: pd.Series) -> str:
+def numbered_orders(column: Any) -> str:
     """Return how the two numbers of the orders in a column are read, in words; "" for a column of words or names."""
-    numbers = sorted({_number_or_word(value) for value in column.dropna().unique()})
+    numbers = sorted({_number_or_word(value) for value in distinct_values(column)})
     return f"{numbers[0]} as model_a shown first, {numbers[1]} as model_b" if set(numbers) in _NUMBERED else ""
 
 
@@ -212,14 +225,15 @@ def order_column(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence[
     column whose name speaks of one: other numbers may count turns or runs.
     """
     advice = ""
-    if 2 * pd.Series(cell).duplicated(keep=False).sum() <= len(cell):
+    times = np.bincount(cell)
+    if 2 * times[times > 1].sum() <= len(cell):
         return None, ""
     for name in [name for name in map(str, frame.columns) if name not in besides]:
         try:
-            codes, values = pd.factorize(frame[name])
+            codes, values = factorized(frame[name])
         except TypeError:  # lists
             continue
-        if len(values) != _N_ORDERS or (codes < 0).any() or pd.Series(2 * cell + codes).duplicated().any():
+        if len(values) != _N_ORDERS or (codes < 0).any() or seen_before(2 * cell + codes).any():
             continue
         words = {_number_or_word(value) for value in values}
         spoken = {_WORDS.get(word) for word in words - _OF_SWAPS} == {0, 1}

@@ -131,6 +131,14 @@ def test_the_core_imports_neither_jax_nor_pandas():
     assert all(there)
 
 
+#: Headers of other small tables, rows of an item of them, and commands that read them.
+SHAPES = {
+    "raters.csv": ("item,rater,label", ("{},r1,0", "{},r2,1", "{},r3,1"), "agreement raters.csv --judges r1"),
+    "judges.csv": ("item,judge,verdict,human", ("{},j1,yes,yes", "{},j2,no,yes"), "agreement judges.csv"),
+    "orders.csv": ("item,order,human,judge", ("{},AB,A,A", "{},BA,B,A"), "agreement orders.csv"),
+}
+
+
 def test_small_files_are_answered_without_jax(tmp_path):
     """500 items and two models; in one process, which holds at each step what those before it imported."""
     right = RNG.random((500, 2)) < (0.5, 0.7)
@@ -162,6 +170,10 @@ def test_small_files_are_answered_without_jax(tmp_path):
         ["agreement", labels, "--human", "x", "--judges", "y"],
         ["agreement", words],
     ]
+    for name, (header, of_item, line) in SHAPES.items():
+        path = tmp_path / name
+        path.write_text("\n".join([header, *(row.format(k) for k in range(60) for row in of_item)]))
+        light.append([path if word == name else word for word in line.split()])
     roles = ["--model", "model", "--item", "item", "--resamples", "2000"]  # items of both files are drawn one by one
     calls = [
         *light,
