@@ -63,12 +63,12 @@ DESIGNS: dict[CalibrationSampling | None, str] = {
     "errs alike on both, which no data can show",
     None: "nobody said, so Rogan-Gladen alone may be believed",
 }
-#: What to declare.
-DECLARE = (
+#: What to declare, of answers that are no random part, and of others.
+DECLARE_OTHER = (
     "declare how the labelled answers were chosen, with sampling= (on the command line --calibration-sampling): "
-    '"random" if they are a random part, "by label" if so many of each class were labelled, "borrowed" if they are of '
-    "another model or day"
+    '"by label" if so many of each class were labelled, "borrowed" if they are of another model or day'
 )
+DECLARE = DECLARE_OTHER.replace(': "', ': "random" if they are a random part, "', 1)
 
 
 def checked_sampling(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxeval.accuracy.accuracy_tables import AccuracyTables
-from jaxeval.accuracy.belief import DECLARE, SPOKEN, shifted
+from jaxeval.accuracy.belief import DECLARE, DECLARE_OTHER, SPOKEN, shifted
 from jaxeval.accuracy.calibration_planning import minimum_calibration_size
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import Slice
@@ -203,14 +203,14 @@ def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
         least = min(1.0, len(tests) * tests.min()) if len(tests) else 1.0
         evidence = f"p = {least:.2g} by Hausman's test of PPI++ against Rogan-Gladen"
         evidence += f", the least of {len(tests):,} times their number" if len(tests) > 1 else ""
+        shows = f"Nothing shows that the calibration is no random part ({evidence}), and nothing proves that it is"
         if least < _UNLIKE:
             shows = f"The calibration is no random part ({evidence}), so PPI++ and labels alone do not hold"
-        else:
-            shows = f"Nothing shows that the calibration is no random part ({evidence}), and nothing proves that it is"
         yield EVERYTHING.caution(
             "undeclared",
             "nobody said how the labelled answers were chosen, so Rogan-Gladen alone may be believed, which holds if "
-            f"the judge errs alike in calibration and test. {shows}; {DECLARE}",
+            f"the judge errs alike in calibration and test. {shows}; "
+            f"{DECLARE_OTHER if least < _UNLIKE else DECLARE}",
         )
     balanced = (m0 == m1) & (m0 >= FEW_LABELS)
     if sampling == "random":

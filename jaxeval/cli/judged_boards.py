@@ -187,7 +187,7 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     from jaxeval.data.equal_rows import reject_same_tables
     from jaxeval.data.table_files import read_whole_table
 
-    for name in ("where", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target"):
+    for name in ("where", "winner", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target"):
         if getattr(reading, name) is not None:
             raise click.UsageError(
                 f"--{name.replace('_', '-')} is for files with a row for each verdict of a judge, as columns of a "

@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, get_type_hint
 
 from jaxeval.options.field import Options, declared_in
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
+from jaxeval.wording import did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -68,7 +69,9 @@ def spelled_out(*kinds: type[Options], only: str = "", without: str = "") -> Cal
                 try:
                     shown.bind(*args, **kwargs)
                 except TypeError as error:
-                    raise TypeError(f"{function.__qualname__}() {error}") from None
+                    unknown = next((name for name in kwargs if f"argument {name!r}" in str(error)), "")
+                    hint = did_you_mean(unknown, known)
+                    raise TypeError(f"{function.__qualname__}() {error}{hint}") from None
             return function(*args, **kwargs)
 
         checked.__signature__ = shown  # type: ignore[attr-defined]

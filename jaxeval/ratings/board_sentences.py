@@ -38,7 +38,7 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
     rating = with_interval(ratings.iloc[first], ends["lower"], ends["upper"])
     alike = _not_below(board, first, others, level)
     equal = [visible_line(models[j]) for j in others if strength[among == j][0] == strength[order[0]]]
-    if not ranked.any() or (board._loose[first] and (len(alike) or not board._penalised[first])):
+    if not ranked.any() or (board._loose[first] and len(alike)):
         first_with = f"{level_names(name, equal)} are level, first" if equal else f"{name} is first"
         above = [visible_line(model) for model in models[ratings.to_numpy() == np.inf]]
         beside = f" of those with a rating; undefeated: {named(above)}" if above else ""

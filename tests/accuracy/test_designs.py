@@ -167,6 +167,7 @@ def test_what_a_report_says_of_each_design():
     assert "borrowed" in kinds["borrowed"]
     assert "The calibration is no random part (p = " in texts[None]
     assert "declare how the labelled answers were chosen, with sampling= (on the command line" in texts[None]
+    assert "if they are a random part" not in texts[None]
     assert "60 of each; 0): labels that are chosen by label look like this" in texts[None]
     for text in texts.values():
         assert 'Labels chosen by class make the whole calibration one "by label"' in text
@@ -178,7 +179,8 @@ def test_a_random_calibration_is_not_called_another():
     found = judge_accuracy(*one_model(3), **SETTINGS).report
     (own,) = [c for c in found.cautions if c.kind == "undeclared"]
     assert "Nothing shows that the calibration is no random part" in own.text
-    assert "nothing proves that it is" in own.text
+    assert "nothing proves that it is; declare how" in own.text
+    assert '"random" if they are a random part' in own.text
 
 
 def test_where_nothing_is_believed_the_sentence_says_what_to_declare():

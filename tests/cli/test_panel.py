@@ -102,6 +102,7 @@ def test_models_and_rows(files):
     (["wide.csv", "--judges", "judge-1,judge-2", "--item", "itm"], "itm"),
     (["wide.csv", "--judges", "judge-1,judge-2", "--judge", "whom"], "leave one out"),
     (["wide.csv", "--judges", "judge-1,judge-2", "--propensity", "p"], "--propensity"),
+    (["wide.csv", "--judges", "judge-1,judge-2", "--winner", "foo"], "--winner"),
     (["wide.csv", "--judges", "judge-1", "--where", "lang = 'en'"], "--where"),
 ])  # fmt: skip
 def test_errors(files, arguments, told):

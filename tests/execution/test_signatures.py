@@ -77,7 +77,7 @@ def test_what_was_given_is_what_differs():
 
 
 def test_an_unknown_option_is_named():
-    with pytest.raises(TypeError, match=r"drawn\(\) got an unexpected keyword argument 'sed'"):
+    with pytest.raises(TypeError, match=r"drawn\(\) got an unexpected keyword argument 'sed'; did you mean 'seed'"):
         drawn(2, sed=4)
 
 
