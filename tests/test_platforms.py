@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from jaxeval import kernels, simulate_battles
+from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.programs import Chunks
 from jaxeval.kernels.batch.refits import refit
@@ -75,7 +76,7 @@ def refits(options, solver):
     """The program of the refits, not traced yet, and its arguments."""
     battles = simulate_battles(500, 8, seed=0)
     posed = dense_refits(fit_boards([(battles.models, battles.cells)], options), [""], [VoteGroups()], options)
-    call = posed.solvers()[solver].task.call
+    call = posed.solvers((), LaneRun())[solver].task.call
     n_devices = jax.local_device_count()
     chunks = Chunks(
         np.zeros((n_devices, 2), np.int32), np.zeros((n_devices, 2, 8), np.int64), np.ones(n_devices, np.int32)

@@ -11,7 +11,8 @@ import scipy
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
-from jaxeval.execution.lanes import HostTask, LaneRun, Lanes, Task, device_mesh, is_for_host
+from jaxeval.execution.host import HostTask, is_for_host, lanes_at_once
+from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_rows, padded_size
 from jaxeval.kernels.batch import changed_boards
@@ -59,7 +60,7 @@ class ChangedBoards:
     def of(cls, board: Board, run: LaneRun) -> Self:
         """Return the changes of a board by logits, without a ridge."""
         m = len(board.theta)
-        on_host = is_for_host(_REFITS_OF_MODEL * m, m**2)
+        on_host = is_for_host(_REFITS_OF_MODEL * m * m**2)
         return cls(board, replace(run, advance=lambda n: None), m if on_host else padded_size(m), on_host)
 
     @cached_property
@@ -121,7 +122,8 @@ class ChangedBoards:
     def _task(self, change: Change, newton: bool) -> Task | HostTask:
         terms = Terms.of(0.0, TOLERANCE_LOGIT, _NEWTON_STEPS if newton else _CHORD_STEPS)
         if self.on_host:
-            return HostTask(partial(changed_boards.refit, self._full, change, terms, newton), self.size**2)
+            refit = partial(changed_boards.refit, self._full, change, terms, newton)
+            return HostTask([refit], [lanes_at_once(self.size**2)])
         change = on_device(change)
         call = partial(changed_boards.refit_changed, self._placed, change, device_mesh(), terms, newton=newton)
         words = (5 if newton else 3) * self.size**2 + 4 * change.first.shape[-1]

@@ -14,8 +14,9 @@ import scipy
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.cells import Cells
 from jaxeval.execution.elementwise import evaluate, evaluate_of_choice
-from jaxeval.execution.lanes import HostTask, LaneRun, Lanes, LaneSolver, Task, device_mesh, is_for_host
-from jaxeval.execution.precision import fetched, in_threads, on_device, one_blas_thread
+from jaxeval.execution.host import HostTask, fetched, is_for_host, lanes_at_once
+from jaxeval.execution.lanes import LaneRun, Lanes, LaneSolver, Task, device_mesh
+from jaxeval.execution.precision import in_threads, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs, padded_size
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import changed_boards
@@ -175,8 +176,8 @@ class SimulatedBoards:
         design, size = self.boards.design, len(self.boards.start)
         words = _TABLES[solver] * size**2 + 3 * design.triads.shape[1] + 8 * len(design.n)
         terms = Terms.of(np.float64(_RIDGE), np.float64(_TOLERANCE_LOGIT), _MAX_STEPS[solver])
-        if is_for_host(len(self.boards.wins), size**2):
-            return HostTask(partial(changed_boards.misfit_of, self.boards, solver, terms), size**2)
+        if is_for_host(len(self.boards.wins) * size**2):
+            return HostTask([partial(changed_boards.misfit_of, self.boards, solver, terms)], [lanes_at_once(size**2)])
         call = partial(changed_boards.refit_misfit, self._placed, device_mesh(), solver, terms)
         held = 2 * sum(x.nbytes for x in jax.tree.leaves(self.boards))
         return Task(call, REFITS, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)

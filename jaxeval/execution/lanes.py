@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Int, as_leaf, map_tree
 from jaxeval.errors import MemoryLimitError, ProcessError
 from jaxeval.execution.checkpoints import Checkpoint
+from jaxeval.execution.host import HostTask
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
@@ -37,12 +38,11 @@ from jaxeval.execution.shapes import (
 from jaxeval.kernels.batch.programs import Chunks
 from jaxeval.kernels.kinds import Mesh
 from jaxeval.kernels.solve import Status
-from jaxeval.lazy_names import jax, spares_jax
+from jaxeval.lazy_names import jax
 from jaxeval.wording import counted
 
 _SECONDS_BETWEEN_SAVES = 2.0
 _SECONDS_BETWEEN_LOOKS = 1.0  # at whether the other processes are still there
-_ENTRIES_OF_CACHE, _MOST_ON_HOST = 2**17, 8_000_000  # numbers, of lanes at once and of all
 
 #: A program of `kernels.batch` with all its arguments but the last, the chunks; a call starts them on D devices. The
 #: results are a tree of arrays with leading axes (D devices, T chunks, R lanes), and may not be computed yet.
@@ -62,28 +62,6 @@ class Task(NamedTuple):
         """Return the results of a call as shapes, without computing them."""
         program: Any = self.call.func
         return program.eval_shape(*self.call.args, chunks, **self.call.keywords)
-
-
-class HostTask(NamedTuple):
-    """A kernel that takes arrays of NumPy, for lanes that the host computes in less time than JAX takes to start."""
-
-    kernel: Callable[[Int], Any]  # from the numbers of R lanes, all of one slice, to a tree of arrays with the axis R
-    entries: int  # numbers that a lane works on
-
-    def parts(self, lanes: Int) -> list[Int]:
-        """Return the ``lanes`` in parts that the cache of a core holds."""
-        at_once = max(_ENTRIES_OF_CACHE // self.entries, 8)
-        return np.split(lanes, range(at_once, len(lanes), at_once))
-
-    def computed(self, numbers: Int) -> Any:
-        """Return what the kernel gives."""
-        with np.errstate(all="ignore"):  # lanes at rest, and those that diverge, divide as in JAX
-            return self.kernel(numbers)
-
-
-def is_for_host(n_lanes: int, entries: int) -> bool:
-    """Return whether so many lanes, each of so many ``entries``, are to be a `HostTask`."""
-    return n_lanes * entries <= _MOST_ON_HOST and spares_jax()
 
 
 class LaneSolver(NamedTuple):
@@ -173,7 +151,7 @@ class LaneRun:
     def _shapes(self, task: Task | HostTask, lanes: Lanes, which: Int) -> Any:
         """What a call of ``task`` for the lanes ``which`` gives: shapes with leading axes (devices, chunks, lanes)."""
         if isinstance(task, HostTask):
-            return map_tree(lambda x: x[None, None], task.computed(lanes.numbers[which[:1]]))
+            return map_tree(lambda x: x[None, None], task.computed(lanes.slices[which[0]], lanes.numbers[which[:1]]))
         with double_precision():
             return task.shapes(_no_chunks(*self._slots(task, lanes, which)))
 
@@ -232,13 +210,12 @@ class LaneRun:
         if len(which) == 0:
             return
         if isinstance(task, HostTask):
-            for part in task.parts(which):
-                map_tree(partial(_write, part), results, task.computed(lanes.numbers[part]))
-                yield [part]
+            parts = _chunks(lanes.slices, which, task.at_once)
+            yield from ([part] for part in task.finished(parts, lanes.slices, lanes.numbers, results))
             return
         size, most = self._slots(task, lanes, which)
         most *= jax.local_device_count()
-        parts = _chunks(lanes.slices, which, size)
+        parts = _chunks(lanes.slices, which, [size] * len(np.bincount(lanes.slices)))
         at_once = calls_at_once(task.budget) if self.memory_limit is None else 1
         each = most if at_once == 1 else -(-len(parts) // (-(-len(parts) // (at_once * most)) * at_once))
 
@@ -297,13 +274,13 @@ def named_leaves(results: Any) -> dict[str, NDArray[Any]]:
     return {jax.tree_util.keystr(path).lstrip("."): x for path, x in jax.tree_util.tree_leaves_with_path(results)}
 
 
-def _chunks(slices: Int, which: Int, size: int) -> list[Int]:
-    """Return the lanes ``which`` in chunks, each of one slice."""
+def _chunks(slices: Int, which: Int, sizes: Sequence[int]) -> list[Int]:
+    """Return the lanes ``which`` in chunks, each of one slice, and of as many lanes as its slice has in ``sizes``."""
     return [
         part
         for s in np.unique(slices[which])
         for of_slice in [which[slices[which] == s]]
-        for part in np.split(of_slice, np.arange(size, len(of_slice), size))
+        for part in np.split(of_slice, np.arange(sizes[s], len(of_slice), sizes[s]))
     ]
 
 
@@ -340,10 +317,6 @@ def _store(parts: list[Int], results_of_call: Any, results: Any) -> list[Int]:
         for c, (part, lanes) in enumerate(zip(parts, where, strict=True)):
             into[lanes] = values[c % n_devices, c // n_devices, : len(part)]
     return parts
-
-
-def _write(lanes: Int, into: NDArray[Any], values: NDArray[Any]) -> None:
-    into[lanes] = values
 
 
 def _packed(results: Any, lanes: Int) -> bytes:

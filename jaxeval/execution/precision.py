@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jaxeval.arrays import map_tree
 from jaxeval.errors import ProcessError
 from jaxeval.execution.forks import without_threads_of_jax
 from jaxeval.lazy_names import jax, spares_jax
 
 Part = TypeVar("Part")
+T = TypeVar("T")
 _lock = Lock()
 _inside = 0  # blocks that are running
 _before: list[tuple[Any, int]] = []  # BLAS libraries and the threads that they had before these
@@ -37,12 +37,18 @@ def in_threads(function: Callable[..., Part], *of_slices: Iterable[Any]) -> list
 
     An error, or Ctrl-C, ends the wait: calls that have not begun are cancelled.
     """
+    return list(each_in_threads(function, *of_slices))
+
+
+def each_in_threads(function: Callable[..., Part], *of_slices: Iterable[Any]) -> Iterator[Part]:
+    """Yield what `in_threads` returns, one after the other as soon as it is there."""
     arguments = list(zip(*of_slices, strict=False))  # as map does: itertools.repeat has no end
     if len(arguments) < 2:
-        return [function(*values) for values in arguments]
+        yield from (function(*values) for values in arguments)
+        return
     with ThreadPoolExecutor(min(len(arguments), n_cores())) as pool:
         try:
-            return list(pool.map(function, *zip(*arguments, strict=True)))
+            yield from pool.map(function, *zip(*arguments, strict=True))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -80,9 +86,6 @@ def one_blas_thread() -> Iterator[None]:
             while _before and not _inside:
                 library, n_threads = _before.pop()
                 library.set_num_threads(n_threads)
-
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -136,25 +139,6 @@ def device_name() -> str:
 def n_devices() -> int:
     """Return the number of devices of this process; 1 where nothing needed JAX."""
     return 1 if spares_jax() else int(jax.local_device_count())
-
-
-#: Numbers among the arguments of a program up to which NumPy computes it in less time than JAX takes to start.
-_FEW = 2**18
-
-
-def fetched(program: Callable[..., T], *arguments: Any) -> T:
-    """Return on the host what a ``program`` of `kernels.batch` gives, whose kernel takes arrays of NumPy, too."""
-    sizes: list[int] = []
-    map_tree(lambda x: sizes.append(np.size(x)), arguments)
-    with one_blas_thread():
-        if spares_jax() and sum(sizes) <= _FEW:
-            kernel: Any = program.__wrapped__  # type: ignore[attr-defined]
-            with np.errstate(all="ignore"):
-                result: T = kernel(*arguments)
-        else:
-            with double_precision():
-                result = jax.device_get(program(*arguments))
-    return result
 
 
 def on_device(tree: T) -> T:

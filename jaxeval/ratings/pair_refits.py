@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -10,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, map_tree
-from jaxeval.execution.lanes import LaneRun, is_for_host
+from jaxeval.execution.host import HostTask, lanes_at_once
 from jaxeval.execution.precision import in_threads, on_device
-from jaxeval.execution.progress import Advance
 from jaxeval.execution.shapes import (
     REFITS,
     SPARSE_REFITS,
@@ -23,16 +23,15 @@ from jaxeval.execution.shapes import (
     side_by_side,
 )
 from jaxeval.kernels.batch import refits, sparse
-from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver
+from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Solver
 from jaxeval.kernels.batch.sparse import SLOTS, SparseData
 from jaxeval.kernels.kinds import Array
 from jaxeval.kernels.resample import DrawScheme
-from jaxeval.kernels.solve import Status
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, Solved, Stage, refit_problem
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, refit_problem
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad, stacked
@@ -100,14 +99,7 @@ def dense_refits(
         and options.response.ties == TieModel.HALF and problems.units.tables is not None
     )  # fmt: skip
     return BoardRefits(
-        options,
-        refits.refit,
-        problems,
-        form,
-        ways,
-        start.shape[-1],
-        len(boards),
-        on_host=refits_on_host if able else None,
+        options, refits.refit, problems, form, ways, start.shape[-1], len(boards), on_host=_host_task if able else None
     )
 
 
@@ -183,51 +175,19 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
     )  # fmt: skip
 
 
-def refits_on_host(boards: BoardRefits, n_models: Sequence[int], run: LaneRun) -> Solved | None:
-    """Return the refits of all lanes by NumPy, and their solvers; None where programs are to refit them."""
-    options = boards.options
-    if not (run.is_plain and is_for_host(options.n_resamples, sum(m**2 for m in n_models))):
-        return None
-    way = {way.solver: way for way in boards.ways}
-    secure = way[Solver.CHORD].takes
-    seed: Any = np.uint64(options.seed)
-    parts: list[Any] = []
-    codes = []
-    for s, m in enumerate(n_models):
-        problem = _without_padding(map_tree(lambda x, s=s: x[s], boards.problem), m)
+def _host_task(boards: BoardRefits, way: Stage, n_models: Sequence[int]) -> HostTask:
+    """Return how the host refits all lanes; the results are as wide as those of the largest board."""
+    form, terms, width = boards.form._replace(solver=way.solver), boards.terms(way), max(n_models)
+    seed: Any = np.uint64(boards.options.seed)
 
-        def refit(
-            solver: Solver, numbers: Any, advance: Advance = lambda n: None, problem: Any = problem, m: int = m
-        ) -> Refits:
-            form, terms = boards.form._replace(solver=solver), boards.terms(way[solver])
-            n_lanes = refits.lanes_on_host(m, solver)
+    def refit(problem: RefitProblem, numbers: Any) -> Any:
+        refitted: Any = refits.refit_on_host(problem, form, seed, terms, numbers)
+        wide = len(numbers), width
+        return refitted._replace(theta=pad(refitted.theta, wide), standing=pad(refitted.standing, wide))
 
-            def chunk(which: Any) -> Refits:
-                refitted = refits.refit_on_host(problem, form, seed, terms, which)
-                advance(len(which))
-                return refitted
-
-            return _joined(in_threads(chunk, np.split(numbers, range(n_lanes, len(numbers), n_lanes))))
-
-        solver = Solver.CHORD if secure is None or secure[s] else Solver.NEWTON
-        refitted = refit(solver, np.arange(options.n_resamples), run.advance)
-        left = np.flatnonzero(np.asarray(refitted.status) != Status.CONVERGED)
-        if len(left) and solver == Solver.CHORD:
-            for into, values in zip(map(np.asarray, refitted), refit(Solver.NEWTON, left), strict=True):
-                into[left] = values
-        code = np.full(options.n_resamples, solver, np.int8)
-        code[left] = Solver.NEWTON
-        parts.append(refitted)
-        codes.append(code)
-    width = max(n_models)
-    wide = [one._replace(theta=pad(one.theta, (len(one.theta), width)),
-                         standing=pad(one.standing, (len(one.theta), width))) for one in parts]  # fmt: skip
-    return _joined(wide), np.concatenate(codes)
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    """Return the lanes of several parts in one."""
-    return Refits._make(map(np.concatenate, zip(*parts, strict=True)))
+    every = [_without_padding(map_tree(lambda x, s=s: x[s], boards.problem), m) for s, m in enumerate(n_models)]
+    at_once = [lanes_at_once(_TABLES[way.solver] * m**2) for m in n_models]
+    return HostTask([partial(refit, problem) for problem in every], at_once)
 
 
 def _without_padding(problem: RefitProblem, n_models: int) -> RefitProblem:

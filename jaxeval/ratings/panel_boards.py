@@ -11,7 +11,7 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
-from jaxeval.execution.precision import fetched
+from jaxeval.execution.host import fetched
 from jaxeval.execution.shapes import padded_columns, padded_few, padded_size
 from jaxeval.kernels import links
 from jaxeval.kernels.batch.choice_models import ChoiceData, fit_choices, refit_choices

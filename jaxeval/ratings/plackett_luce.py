@@ -18,7 +18,7 @@ from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.ranking_places import REST, Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
-from jaxeval.execution.precision import fetched
+from jaxeval.execution.host import fetched
 from jaxeval.execution.shapes import (
     CONTEXTUAL_REFITS,
     padded_cells,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.arrays import Bool, Float, as_leaf, map_tree
 from jaxeval.checks import check_room
 from jaxeval.data.battles import Battles
+from jaxeval.execution.host import HostTask, is_for_host
 from jaxeval.execution.lanes import LaneRun, Lanes, LaneSolver, Task, device_mesh
 from jaxeval.execution.precision import in_threads, on_device, one_blas_thread
 from jaxeval.execution.runs import Identity, RunOptions, open_run
@@ -36,8 +37,6 @@ RESULT_BYTES = 30
 _MOSTLY_USED = 0.75
 
 
-#: Refits of all lanes, and the `Solver` that came last, each of one axis of lanes.
-Solved: TypeAlias = tuple[Refits, NDArray[np.int8]]
 Fit = TypeVar("Fit")
 Resampled = TypeVar("Resampled")
 
@@ -102,25 +101,29 @@ class BoardRefits:
     ridge: ArrayLike | None = None  # one for each parameter; None for that of the options
     stricter: float = 1.0  # what the tolerance is divided by
     fixed_bytes: int = 0  # taken besides the problem and all results
-    # By NumPy, from these boards, their numbers of models and the run; None where programs are to refit.
-    on_host: Callable[[BoardRefits, Sequence[int], LaneRun], Solved | None] | None = None
+    # What one of the ways, chord steps or Newton's, is on the host for boards of so many models; None where it is none.
+    on_host: Callable[[BoardRefits, Stage, Sequence[int]], HostTask] | None = None
 
     @cached_property
     def placed(self) -> Any:
         """The ``problem`` on the device."""
         return on_device(self.problem)
 
-    def solvers(self) -> list[LaneSolver]:
-        """Return the ways as work for `LaneRun`."""
-        every = np.ones(self.n_slices, bool)
+    def solvers(self, n_models: Sequence[int], run: LaneRun) -> list[LaneSolver]:
+        """Return the ways as work for ``run``, in which the slices have so many models."""
+        every, on_host, ways = np.ones(self.n_slices, bool), self.on_host, self.ways
+        if not (run.is_plain and is_for_host(self.options.n_resamples * sum(m**2 for m in n_models))):
+            on_host = None
+        if on_host is not None:
+            ways = [way for way in ways if way.solver in (Solver.CHORD, Solver.NEWTON)]
         return [
             LaneSolver(
                 way.solver,
                 way.solver.name.lower().replace("_", "-"),
-                self._task(way),
+                self._task(way) if on_host is None else on_host(self, way, n_models),
                 every if way.takes is None else way.takes,
             )
-            for way in self.ways
+            for way in ways
         ]
 
     def terms(self, way: Stage) -> Terms:
@@ -185,11 +188,9 @@ def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[i
         n_models: (S,) models of the slices.
     """
     lanes = problem.n_slices, problem.options.n_resamples
-    known = problem.on_host and problem.on_host(problem, n_models, run)
-    if known is None:
-        with one_blas_thread():  # which Newton's method factors by
-            known = run.solve(problem.solvers(), Lanes.of(*lanes), section)
-    every, solver = map_tree(lambda x: x.reshape(*lanes, *x.shape[1:]), known)
+    with one_blas_thread():  # which Newton's method factors by
+        solved = run.solve(problem.solvers(n_models, run), Lanes.of(*lanes), section)
+    every, solver = map_tree(lambda x: x.reshape(*lanes, *x.shape[1:]), solved)
     # Slices are parts of one array, which lives as long as any of them. If much of it is padding, they are copied.
     leave = sum(n_models) < _MOSTLY_USED * problem.n_slices * max(n_models)
     return [

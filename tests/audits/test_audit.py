@@ -13,7 +13,7 @@ from jaxeval.audits import audit as module
 from jaxeval.audits.audit import Audit
 from jaxeval.audits.parts import Answered, Finding, NotAnsweredError, Question, Severity
 from jaxeval.errors import DataError
-from jaxeval.execution import lanes, precision
+from jaxeval.execution import host as host_module
 from jaxeval.kernels.batch.programs import Program
 from jaxeval.show.files import json_digest
 
@@ -57,8 +57,7 @@ def test_the_function_and_the_package_both_work(votes):
 def test_the_host_finds_what_programs_find(votes, monkeypatch):
     parts = {"parts": ["fewest_votes", "goodness_of_fit"], "n_resamples": 20, "progress": False}
     compiled = jaxeval.audit(votes, **parts)
-    for place in (lanes, precision):
-        monkeypatch.setattr(place, "spares_jax", lambda: True)
+    monkeypatch.setattr(host_module, "spares_jax", lambda: True)
     monkeypatch.setattr(Program, "__call__", None)
     host = jaxeval.audit(votes, **parts)
     assert host.verdict == compiled.verdict

@@ -13,9 +13,10 @@ import pytest
 import twins
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
-from jaxeval.execution import lanes as lanes_module
+from jaxeval.execution import host as host_module
 from jaxeval.execution import runs
 from jaxeval.execution.progress import progress_bar
+from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.refits import Solver, draw, refit
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings import drawn_votes as votes_module
@@ -297,8 +298,8 @@ class TestOnTheHost:
     def test_draws_are_those_of_the_programs(self, request, monkeypatch, board, options, tolerance):
         battles = request.getfixturevalue(board)
         compiled = bootstrap(battles, 300, **options)
-        monkeypatch.setattr(lanes_module, "spares_jax", lambda: True)
-        monkeypatch.setattr(dense_module.LaneRun, "solve", None)  # no program is called
+        monkeypatch.setattr(host_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(Program, "__call__", None)
         host = bootstrap(battles, 300, **options)
         for name, one in host.items() if "by" in options else [("", host)]:
             other = compiled[name] if "by" in options else compiled
@@ -310,8 +311,8 @@ class TestOnTheHost:
         """Where weights differ widely, chord steps may leave every lane: tables of all would take a gigabyte."""
         sizes = {Solver.CHORD: [], Solver.NEWTON: []}
         refit = dense_module.refits.refit_on_host
-        monkeypatch.setattr(lanes_module, "spares_jax", lambda: True)
-        monkeypatch.setattr(dense_module.refits, "lanes_on_host", lambda n_models, solver: 16)
+        monkeypatch.setattr(host_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(dense_module, "lanes_at_once", lambda entries: 16)
         monkeypatch.setattr(
             dense_module.refits, "refit_on_host",
             lambda *given: sizes[given[1].solver].append(len(given[-1])) or refit(*given),
@@ -322,7 +323,7 @@ class TestOnTheHost:
         assert sorted(shown) == [12] + 3 * [16]  # the bar moves as parts of a board are done
         monkeypatch.setitem(dense_module.MAX_STEPS, Solver.CHORD, 1)
         np.testing.assert_allclose(bootstrap(battles, 60).draws, whole.draws, rtol=0, atol=1e-5)
-        assert sorted(sizes[Solver.CHORD]) == 2 * [12] + 6 * [16]
+        assert sorted(sizes[Solver.CHORD]) == 2 * [1] + 2 * [12] + 6 * [16]  # one lane tells the form of results
         assert sorted(sizes[Solver.NEWTON]) == [12] + 3 * [16]
 
     def test_groups_of_one_weight_are_told_apart_alike_in_any_order(self, few_battles):
@@ -339,20 +340,17 @@ class TestOnTheHost:
     def test_what_only_programs_know(self, few_battles, monkeypatch, options):
         """Draws with weights that are no counts, further parameters, another maximum; and chunks of a given size."""
         calls = []
-        solve = dense_module.LaneRun.solve
-        monkeypatch.setattr(lanes_module, "spares_jax", lambda: True)
-        monkeypatch.setattr(dense_module.LaneRun, "solve", lambda *given: calls.append(1) or solve(*given))
+        run = Program.__call__
+        monkeypatch.setattr(host_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(Program, "__call__", lambda self, *given: calls.append(self) or run(self, *given))
         bootstrap(few_battles, 300, **options)
         assert calls
 
     def test_many_tables_are_left_to_programs(self, battles, monkeypatch):
-        calls = []
-        solve = dense_module.LaneRun.solve
-        monkeypatch.setattr(lanes_module, "spares_jax", lambda: True)
-        monkeypatch.setattr(lanes_module, "_MOST_ON_HOST", 300 * 12**2 - 1)
-        monkeypatch.setattr(dense_module.LaneRun, "solve", lambda *given: calls.append(1) or solve(*given))
-        bootstrap(battles, 300)
-        assert calls
+        monkeypatch.setattr(host_module, "spares_jax", lambda: True)
+        monkeypatch.setattr(host_module, "_MOST", 300 * 12**2 - 1)
+        monkeypatch.setattr(dense_module.refits, "refit_on_host", None)
+        assert bootstrap(battles, 300).converged.all()
 
 
 class TestLaw:

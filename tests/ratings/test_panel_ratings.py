@@ -13,7 +13,7 @@ from scipy.stats import norm, t
 import jaxeval
 from jaxeval import Battles, DataError, fit_judge_panel, leaderboard, simulate_panel
 from jaxeval.data.panel_verdicts import PanelColumns, panel_rows
-from jaxeval.execution import precision
+from jaxeval.execution import host as host_module
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.choice_models import count_choices
 from jaxeval.kernels.batch.programs import Program
@@ -141,7 +141,7 @@ class TestFit:
 @pytest.mark.parametrize("ridge", [0.0, 3.0])
 def test_the_host_fits_as_programs_do(verdicts, monkeypatch, ridge):
     compiled = fitted(verdicts, ridge=ridge).fitted
-    monkeypatch.setattr(precision, "spares_jax", lambda: True)
+    monkeypatch.setattr(host_module, "spares_jax", lambda: True)
     monkeypatch.setattr(Program, "__call__", None)
     for host, known in zip(fitted(verdicts, ridge=ridge).fitted, compiled, strict=True):
         np.testing.assert_allclose(host, known, rtol=0, atol=1e-9)

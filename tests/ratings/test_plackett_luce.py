@@ -11,7 +11,7 @@ from ranked import TOY, levels, simulated, table
 
 import jaxeval
 from jaxeval import Battles, DataError, Rankings, bootstrap, fit_bradley_terry, fit_plackett_luce, leaderboard
-from jaxeval.execution import precision
+from jaxeval.execution import host as host_module
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.choice_models import count_choices
 from jaxeval.kernels.batch.programs import Program
@@ -90,7 +90,7 @@ class TestFit:
     @pytest.mark.parametrize("ridge", [0.0, 0.4])
     def test_the_host_fits_as_programs_do(self, rankings, monkeypatch, ridge):
         compiled = fit_plackett_luce(rankings, ridge=ridge)
-        monkeypatch.setattr(precision, "spares_jax", lambda: True)
+        monkeypatch.setattr(host_module, "spares_jax", lambda: True)
         monkeypatch.setattr(Program, "__call__", None)
         host = fit_plackett_luce(rankings, ridge=ridge)
         np.testing.assert_allclose(host.strengths, compiled.strengths, rtol=0, atol=1e-10)

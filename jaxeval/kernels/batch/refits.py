@@ -159,16 +159,6 @@ def _solve(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tuple[Nu
     return Refits(*end, standing)
 
 
-#: Numbers in a table of the lanes that the host refits together: the cache of a core holds those of a step.
-_ON_HOST = {Solver.CHORD: 2**17, Solver.NEWTON: 2**15}
-
-
-def lanes_on_host(n_models: int, solver: Solver) -> int:
-    """Return how many lanes the host refits together."""
-    return max(_ON_HOST[solver] // n_models**2, 8)
-
-
-@np.errstate(all="ignore")  # lanes at rest, and those that diverge, divide as in JAX
 def refit_on_host(
     problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
