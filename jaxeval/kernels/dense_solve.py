@@ -66,12 +66,16 @@ def newton(
         battles = row_sums(table.n).astype(table.score.dtype)
         start = xp.log((table.score + 1) / (battles - table.score + 1)).T
 
+    def gradient(theta: Array) -> Array:
+        return pair_tables.gradient(link, theta.T, table, terms.ridge).T
+
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = pair_tables.gradient(link, theta.T, table, terms.ridge).T
-        matrix = information(link, theta.T, table, terms.ridge)
+        grad, matrix = gradient(theta), information(link, theta.T, table, terms.ridge)
         return capped(newton_step(grad, matrix, active, len(active), terms.ridge)), grad
 
-    return iterate(step, centred(start, active), terms)
+    end = iterate(step, centred(start, active), terms, order=2)
+    # The last step may take most of the gradient with it.
+    return end._replace(grad_norm=abs(gradient(end.theta)).max(0))
 
 
 def newton_cg(

@@ -58,7 +58,8 @@ class Solution(NamedTuple):
     theta: Float[Array, "..."]  # (P, ...) log-strengths and other parameters
     status: Int8[Array, "..."]  # a `Status`
     n_steps: Int32[Array, "..."]
-    grad_norm: Float[Array, "..."]  # largest absolute gradient component before the last step
+    # Largest absolute component of the gradient: before the last step, where a solver does not say otherwise.
+    grad_norm: Float[Array, "..."]
 
 
 class SolveStep(NamedTuple):
@@ -85,14 +86,15 @@ def iterate(
     start: Float[Array, "P *lanes"],
     terms: Terms,
     first: tuple[Array, Array] | None = None,
+    order: int = 1,
 ) -> Solution:
     """Apply ``step`` (theta to (change, gradient)) until the error predicted to remain is under the tolerance.
 
-    The tolerance of the ``terms`` is for the largest component; the prediction is that of `loop`. The step from
-    ``start`` is ``first``, where that is known for less work.
+    The tolerance of the ``terms`` is for the largest component; the prediction is that of `loop` for the ``order`` of
+    convergence. The step from ``start`` is ``first``, where that is known for less work.
     """
     known = None if first is None else SolveStep(*first, ())
-    return loop(lambda theta, _, memory: SolveStep(*step(theta), memory), start, (), terms, known)[0]
+    return loop(lambda theta, _, memory: SolveStep(*step(theta), memory), start, (), terms, known, order)[0]
 
 
 def loop(
@@ -101,12 +103,13 @@ def loop(
     memory: Memory,
     terms: Terms,
     first: SolveStep | None = None,
+    order: int = 1,
 ) -> tuple[Solution, Memory]:
     """As `iterate`, with a ``step`` from theta, the lanes that run (...) and what the last step remembered.
 
-    After a change of size d_k at rate r = d_k / d_(k-1) a linearly convergent iteration is d_k r / (1 - r) from its
-    limit; r is the larger of the last two rates, as one lucky step may hide a slow direction. A lane at rest stays,
-    whatever the others do.
+    After a change of size d_k at rate r = d_k / d_(k-1) an iteration of ``order`` 1 is d_k r / (1 - r) from its limit,
+    and one of order 2, as Newton's with exact derivatives, r d_k^2 at rate r = d_k / d_(k-1)^2. The rate is the larger
+    of the last two, as one lucky step may hide a slow direction. A lane at rest stays, whatever the others do.
     """
     xp = namespace(start)
 
@@ -120,12 +123,14 @@ def loop(
     def moved(state: _State, taken: SolveStep) -> tuple[_State, Memory]:
         runs = running(state)
         size = abs(taken.change).max(0)
-        rate = xp.minimum(size / state.size, 0.99)
+        rate = size / state.size**order
         remaining = taken.remaining
         if remaining is None:
             worst = xp.maximum(rate, state.rate)
+            slow = xp.minimum(worst, 0.99)
+            ahead = size * slow / (1 - slow) if order == 1 else 10 * worst * size**2
             # The first change has no rate to go by.
-            remaining = xp.where(state.n_steps > 0, size * worst / (1 - worst), size)
+            remaining = xp.where(state.n_steps > 0, ahead, size)
         grad_norm = abs(taken.grad).max(0)
         new = _State(state.theta + taken.change, size, rate, remaining, grad_norm, state.n_steps + 1)
         if xp is np and not lanes:  # a loop on the host ends when its only problem does
@@ -370,6 +375,10 @@ def regular(
     any weight.
     """
     xp = namespace(matrix)
+    if xp is np and moves.shape[-1] == n_models and moves.all():  # as most often
+        mean = matrix.trace(axis1=-2, axis2=-1) / n_models
+        mean = xp.where(mean > 0, mean, 1.0)
+        return matrix + ((mean - 2 * ridge) / n_models)[..., None, None], mean
     active = moves & (xp.arange(moves.shape[-1]) < n_models)
     n_active = xp.maximum(active.sum(-1), 1)
     diagonal = xp.diagonal(matrix, axis1=-2, axis2=-1)
@@ -377,8 +386,6 @@ def regular(
     mean = xp.where(mean > 0, mean, 1.0)
     shift = (mean - 2 * ridge) / n_active
     shift = shift[..., None, None]
-    if xp is np and active.all():  # as most often
-        return matrix + shift, mean
     inside = xp.where(_both(moves), matrix, 0.0) + xp.where(moves, 0.0, 1.0)[..., None] * xp.eye(
         moves.shape[-1], dtype=matrix.dtype
     )

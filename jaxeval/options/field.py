@@ -97,7 +97,7 @@ class Options:
         }
 
     def checked_values(self) -> dict[str, Any]:
-        """Return the options that are numbers as numbers of Python.
+        """Return the options that are numbers, and no defaults, as numbers of Python.
 
         Raises:
             TypeError: one is no number.
@@ -107,8 +107,10 @@ class Options:
 
         numbers: dict[str, Any] = {}
         own: Any = type(self)
-        for name, written, _, declared in declared_in(own):
+        for name, written, default, declared in declared_in(own):
             value, kind = getattr(self, name), written.removesuffix(" | None")
+            if value is default:
+                continue
             least = -inf if declared.least is None else declared.least
             choices = _choices(own, name, written) or declared.choices
             if value is None and kind != written:

@@ -61,11 +61,6 @@ class BradleyTerryFit(Result):
         ('converged', [0.56, -0.05, -0.18, -0.33])
     """
 
-    ratings: pd.Series
-    strengths: pd.Series  # theta in the mean-zero gauge, in the unit of the link: logits or probits
-    component: pd.Series  # connected component, 1 = that of the main group; the others by battles
-    standing: pd.Series  # "" for a model of the main group, else "undefeated", "winless" or "not comparable"
-    n_battles: pd.Series
     status: str
     converged: bool
     n_steps: int
@@ -74,9 +69,39 @@ class BradleyTerryFit(Result):
     report: DataReport
     _board: Board = field(repr=False)
     scale: RatingScale = field(repr=False)  # how log-strengths become ratings
+    _count: Float = field(repr=False)  # (M,) judgments
     _drawn: VoteGroups = field(repr=False)
     _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
     _unit: ClassVar[str] = "battle"  # what is counted of a model
+
+    @cached_property
+    def ratings(self) -> pd.Series:
+        """Ratings, Elo."""
+        return self._labelled(self.scale.ratings(rated_theta(self._board)), "rating")
+
+    @cached_property
+    def strengths(self) -> pd.Series:
+        """Theta in the mean-zero gauge, in the unit of the link: logits or probits."""
+        return self._labelled(rated_theta(self._board), "strength")
+
+    @cached_property
+    def component(self) -> pd.Series:
+        """Connected component of each model, 1 = that of the main group; the others by battles."""
+        return self._labelled(self._board.connectivity.component, "component")
+
+    @cached_property
+    def standing(self) -> pd.Series:
+        """Of each model, "" in the main group, else "undefeated", "winless" or "not comparable"."""
+        standing = np.array([STANDING_TEXT[s] for s in self._board.connectivity.standing.tolist()], object)
+        return self._labelled(standing, "standing")
+
+    @cached_property
+    def n_battles(self) -> pd.Series:
+        """Battles of each model, or what else is counted."""
+        return self._labelled(self._count.astype(np.int64), "n_battles")
+
+    def _labelled(self, values: NDArray[np.generic], name: str) -> pd.Series:
+        return pd.Series(values, self._board.models, name=name)
 
     def _shown(self) -> Answer:
         title = f"{type(self).__name__}: {self._how_many()}, {self.status}"
@@ -505,16 +530,10 @@ def fit_result(
     count = battles_per_model(board.cells, len(models)) if count is None else count
     unit = ELO_PER_UNIT[board.link]
     scale = make_scale(options.gauge, options.base, models, count, board.active, unit, report.competitor)
-    theta = rated_theta(board)
-    standing = [STANDING_TEXT[s] for s in board.connectivity.standing.tolist()]
     made = {"gauge": scale.gauge, "method": board.method, "features": features}
     made |= {"dtype": "float64", "device": device_name(), "versions": versions()}
     return kind(
-        ratings=pd.Series(scale.ratings(theta), models, name="rating"),
-        strengths=pd.Series(theta, models, name="strength"),
-        component=pd.Series(board.connectivity.component, models, name="component"),
-        standing=pd.Series(standing, models, name="standing", dtype=object),
-        n_battles=pd.Series(count.astype(np.int64), models, name="n_battles"), status=STATUS_TEXT[board.status],
-        converged=board.status == Status.CONVERGED, n_steps=board.n_steps, grad_norm=board.grad_norm,
-        settings=FitSettings.of(vars(options) | made), report=report, _board=board, scale=scale, _drawn=drawn,
+        status=STATUS_TEXT[board.status], converged=board.status == Status.CONVERGED, n_steps=board.n_steps,
+        grad_norm=board.grad_norm, settings=FitSettings.of(vars(options) | made), report=report, _board=board,
+        scale=scale, _count=count, _drawn=drawn,
     )  # fmt: skip

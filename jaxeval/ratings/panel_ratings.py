@@ -74,6 +74,12 @@ class JudgePanelFit(BradleyTerryFit):
 
     _board: PanelBoard = field(repr=False)
 
+    @cached_property
+    def standing(self) -> pd.Series:
+        """As in `BradleyTerryFit`; "confounded" where side biases cannot be told from ratings."""
+        standing = super().standing
+        return standing.map(lambda _: CONFOUNDED) if self._board.confounded else standing
+
     @property
     def discriminations(self) -> pd.Series:
         """(K,) g: how sharply each judge tells models apart. NaN without a figure.
@@ -344,10 +350,7 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
         assert isinstance(cells, PanelCells)
         fitted = fit_panel_board(models, cells, self.rows.judges, self.options, self.side_bias)
         fitted = replace(fitted, flags=(*fitted.flags, *self.messages, SHARED_TASTE))
-        fit = fit_result(JudgePanelFit, fitted, self.slices.drawn[s], self.rows.report, self.options)
-        if not fitted.confounded:
-            return fit
-        return replace(fit, standing=pd.Series(CONFOUNDED, fit.ratings.index, name="standing", dtype=object))
+        return fit_result(JudgePanelFit, fitted, self.slices.drawn[s], self.rows.report, self.options)
 
     def refits(self, s: int, fit: JudgePanelFit) -> BoardRefits | Refitted:
         moves = fit._board.moves

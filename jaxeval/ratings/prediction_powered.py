@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -70,6 +71,16 @@ class PredictionPoweredFit(BradleyTerryFit):
     """
 
     _board: PoweredBoard = field(repr=False)
+
+    @cached_property
+    def standing(self) -> pd.Series:
+        """As in `BradleyTerryFit`; "judge only" for a model that people did not judge."""
+        return super().standing.mask(self.n_battles == 0, JUDGE_ONLY)
+
+    @cached_property
+    def component(self) -> pd.Series:
+        """As in `BradleyTerryFit`; 1 for a model that people did not judge."""
+        return super().component.mask(self.n_battles == 0, 1)
 
     @property
     def n_human(self) -> int:
@@ -292,10 +303,7 @@ class _Powered(SliceBoards[PredictionPoweredFit, PredictionPoweredBoard]):
         form, lam, pair = _FORMS[self.how["samples"]], self.how["given_lam"], _places(self.how["best_for"], models)
         fitted = fit_powered_board(models, cells, self.options, form, lam, pair)
         count, options = cells.by_people(len(models)), replace(self.drawn, strata=None)
-        fit = fit_result(PredictionPoweredFit, fitted, self.slices.drawn[s], self.report, options, count)
-        unseen = fit.n_battles == 0
-        standing, component = fit.standing.mask(unseen, JUDGE_ONLY), fit.component.mask(unseen, 1)
-        return replace(fit, standing=standing, component=component)
+        return fit_result(PredictionPoweredFit, fitted, self.slices.drawn[s], self.report, options, count)
 
     def refits(self, s: int, fit: PredictionPoweredFit) -> BoardRefits:
         groups = self.slices.labels[s], self.slices.drawn[s]

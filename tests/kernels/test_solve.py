@@ -38,6 +38,21 @@ def test_iterate_stops_when_the_error_left_is_under_the_tolerance(sign):
     assert np.all((late >= 0) & (late <= allowed))
 
 
+def test_an_iteration_of_order_two_stops_at_the_first_step_that_is_enough():
+    """Newton's method for square roots, whose error after every step is known: e' = e^2 / 2x."""
+    target, tolerance = np.array([1.0, 2.0, 1e-6, 1e6]), 1e-9
+    terms = solve.Terms.of(0.0, tolerance, 100)
+    found = jax.jit(lambda x: solve.iterate(lambda x: ((target / x - x) / 2, x**2 - target), x, terms, order=2))(
+        jnp.full((1, 4), 3.0)
+    )
+    x, n_steps = np.full(4, 3.0), np.zeros(4, int)
+    while np.any(runs := np.abs(x - np.sqrt(target)) > tolerance):
+        x, n_steps = np.where(runs, (x + target / x) / 2, x), n_steps + runs
+    assert np.all(found.status == Status.CONVERGED)
+    assert np.abs(np.asarray(found.theta)[0] - np.sqrt(target)).max() < tolerance
+    np.testing.assert_array_less(np.asarray(found.n_steps) - n_steps, 2)
+
+
 def test_a_lane_at_rest_stays_and_what_the_step_predicts_counts():
     """Lanes are the last axis; the second one gives up."""
     gives_up = jnp.asarray([False, True])
