@@ -17,7 +17,7 @@ from jaxeval.execution.shapes import ITEMS, Budget, Step, padded, padded_columns
 from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.weighted import Factor, RowForm, Stages, WeighedRows, drawn_rows, row_sums
 from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Units
-from jaxeval.lazy_names import jax
+from jaxeval.lazy_names import jax, spares_jax
 from jaxeval.resampling.units import (
     checked_strata,
     make_singles,
@@ -196,6 +196,8 @@ _BYTES_PER_ITEM = 24
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
 #: Up to so many draws are NumPy's, which makes them in .1 s: JAX takes 2 s to be imported and to compile.
 _ON_HOST = 2**22
+#: The same where JAX is not yet imported, and nothing follows that may need it.
+_ON_HOST_ONCE = 2**24
 _HOST_BLOCK = 2**17  # draws that NumPy makes at a time: they stay in the cache
 
 
@@ -240,7 +242,8 @@ def resampled_sums(
     sets = np.concatenate([np.zeros_like(number), *halved])
     lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}-{part}"
     run = run or LaneRun()
-    if run.is_plain and len(sets) * max(slot.drawn for slot in slots) <= _ON_HOST:
+    most = _ON_HOST_ONCE if spares_jax() else _ON_HOST
+    if run.is_plain and len(sets) * max(slot.drawn for slot in slots) <= most:
         sums = _sums_on_host(slots, streams, table, rows_of_sets, seed, lanes)
         run.advance(len(sets))
         return sums[:, of_column] if subsets is None else sums[:, of_column].reshape(2, n_resamples, -1)

@@ -174,7 +174,7 @@ def test_small_files_are_answered_without_jax(tmp_path):
         path = tmp_path / name
         path.write_text("\n".join([header, *(row.format(k) for k in range(60) for row in of_item)]))
         light.append([path if word == name else word for word in line.split()])
-    roles = ["--model", "model", "--item", "item", "--resamples", "2000"]  # items of both files are drawn one by one
+    roles = ["--model", "model", "--item", "item"]  # items of both files are drawn one by one
     calls = [
         *light,
         ["compare-scores", "b", "a", scores, "--margin", "0.05"],
