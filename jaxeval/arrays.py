@@ -12,6 +12,9 @@ from jaxeval.lazy_names import pd
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+#: What a function of scalars or arrays returns.
+Numbers = float | NDArray[np.float64]
+Words = str | NDArray[np.str_]
 
 
 def as_leaf(x: Any, dtype: type) -> Any:

@@ -1,12 +1,13 @@
-"""Checks of settings: the same words for the same mistake, wherever the setting is asked for."""
+"""Checks of settings and of arrays: the same words for the same mistake, wherever the setting is asked for."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.errors import MemoryLimitError
@@ -135,3 +136,53 @@ def checked_numbers(name: str, values: Any) -> Float:
         return np.atleast_1d(np.asarray(values, np.float64))
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be numbers, got {values!r}") from None
+
+
+def broadcast(**arguments: ArrayLike) -> dict[str, Float]:
+    """Return arguments as float64 arrays of one shape.
+
+    Raises:
+        ValueError: an argument is not numeric, or the shapes do not fit.
+    """
+    arrays = {}
+    for name, value in arguments.items():
+        try:
+            arrays[name] = np.asarray(value, np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numeric, got {value!r}") from error
+    try:
+        return dict(zip(arrays, np.broadcast_arrays(*arrays.values()), strict=True))
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
+        raise ValueError(f"arguments do not broadcast: {shapes}") from error
+
+
+def require(arrays: Mapping[str, Float], name: str, good: NDArray[np.bool_], rule: str) -> None:
+    """A ValueError that shows the first value of ``arrays[name]`` that is not ``good``."""
+    if not np.all(good):
+        bad = arrays[name][~good]
+        do = "does" if bad.size == 1 else "do"
+        raise ValueError(f"{name} must {rule}; {bad.size:,} of {arrays[name].size:,} {do} not, the first is {bad[0]:g}")
+
+
+def require_share(arrays: Mapping[str, Float], *names: str) -> None:
+    """A ValueError that shows the first value of the arrays ``names`` outside of [0, 1]."""
+    for name in names:
+        require(arrays, name, (arrays[name] >= 0) & (arrays[name] <= 1), "lie in [0, 1]")
+
+
+def shares(**arguments: ArrayLike) -> dict[str, Float]:
+    """Return `broadcast` of arguments that must all lie in [0, 1]."""
+    arrays = broadcast(**arguments)
+    require_share(arrays, *arrays)
+    return arrays
+
+
+def scalar_or_array(x: NDArray[Any]) -> Any:
+    """Return a Python scalar for an array of no dimensions, else the array."""
+    return x.item() if x.ndim == 0 else x
+
+
+def scalars_or_arrays(**fields: NDArray[Any]) -> dict[str, Any]:
+    """Return `scalar_or_array` of the fields of a result, by their names."""
+    return {name: scalar_or_array(x) for name, x in fields.items()}

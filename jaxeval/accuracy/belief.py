@@ -29,7 +29,7 @@ from jaxeval.accuracy.statuses import BOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice
 from jaxeval.data.judged_answers import CalibrationSampling
-from jaxeval.execution.elementwise import evaluate
+from jaxeval.execution.host import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import SURE_Z, LabelledSums
 from jaxeval.plain_tables import records_of

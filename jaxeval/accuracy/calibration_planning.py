@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
-from jaxeval.arrays import Bool, Float, Int
-from jaxeval.execution.elementwise import Numbers, broadcast, require, require_share, scalar_or_array, shares
+from jaxeval.arrays import Bool, Float, Int, Numbers
+from jaxeval.checks import broadcast, require, require_share, scalar_or_array, shares
 from jaxeval.show.shown import Result
 from jaxeval.wording import counted
 

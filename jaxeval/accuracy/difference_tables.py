@@ -30,7 +30,7 @@ from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.judged_sums import DrawnItems
 from jaxeval.accuracy.statuses import BOUNDED, UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
-from jaxeval.execution.elementwise import evaluate
+from jaxeval.execution.host import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.lazy_names import pd

@@ -15,7 +15,7 @@ from jaxeval.accuracy.rogan_gladen import ROUNDING
 from jaxeval.accuracy.statuses import HAVE_NUMBERS, EstimateStatus, statuses_of
 from jaxeval.arrays import Bool, Float, map_tree
 from jaxeval.data.judged_answers import JudgedAnswers
-from jaxeval.execution.elementwise import evaluate
+from jaxeval.execution.host import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Accuracies, Doubt, JudgedSums, LabelledSums, Rates
 from jaxeval.statistics.quantiles import normal_quantile, student_quantile, wilson

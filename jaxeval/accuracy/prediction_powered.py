@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxeval.accuracy.statuses import UNBOUNDED, EstimateStatus, in_words
-from jaxeval.arrays import Bool, Float
-from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalars_or_arrays
+from jaxeval.arrays import Bool, Float, Numbers, Words
+from jaxeval.checks import scalars_or_arrays
+from jaxeval.execution.host import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.show.shown import Result

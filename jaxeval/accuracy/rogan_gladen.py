@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, EstimateStatus, in_words
-from jaxeval.arrays import Float
-from jaxeval.checks import checked_integer
+from jaxeval.arrays import Float, Numbers, Words
+from jaxeval.checks import broadcast, checked_integer, require, require_share, scalars_or_arrays
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import Numbers, Words, broadcast, evaluate, require, require_share, scalars_or_arrays
+from jaxeval.execution.host import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, Rates
 from jaxeval.lazy_names import pd

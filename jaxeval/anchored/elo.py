@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.checks import check_choice
-from jaxeval.execution.elementwise import broadcast, require, scalars_or_arrays
+from jaxeval.checks import broadcast, check_choice, require, scalars_or_arrays
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import checked_level

@@ -11,10 +11,9 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.checks import check_choice
+from jaxeval.checks import check_choice, scalars_or_arrays
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import scalars_or_arrays
 from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.rater_agreement import cohen_kappa

@@ -13,8 +13,7 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.cells import Cells
-from jaxeval.execution.elementwise import evaluate, evaluate_of_choice
-from jaxeval.execution.host import HostTask, fetched, is_for_host, lanes_at_once
+from jaxeval.execution.host import HostTask, evaluate, evaluate_of_choice, fetched, is_for_host, lanes_at_once
 from jaxeval.execution.lanes import LaneRun, Lanes, LaneSolver, Task, device_mesh
 from jaxeval.execution.precision import in_threads, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs, padded_size

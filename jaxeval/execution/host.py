@@ -1,8 +1,10 @@
-"""Small work, which NumPy does on the host in less time than JAX takes to start: what is small, and how it runs."""
+"""Small work, which NumPy does on the host in less time than JAX takes to start or to compile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -10,6 +12,8 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Int, map_tree
 from jaxeval.execution.precision import double_precision, each_in_threads, one_blas_thread
+from jaxeval.execution.shapes import ELEMENTS
+from jaxeval.kernels.batch import programs
 from jaxeval.lazy_names import jax, spares_jax
 
 T = TypeVar("T")
@@ -65,3 +69,38 @@ def fetched(program: Callable[..., T], *arguments: Any) -> T:
             with double_precision():
                 result = jax.device_get(program(*arguments))
     return result
+
+
+def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """Call ``kernel`` on trees of arrays that broadcast, in double precision; gives a tree of arrays of their shape.
+
+    A kernel works element by element, on arrays of NumPy as well as of JAX. NumPy computes few numbers in less time
+    than JAX compiles. Many are computed in blocks of one size, so that a kernel is compiled once whatever their shape.
+    """
+    leaves: list[Any] = []
+    map_tree(leaves.append, arguments)
+    shape = np.broadcast_shapes(*map(np.shape, leaves))
+    if math.prod(shape) <= ELEMENTS:
+        with np.errstate(all="ignore"):
+            return map_tree(np.asarray, kernel(*map_tree(lambda x: np.broadcast_to(x, shape), arguments)))
+    leaves, tree = jax.tree.flatten(arguments)
+    flat, size = [np.broadcast_to(x, shape).reshape(-1) for x in leaves], math.prod(shape)
+
+    def block(start: int) -> Any:
+        parts = [x[start : start + ELEMENTS] for x in flat]
+        return jax.tree.unflatten(tree, [np.pad(x, (0, ELEMENTS - len(x)), mode="edge") for x in parts])
+
+    with double_precision():
+        blocks = jax.device_get([programs.elementwise(kernel, *block(start)) for start in range(0, size, ELEMENTS)])
+    return jax.tree.map(lambda *x: np.concatenate(x)[:size].reshape(shape), *blocks)
+
+
+def evaluate_of_choice(kernel: Callable[..., Any], choice: Hashable, *arguments: Any) -> Any:
+    """`evaluate` of ``kernel(choice, *arguments)``."""
+    return evaluate(_of_choice(kernel, choice), *arguments)
+
+
+@cache
+def _of_choice(kernel: Callable[..., Any], choice: Hashable) -> Callable[..., Any]:
+    """Return the same function object for equal arguments, because compiled programs are found by their function."""
+    return partial(kernel, choice)

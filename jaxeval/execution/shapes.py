@@ -43,7 +43,7 @@ _FEW_BLOCKS = 6  # there is room for at least these, unless there is only one
 _GROUP_ROWS = (16, 4, 1)
 _ROWS_OF_A_GROUP = 1.8  # in a pass of 32 lanes a group takes as long as so many of its rows
 
-#: Numbers of a block of `elementwise.evaluate`; up to so many are computed by NumPy, which takes ten milliseconds.
+#: Numbers of a block of `host.evaluate`; up to so many are computed by NumPy, which takes ten milliseconds.
 ELEMENTS = 2**16
 
 

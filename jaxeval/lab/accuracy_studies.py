@@ -29,10 +29,10 @@ from jaxeval.accuracy.judged_sums import (
 )
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.checks import checked_integer
+from jaxeval.checks import broadcast, checked_integer, require, require_share
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import broadcast, evaluate, require, require_share
+from jaxeval.execution.host import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, JudgedSums, LabelledSums
 from jaxeval.lazy_names import jax

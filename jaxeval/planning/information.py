@@ -18,7 +18,7 @@ import scipy
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice, checked_integer
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import evaluate_of_choice
+from jaxeval.execution.host import evaluate_of_choice
 from jaxeval.kernels import links
 from jaxeval.kernels.links import Link
 from jaxeval.ratings.boards import MOST_INVERTED, battle_weights

@@ -12,7 +12,7 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.cells import Cells
-from jaxeval.execution.elementwise import evaluate_of_choice
+from jaxeval.execution.host import evaluate_of_choice
 from jaxeval.execution.precision import one_blas_thread
 from jaxeval.execution.shapes import padded_size
 from jaxeval.kernels import dense_solve, links

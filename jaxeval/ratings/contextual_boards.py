@@ -14,8 +14,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
-from jaxeval.execution.elementwise import evaluate_of_choice
-from jaxeval.execution.host import fetched
+from jaxeval.execution.host import evaluate_of_choice, fetched
 from jaxeval.execution.precision import on_device, one_blas_thread
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, drawn_words, padded_size, side_by_side
 from jaxeval.kernels import tie_models

@@ -14,8 +14,7 @@ import pandas as pd
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, checked_features, design
-from jaxeval.execution.elementwise import evaluate_of_choice
-from jaxeval.execution.host import fetched
+from jaxeval.execution.host import evaluate_of_choice, fetched
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual

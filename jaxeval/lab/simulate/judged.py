@@ -11,10 +11,9 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.checks import checked_integer
+from jaxeval.checks import checked_integer, require_share
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.simulated_votes import LANGUAGES, given_or_drawn
-from jaxeval.execution.elementwise import require_share
 
 #: The criteria of Appendix A of arXiv:2606.13221.
 _CRITERIA = ("adherence", "helpfulness", "factuality", "completeness", "clarity", "fluency")

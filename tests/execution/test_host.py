@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from compilations import compilations
 
-from jaxeval.execution.elementwise import broadcast, evaluate, require_share, shares
+from jaxeval.checks import broadcast, require_share, shares
+from jaxeval.execution.host import evaluate
 from jaxeval.execution.shapes import ELEMENTS
 from jaxeval.kernels.judge_error import Rates, adjusted_rates
 
