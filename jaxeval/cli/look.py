@@ -206,15 +206,15 @@ class Found(NamedTuple):
 
 def found_in(error: DataError, ctx: click.Context) -> Found | None:
     """Look at the files of a command that fails; None where the error is not about them."""
-    from jaxeval.cli.file_uses import nothing_in, uses_of
-    from jaxeval.data.file_heads import read_head
-    from jaxeval.data.harness_formats import telling_file
-
     paths = ctx.params.get("files") or [ctx.params.get("file")]
     files = [name for name in paths if name is not None]
     lacks = isinstance(error, ColumnError)
     if error.file is None and not lacks:
         return None
+    from jaxeval.cli.file_uses import nothing_in, uses_of  # which imports pandas
+    from jaxeval.data.file_heads import read_head
+    from jaxeval.data.harness_formats import telling_file
+
     try:
         read = names_of(files) if files else []
         if error.file not in (None, *map(base_name, (*files, *read))):

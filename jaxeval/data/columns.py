@@ -337,6 +337,13 @@ def group_numbers(*codes: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.argsort(np.argsort(first))[number]
 
 
+def is_missing(column: Any) -> Bool:
+    """Return (N,) whether a value of a column, in pandas or not, is missing."""
+    if isinstance(column, np.ndarray):
+        return np.array([value is None or value != value for value in column.tolist()], bool)
+    return np.asarray(column.isna())
+
+
 def factorized(column: Any) -> tuple[NDArray[np.intp], Any]:
     """Return (N,) codes of a column, in pandas or not, -1 where it is missing, and its values."""
     try:

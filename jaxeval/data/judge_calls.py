@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import first_place, require_column
+from jaxeval.data.columns import first_place, is_missing, require_column
 from jaxeval.data.judge_replies import EMPTY, SEVERAL, Reply, read_reply, spelled
 from jaxeval.data.labels import RIGHT_OR_WRONG, SPOKEN, bare_word, spoken_results
 from jaxeval.data.numbers import finite_or_nan
@@ -39,14 +39,14 @@ def holds_text(column: Any) -> bool:
     return len(first) > 0 and all(isinstance(value, str | dict) for value in first)
 
 
-def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool, str]:
+def replied_grades(column: Any, name: str, drop: bool) -> tuple[Float, Bool, str]:
     """Return (N,) grades of single answers, 1 and 0 for Yes and No, or numbers; and (N,) which replies cannot be read.
 
     Also what is to be said of numbers that look like grades and are not used.
 
     Missing replies are missing grades. With ``drop``, replies that cannot be read are missing grades, too.
     """
-    missing = column.isna().to_numpy()
+    missing = is_missing(column)
     grade, wrong = np.full(len(column), np.nan), np.full(len(column), "", object)
     in_words, replies = np.zeros(len(column), bool), [Reply()] * len(column)
     for row, value in enumerate(column):
@@ -66,19 +66,19 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool, str]:
     unread = wrong != ""
     if unread[~missing].all():
         try:
-            finite_or_nan(column, str(column.name))
+            finite_or_nan(column, name)
         except DataError as error:  # it says that these are no numbers
             raise DataError(f"{error}: write judgments as 1 and 0 or as scores, {OR_POSITIVE}") from error
     if unread.any() and not drop:
-        raise unread_error(column, wrong, unread)
+        raise unread_error(column, name, wrong, unread)
     numbers = ~in_words & ~np.isnan(grade) & ~np.isin(grade, (0.0, 1.0))
     if in_words.any() and numbers.any():
         raise DataError(
-            f"column {column.name!r} holds words such as Yes and No ({in_words.sum():,}) and grades in numbers "
+            f"column {name!r} holds words such as Yes and No ({in_words.sum():,}) and grades in numbers "
             f"({numbers.sum():,}): read the two kinds from two tables"
         )
     unused = unused_scores(replies, ~unread)
-    return grade, unread, f"column {column.name!r}: {unused}" if unused else ""
+    return grade, unread, f"column {name!r}: {unused}" if unused else ""
 
 
 def _grade(word: str) -> float | None:
@@ -106,7 +106,7 @@ def replied_verdicts(
     calls = read_calls(frame[column], judge, rules)
     unread = calls.unread & ~missing
     if unread.any() and not drop:
-        raise unread_error(frame[column], calls.wrong, unread)
+        raise unread_error(frame[column], column, calls.wrong, unread)
     outcome = np.where(_reference_first(frame, column, reference), 1 - calls.target, calls.target)
     return calls, np.where(calls.unread, np.nan, outcome), unread
 
@@ -245,7 +245,7 @@ def mean_difference(first: Float, second: Float) -> Float:
     return np.round(mean_score(first) - mean_score(second), 9) + 0.0
 
 
-def unread_error(column: pd.Series, wrong: NDArray[Any], which: Bool) -> DataError:
+def unread_error(column: Any, name: str, wrong: NDArray[Any], which: Bool) -> DataError:
     """The error about the replies ``which`` (N,) that cannot be read: how many, why, where, and which options help."""
     rows = np.flatnonzero(which)
     reasons = Counter(wrong[rows])
@@ -255,11 +255,11 @@ def unread_error(column: pd.Series, wrong: NDArray[Any], which: Bool) -> DataErr
         parts.append(f"{times:,} {reason} (first in row {row})")
     others = sum(reasons.values()) - sum(times for _, times in reasons.most_common(_MOST_REASONS))
     parts += [f"{others:,} for other reasons"] if others else []
-    text = "" if wrong[rows[0]] == EMPTY else str(column.iloc[rows[0]])
+    text = "" if wrong[rows[0]] == EMPTY else str(np.asarray(column, object)[rows[0]])
     shown = (repr(text[:_MOST_SHOWN]) + ("..." if len(text) > _MOST_SHOWN else "")) if text else "an empty reply"
     advice = [sentence for word, sentence in _ADVICE.items() if any(word in reason for reason in reasons)]
     return DataError(
-        f"column {column.name!r}: {counted(len(rows), 'reply', 'replies')} of {len(column):,} cannot be read: "
+        f"column {name!r}: {counted(len(rows), 'reply', 'replies')} of {len(column):,} cannot be read: "
         f"{'; '.join(parts)}; rows count from 0. The first of them: {shown}. Say {', or '.join([*advice, ''])}"
         "unparsed='drop' to leave them out and count them (on the command line --unparsed drop)"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +17,9 @@ from jaxeval.checks import check_choice, checked_finite
 from jaxeval.data.columns import (
     codes_of,
     factorize_sorted,
+    factorized,
     first_place,
+    is_missing,
     plain,
     reject_repeats,
     require_column,
@@ -138,7 +141,7 @@ class JudgedAnswers(Reported):
             raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
         if threshold is not None:
             checked_finite("threshold", threshold)
-        is_plain = isinstance(df, PlainTable) and len(df) > 0 and positive is None and answer is None
+        is_plain = isinstance(df, PlainTable) and len(df) > 0 and answer is None
         frame: Any = df if is_plain else rows_of(in_pandas(df))
         index: Any = Names if is_plain else pd.Index
         defaults = [*(usual_names("judgment") if judgment is None else ()), *(ANSWER_LABELS if label is None else ())]
@@ -373,7 +376,7 @@ def _judgments(
     if positive is not None:
         values = _two_valued(column, positive)
     elif holds_text(column):
-        values, unread, message = replied_grades(pd.Series(column, name=name), drop)
+        values, unread, message = replied_grades(column, name, drop)
     else:
         values = finite_or_nan(column, name)
     return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread, message
@@ -397,8 +400,8 @@ def _labels(column: pd.Series, name: str, positive: Any) -> tuple[Float, str]:
     return values, f"column {name!r}: read {words}" if words else ""
 
 
-def _two_valued(column: pd.Series, positive: Any) -> Float:
-    codes, values = pd.factorize(column)
+def _two_valued(column: Any, positive: Any) -> Float:
+    codes, values = factorized(column)
     return np.append([float(_is(value, positive)) for value in values], np.nan)[codes]
 
 
@@ -407,11 +410,11 @@ def _is(value: Any, positive: Any) -> bool:
     return bool(value == positive) or (isinstance(positive, str) and str(value) == positive)
 
 
-def _check_two_values(frame: pd.DataFrame, columns: Sequence[str], positive: Any) -> None:
+def _check_two_values(frame: Any, columns: Sequence[str], positive: Any) -> None:
     """Raise an error unless labels and judgments together hold ``positive`` and at most one other value."""
-    counts = pd.concat([frame[c].astype(object) for c in columns]).value_counts()
-    if len(counts) > 2 or not any(_is(value, positive) for value in counts.index):
-        shown = ", ".join(f"{plain(value)!r} ({count:,})" for value, count in counts.head(8).items())
+    counts = Counter(x for c in columns for x in np.asarray(frame[c], object)[~is_missing(frame[c])])
+    if len(counts) > 2 or not any(_is(value, positive) for value in counts):
+        shown = ", ".join(f"{plain(value)!r} ({count:,})" for value, count in counts.most_common(8))
         more = f" and {len(counts) - 8:,} more" if len(counts) > 8 else ""
         raise DataError(
             f"columns {', '.join(map(repr, columns))}: with positive={positive!r} there may be that value and one "

@@ -77,7 +77,7 @@ def called_pairs(
     is_self = first == second
     calls = read_calls(frame[output], judge, rules)
     if unparsed == "error" and (calls.unread & ~is_self).any():
-        raise unread_error(frame[output], calls.wrong, calls.unread & ~is_self)
+        raise unread_error(frame[output], output, calls.wrong, calls.unread & ~is_self)
     kept = np.flatnonzero(~(calls.unread | is_self))
     if len(kept) == 0:
         raise DataError(

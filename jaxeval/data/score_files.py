@@ -28,7 +28,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import ItemScoreColumns, VoteReading
 from jaxeval.options.field import again
-from jaxeval.plain_tables import in_pandas, stacked
+from jaxeval.plain_tables import PlainTable, in_pandas, objects, stacked
 from jaxeval.wording import counted, did_you_mean, named
 
 if TYPE_CHECKING:
@@ -329,7 +329,8 @@ def _with_names(path: Path, needed: Columns, names: Set[str]) -> pd.DataFrame:
 
 
 def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
-    frame = score_columns.chosen(whole_table(path, ALL_COLUMNS, nested=True))
+    frame = small_table(path, ALL_COLUMNS) if score_columns.where is None else None
+    frame = score_columns.chosen(whole_table(path, ALL_COLUMNS, nested=True)) if frame is None else frame
     item = "item" if score_columns.item is None and "item" in frame else score_columns.item
     about = [
         x
@@ -338,9 +339,12 @@ def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
     ]
     about += [x for x in ("cluster", "benchmark", "weight") if x in frame and x not in about]
     require_column(frame, *about)
-    frame = pd.concat([frame[x] if x in about else numeric_but_for_gaps(frame[x]) for x in frame], axis=1)
-    frame, note = with_right_and_wrong(frame, about)
-    models = [x for x in frame if x not in about and pd.api.types.is_numeric_dtype(frame[x])]
+    note: list[str] = []
+    if not isinstance(frame, PlainTable) or any(_is_text(frame[x]) for x in frame if x not in about):
+        frame = in_pandas(frame)
+        frame = pd.concat([frame[x] if x in about else numeric_but_for_gaps(frame[x]) for x in frame], axis=1)
+        frame, note = with_right_and_wrong(frame, about)
+    models = [x for x in frame if x not in about and not _is_text(frame[x])]
     texts = [x for x in frame if x not in about and x not in models]
     if texts:
         raise DataError(
@@ -350,11 +354,21 @@ def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
         )
     if item is None:
         frame, about, item = frame.assign(item=np.arange(len(frame))), ["item", *about], "item"
-    long = frame.melt(about, models, var_name="model", value_name="score")
+    if isinstance(frame, PlainTable) and models:
+        long: Any = PlainTable({x: np.tile(frame[x], len(models)) for x in about})
+        scores = np.concatenate([frame[x] for x in models])
+        long = long.assign(model=objects([x for x in models for _ in range(len(frame))]), score=scores)
+    else:
+        long = in_pandas(frame).melt(about, models, var_name="model", value_name="score")
     roles = {column: role for role in ("item", *_USUAL) if (column := getattr(score_columns, role)) is not None}
     long = long.rename(columns=roles)
     long.attrs["notes"] = [*frame.attrs.get("notes", ()), *note]
     return long
+
+
+def _is_text(column: Any) -> bool:
+    """Return whether a column holds anything else than numbers and truth values."""
+    return getattr(column.dtype, "kind", "O") not in "biufc"
 
 
 def with_right_and_wrong(frame: pd.DataFrame, about: Sequence[Any] = ()) -> tuple[pd.DataFrame, list[str]]:

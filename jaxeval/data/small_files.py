@@ -77,10 +77,11 @@ def _of_json(text: str) -> Mapping[str, Sequence[Any]]:
     if _SURROGATE.search(text):
         return {}
     read = partial(json.loads, parse_constant=_refuse, object_pairs_hook=_once)
-    rows = [read(line) for line in text.split("\n") if line.strip()]
+    is_list = text.lstrip().startswith("[")
+    rows = read(text) if is_list else [read(line) for line in text.split("\n") if line.strip()]
     if not all(isinstance(row, dict) for row in rows):
         return {}
-    if len(rows) == 1 and (within := rows_of_document(rows[0])) is not None:
+    if len(rows) == 1 and not is_list and (within := rows_of_document(rows[0])) is not None:
         rows = within
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}

@@ -31,6 +31,7 @@ PLAIN = {
     "words.csv": "model,score\nnan,1\nx,2\n",
     "late.jsonl": '{"model": "a", "score": 1}\n{"score": 0.5, "more": "x", "model": "b"}\n',
     "digits.jsonl": '{"model": "12", "score": 1}\n{"model": "2024-01-01", "score": 1}\n',
+    "list.json": '[{"model": "a", "score": 1},\n {"model": "b", "score": 0.5}]\n',
     "signs2.csv": "model,score\n1_a,1\n007,2\n",
     "array.jsonl": '{"model": "a", "score": 1, "all": [1, {}]}\n\n{"model": "\\u00e9", "score": 0, "all": [2]}\n',
 }
@@ -53,7 +54,6 @@ OTHERS = {
     "infinite.jsonl": '{"x": 1}\n{"x": NaN}\n',
     "twice.jsonl": '{"x": 1, "x": 2}\n',
     "half.jsonl": '{"x": "a\\ud800"}\n',
-    "list.json": '[{"x": 1}]\n',
     "half.csv.gz": b"\x1f\x8b",
 }
 

@@ -135,6 +135,12 @@ def test_the_core_imports_neither_jax_nor_pandas():
 SHAPES = {
     "raters.csv": ("item,rater,label", ("{},r1,0", "{},r2,1", "{},r3,1"), "agreement raters.csv --judges r1"),
     "judges.csv": ("item,judge,verdict,human", ("{},j1,yes,yes", "{},j2,no,yes"), "agreement judges.csv"),
+    "wide.csv": ("item,a,b", ("q{},1,0", "r{},1,1"), "scores wide.csv --wide"),
+    "words.csv": (
+        "item,human,judgment",
+        ("q{},correct,correct", "r{},wrong,wrong", "s{},correct,wrong"),
+        "judge --calibration words.csv --test words.csv",
+    ),
     "orders.csv": ("item,order,human,judge", ("{},AB,A,A", "{},BA,B,A"), "agreement orders.csv"),
 }
 
@@ -151,6 +157,8 @@ def test_small_files_are_answered_without_jax(tmp_path):
     lines, log = tmp_path / "scores.jsonl", tmp_path / "log.json"
     rows = [dict(zip(("model", "item", "score"), row.split(","), strict=False)) for row in table]
     lines.write_text("\n".join(json.dumps({**row, "score": int(row["score"])}) for row in rows))
+    array = lines.with_suffix(".json")
+    array.write_text(f"[{lines.read_text()}]".replace("\n", ","))
     for k, model in enumerate("ab"):
         samples = [{"id": i, "scores": {"match": {"value": "CI"[int(judged[i, k])]}}} for i in range(500)]
         of_model = {"eval": {"model": model, "task": "t"}, "samples": samples, "status": "success"}
@@ -163,6 +171,7 @@ def test_small_files_are_answered_without_jax(tmp_path):
     light = [
         ["compare-scores", "a", "b", scores],
         ["compare-scores", "a", "b", lines],
+        ["compare-scores", "a", "b", array],
         ["compare-scores", log.with_name("a.json"), log.with_name("b.json")],
         ["plan-scores", scores, "--difference", "0.05"],
         ["scores", scores],
