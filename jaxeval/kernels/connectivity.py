@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from jaxeval.kernels.kinds import Array, Bool, Int8, Integer, Num, Shaped, namespace
+from jaxeval.kernels.kinds import Array, Bool, Int8, Int32, Integer, Num, Shaped, namespace
 from jaxeval.lazy_names import jnp, lax
 
 
@@ -91,11 +91,35 @@ class _Search(NamedTuple):
     above: Bool[Array, "M *lanes"]  # models that reach it
 
 
-def standing(wins: Num[Array, "M M"], weight: Num[Array, "M"]) -> Int8[Array, "M"]:
-    """Return `standing_of` the models of whose ``wins`` the row's are against the column's."""
+def standing(
+    wins: Num[Array, "M M"], weight: Num[Array, "M"], place: Integer[Array, "M"] | None = None
+) -> Int8[Array, "M"]:
+    """Return `standing_of` the models of whose ``wins`` the row's are against the column's; in order of ``place``."""
     everyone, edge = jnp.ones(len(wins), bool), wins > 0
     took, lost = _product(edge, everyone), _product(everyone, edge)
-    return standing_of(Results(along(edge), against(edge), took, lost, jnp.arange(len(wins))), weight)
+    place = jnp.arange(len(wins)) if place is None else place
+    return standing_of(Results(along(edge), against(edge), took, lost, place), weight)
+
+
+def standing_beside(
+    wins: Num[Array, "K M"], losses: Num[Array, "K M"], models: Int32[Array, "K"], weight: Num[Array, "M"]
+) -> Int8[Array, "M"]:
+    """`standing` of all models, where all but these K ``models`` are known to have taken points off each other.
+
+    Then two nodes of a small graph stand for all others, of which there are two at least. Places among ``models`` that
+    are M are empty.
+    """
+    m, k = wins.shape[1], len(models)
+    chosen = models[:, None] == jnp.arange(m)
+    others = ~chosen.any(0)
+    node = jnp.zeros((k + 2, k + 2), bool).at[0, 1].set(True).at[1, 0].set(True)
+    node = node.at[2:, 0].set(((wins > 0) & others).any(1)).at[0, 2:].set(((losses > 0) & others).any(1))
+    node = node.at[2:, 2:].set(wins.at[:, models].get(mode="fill", fill_value=0) > 0)
+    total = jnp.sum(jnp.where(others, weight, 0))
+    weights = jnp.concatenate([jnp.stack([total, 0 * total]), weight.at[models].get(mode="fill", fill_value=0)])
+    first = jnp.argmax(others)
+    found = standing(node, weights, jnp.concatenate([jnp.stack([first, first]), models]))
+    return jnp.where(others, found[0], jnp.max(jnp.where(chosen, found[2:, None], 0), 0))
 
 
 def lane_standings(wins: Num[Array, "R M M"], weight: Num[Array, "M"]) -> Int8[Array, "M R"]:

@@ -1,4 +1,4 @@
-"""Maximum of the likelihood on an (M, M) table of pairs, one problem at a time: by three steps, and Firth's."""
+"""Maximum of the likelihood on an (M, M) table of pairs, one problem at a time: by steps of four kinds, and Firth's."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from jaxeval.kernels import pair_tables, solve
-from jaxeval.kernels.kinds import Array, Bool, Float, Real, namespace
+from jaxeval.kernels.kinds import Array, Bool, Float, Int32, Num, Real, namespace
 from jaxeval.kernels.links import Link, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.platforms import product
@@ -96,6 +96,65 @@ def newton_cg(
         return grad, diagonal, lambda p: diagonal * p - jnp.matmul(v, p, precision="highest")
 
     return solve.newton_cg(products, inverse, information_diagonal, start, terms, len(start))
+
+
+_SWEEPS = 3  # of Jacobi's method
+
+
+class Rows(NamedTuple):
+    """Rows of a table, of some of its models; M stands for no model, whose row is empty."""
+
+    models: Int32[Array, "K"]
+    n: Num[Array, "K M"]
+    wins: Num[Array, "K M"]
+
+
+def chord_with_newton(
+    link: Link,
+    table: PairTable,
+    few: Rows,
+    active: Bool[Array, "M"],
+    start: Float[Array, "M"],
+    inverse: Float[Array, "M M"],
+    terms: Terms,
+) -> Solution:
+    """`chord` steps, in which the models of ``few`` battles move by Newton's method.
+
+    The information is H = [[A, B'], [B, C]], C being that of the models of few battles. A step eliminates them: B and C
+    are those of the table at this point, and the inverse of A - B' C^-1 B is that of the full data, a block of their
+    ``inverse``. It converges as chord steps do where all models have many battles: what remains is predicted by the
+    rate of the others' steps, as those by Newton's method may hide it. The tables hold no battles of models that are
+    not ``active``.
+    """
+    chosen = few.models[:, None] == jnp.arange(len(active))
+    others = ~chosen.any(0)
+
+    def step(theta: Array, running: Array, last: tuple[Array, Array]) -> SolveStep:
+        theta, (counts, rows) = _as_kept(theta, (table, few))
+        grad = pair_tables.gradient(link, theta, counts, terms.ridge)
+        v = pair_tables.row_curvature(link, theta, rows.models, rows.n, rows.wins)
+        diagonal = v.sum(-1) + 2 * terms.ridge
+        diagonal = jnp.where(diagonal > 0, diagonal, 1.0)
+        among = v.at[:, rows.models].get(mode="fill", fill_value=0)
+
+        def solved(right: Array) -> Array:
+            x = right / diagonal
+            for _ in range(_SWEEPS):
+                x = (right + product(among, x)) / diagonal
+            return x
+
+        alone = solved(grad.at[rows.models].get(mode="fill", fill_value=0))
+        rest = jnp.where(others, product(inverse, jnp.where(others, grad + product(alone, v), 0.0)), 0.0)
+        along = alone + solved(product(v, rest))
+        size = jnp.stack([abs(rest).max(), abs(along).max()])
+        rate = jnp.minimum(size / jnp.where(last[0] > 0, last[0], 1.0), 0.99)
+        worst = jnp.maximum(rate, last[1]).max()
+        change = capped(centred(rest + product(along, chosen.astype(along.dtype)), active))
+        kept = tuple(jnp.where(running, new, old) for new, old in zip((size, rate), last, strict=True))
+        return SolveStep(change, grad, kept, abs(change).max() * worst / (1 - worst))
+
+    nothing = jnp.full(2, jnp.inf, start.dtype), jnp.full(2, 0.99, start.dtype)
+    return loop(step, start, nothing, terms)[0]
 
 
 def _as_kept(theta: Float[Array, "P *lanes"], table: Table) -> tuple[Float[Array, "P *lanes"], Table]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxeval.kernels.kinds import Array, Float, Int32, Num, Real, UInt, namespace
+from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Num, Real, UInt, namespace
 from jaxeval.kernels.links import Link, bend, log_probability, score_of_points, share
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.resample import Packing
@@ -70,11 +70,16 @@ def spread(layout: Any, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Ar
     return tuple(x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics)
 
 
-def of_rows(first: Num[Array, "*lanes M M"], n: Num[Array, "*#lanes M M"]) -> Num[Array, "*lanes M M"]:
-    """Return what the row's model has of ``n``, from what the ``first`` model of each pair has: the lower one."""
+def of_rows(
+    first: Num[Array, "*lanes rows M"], n: Num[Array, "*#lanes rows M"], models: Integer[Array, "rows"] | None = None
+) -> Num[Array, "*lanes rows M"]:
+    """Return what the row's model has of ``n``, from what the ``first`` model of each pair has: the lower one.
+
+    The rows are those of all models, or of some ``models``.
+    """
     xp = namespace(n)
     i = xp.arange(n.shape[-1])
-    return xp.where(i[:, None] < i, first, n - first)
+    return xp.where((i if models is None else models)[:, None] < i, first, n - first)
 
 
 def row_sums(table: Num[Array, "*lanes rows columns"]) -> Num[Array, "*lanes rows"]:
@@ -109,14 +114,21 @@ def unpacked(
 
 
 def oriented(
-    layout: Layout, dense: tuple[Num[Array, "M M"], ...], packing: Packing, dtype: type
-) -> tuple[Float[Array, "M M"], ...]:
-    """Weights of battles, what the row's model took of them, and the ties if kept, from gathered statistics."""
+    layout: Layout, dense: tuple[Num[Array, "rows M"], ...], packing: Packing, dtype: type,
+    models: Integer[Array, "rows"] | None = None,
+) -> tuple[Float[Array, "rows M"], ...]:  # fmt: skip
+    """Weights of battles, what the row's model took of them, and the ties if kept, from gathered statistics.
+
+    The rows are those of all models, or of some ``models``; rows of model M are empty.
+    """
+    if models is not None:
+        dense = tuple(x.at[models].get(mode="fill", fill_value=0) for x in dense)
     n, first, *ties = unpacked(dense, packing, dtype)
-    tables = n, of_rows(first, n), *ties
+    tables = n, of_rows(first, n, models), *ties
     if layout.pair_weight is None:
         return tables
-    return tuple(x * layout.pair_weight.astype(dtype) for x in tables)
+    weight = layout.pair_weight if models is None else layout.pair_weight.at[models].get(mode="fill", fill_value=0)
+    return tuple(x * weight.astype(dtype) for x in tables)
 
 
 def pair_table(
@@ -124,6 +136,13 @@ def pair_table(
 ) -> PairTable:
     """Return the table from gathered statistics, scores in ``dtype``."""
     n, wins = oriented(layout, dense, packing, dtype)
+    return table_of(n, wins, dtype, keep_wins)
+
+
+def table_of(
+    n: Float[Array, "*lanes M M"], wins: Float[Array, "*lanes M M"], dtype: type, keep_wins: bool
+) -> PairTable:
+    """Return the table of weights ``n`` and ``wins``, scores in ``dtype``."""
     return PairTable(n, points(wins).astype(dtype), wins if keep_wins else None)
 
 
@@ -179,3 +198,14 @@ def curvature(link: Link, theta: Float[Array, "*lanes M"], table: PairTable) -> 
         return table.n.astype(theta.dtype, copy=False) * p * (1 - p)
     bent = bend(link, theta[..., None] - theta[..., None, :]) * table.wins  # type: ignore[operator]
     return bent + bent.swapaxes(-1, -2)
+
+
+def row_curvature(
+    link: Link, theta: Float[Array, "M"], models: Int32[Array, "K"], n: Num[Array, "K M"], wins: Num[Array, "K M"]
+) -> Float[Array, "K M"]:
+    """Rows of the `curvature` of some ``models``, from theirs of the table; those of model M are zero."""
+    mine = theta.at[models].get(mode="fill", fill_value=0)[:, None]
+    if link == Link.LOGIT:
+        p = share(jnp.exp(mine), jnp.exp(theta))
+        return n * p * (1 - p)
+    return bend(link, mine - theta) * wins + bend(link, theta - mine) * (n - wins)

@@ -17,6 +17,7 @@ from jaxeval.wording import MODEL, Noun, look_of, named
 
 # A resample lacks all of k given battles with probability at most exp(-k).
 _SECURE_UNITS = 40
+_MOST_CUTS = 3
 
 
 STATUS_TEXT: dict[int, str] = {
@@ -118,32 +119,52 @@ def _reachable(edge: Bool, start: int) -> Bool:
     return reached
 
 
-def is_secure(units: Float) -> bool:
-    """Return whether practically every resample leaves all models comparable.
+def secure_models(units: Float) -> Bool:
+    """Return models (M,) that practically every resample leaves comparable with each other.
 
     ``units[i, j]`` counts the independently drawn units in which i takes points off j. Starting from the model with
-    most of them, a model joins the secure set when it took points off the set in at least 40 units, and lost points
-    to it in as many. If all models join, some resample among B separates them with probability under
-    2 M B exp(-40). Where many models met a few times each, `_has_no_small_cut` says the same.
+    most of them, a model joins when it took points off those that joined in at least 40 units, and lost points to them
+    in as many. Some resample among B separates two of them with probability under 2 M B exp(-40). Where many models met
+    a few times each, others start together, see `_well_joined`.
     """
-    joined = np.zeros(len(units), bool)
-    joined[np.argmax(units.sum(0) + units.sum(1))] = True
-    while not joined.all():
-        up, down = units[:, joined].sum(1), units[joined].sum(0)
-        ready = (np.minimum(up, down) >= _SECURE_UNITS) & ~joined
-        if not ready.any():
-            return _has_no_small_cut(np.minimum(units, units.T))
-        joined |= ready
-    return True
+    alone = np.zeros(len(units), bool)
+    alone[np.argmax(units.sum(0) + units.sum(1))] = True
+    joined = _grown(units, alone)
+    return joined if joined.all() else max(joined, _grown(units, _well_joined(units)), key=np.count_nonzero)
+
+
+def _grown(units: Float, joined: Bool) -> Bool:
+    """Return the models ``joined``, and those that join them and each other by forty units either way."""
+    while True:
+        ready = np.minimum(units[:, joined].sum(1), units[joined].sum(0)) >= _SECURE_UNITS
+        if not (ready & ~joined).any():
+            return joined
+        joined = joined | ready
+
+
+def _well_joined(units: Float) -> Bool:
+    """Return models with no small cut between any of them and the others of them; none if they are hard to find.
+
+    Between i and j are at least ``both[i, j]`` units in which i takes points off j, and as many in which j does off i.
+    """
+    both = np.minimum(units, units.T)
+    least, kept = _SECURE_UNITS + np.log(len(units)), np.ones(len(units), bool)
+    for _ in range(_MOST_CUTS):
+        while (thin := kept & (both[:, kept].sum(1) < least)).any():
+            kept = kept & ~thin
+        if _has_no_small_cut(both[np.ix_(kept, kept)]):
+            return kept
+        least *= 1.5
+    return np.zeros(len(units), bool)
 
 
 def _has_no_small_cut(both: Float) -> bool:
     """Return whether hardly a resample lacks all units, either way, between any set of models and the others.
 
-    Between i and j are ``both[i, j]`` units at least in which i takes points off j, and as many in which j does off i.
-    With lambda the second eigenvalue of the graph's Laplacian, a set of s of M models has lambda s (M - s) / M units
-    or more with the others (Fiedler 1973), and there are C(M, s) such sets. If each size of sets has 40 units beyond
-    the logarithm of their number, some resample among B separates models with probability under M B exp(-40).
+    With lambda the second eigenvalue of the Laplacian of the graph of ``both``, a set of s of M models has
+    lambda s (M - s) / M units or more with the others (Fiedler 1973), and there are C(M, s) such sets. If each size of
+    sets has 40 units beyond the logarithm of their number, some resample among B separates models with probability
+    under M B exp(-40).
     """
     m = len(both)
     degree = both.sum(1) - both.diagonal()

@@ -16,7 +16,7 @@ from jaxeval.kernels.lane_draws import DrawnSums
 from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.ratings.boards import Board
-from jaxeval.ratings.connectivity import is_secure
+from jaxeval.ratings.connectivity import secure_models
 from jaxeval.ratings.vote_groups import ClusterRows, StratumRows, UnitMembers, VoteGroups
 from jaxeval.resampling.units import UnitDraw, pad, unit_draw, without_tables
 
@@ -295,13 +295,11 @@ def _largest_draw(count: float) -> float:
     return count + 12 * float(np.sqrt(count)) + 40
 
 
-def is_secure_board(board: Board, clusters: ClusterRows | None, cells: Cells | None = None) -> bool:
-    """See `connectivity.is_secure`; a unit is a battle, by default of the board, or a cluster of some.
+def secure_on_board(board: Board, clusters: ClusterRows | None, cells: Cells | None = None) -> NDArray[np.bool_]:
+    """See `connectivity.secure_models`; a unit is a battle, by default of the board, or a cluster of some.
 
     Strata make no difference: with strata, a resample misses given units no more often.
     """
-    if not board.active.all() or (board.connectivity.standing != 0).any():
-        return False
     cells, m = cells or board.cells, len(board.theta)
     count = cells.count.astype(float)
     if clusters is not None:
@@ -312,4 +310,10 @@ def is_secure_board(board: Board, clusters: ClusterRows | None, cells: Cells | N
     n_pairs = len(cells.first)
     units[cells.first, cells.second] = np.bincount(cells.pair, count * (cells.target > 0), n_pairs)
     units[cells.second, cells.first] = np.bincount(cells.pair, count * (cells.target < 1), n_pairs)
-    return is_secure(units)
+    rated = board.active & (board.connectivity.standing == 0)
+    return rated & secure_models(np.where(rated[:, None] & rated, units, 0.0))
+
+
+def is_secure_board(board: Board, clusters: ClusterRows | None, cells: Cells | None = None) -> bool:
+    """Return whether all models are secure, as in `secure_on_board`."""
+    return bool(secure_on_board(board, clusters, cells).all())

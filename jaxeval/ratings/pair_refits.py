@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, map_tree
+from jaxeval.arrays import Bool, Float, map_tree
 from jaxeval.execution.host import HostTask, lanes_at_once
 from jaxeval.execution.precision import in_threads, on_device
 from jaxeval.execution.shapes import (
@@ -20,6 +20,7 @@ from jaxeval.execution.shapes import (
     padded_few,
     padded_pairs,
     padded_size,
+    power_of_two,
     side_by_side,
 )
 from jaxeval.kernels.batch import refits, sparse
@@ -29,7 +30,7 @@ from jaxeval.kernels.kinds import Array
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
-from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
+from jaxeval.ratings.drawn_votes import drawn_entries, secure_on_board
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, refit_problem
 from jaxeval.ratings.sparse_boards import recentred
@@ -37,10 +38,11 @@ from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad, stacked
 
 #: Solvers in turn, each for the lanes that those before it left, and their limits of steps.
-MAX_STEPS = {Solver.CHORD: 40, Solver.NEWTON_CG: 60, Solver.NEWTON: 200}
+MAX_STEPS = {Solver.CHORD: 40, Solver.CHORD_WITH_NEWTON: 40, Solver.NEWTON_CG: 60, Solver.NEWTON: 200}
 _FIRTH_STEPS = {Solver.FIRTH: 200}  # a solver of its own
 # Tables that a lane works on; Newton's factor is one more.
-_TABLES = {Solver.CHORD: 1, Solver.NEWTON_CG: 3, Solver.NEWTON: 4, Solver.FIRTH: 12}
+_TABLES = {Solver.CHORD: 1, Solver.CHORD_WITH_NEWTON: 1, Solver.NEWTON_CG: 3, Solver.NEWTON: 4, Solver.FIRTH: 12}
+_FEW = 8  # models that move by Newton's method at least: fewer would take as long
 _WITHOUT_TABLES = 16  # numbers that a draw of a unit without tables works on, in rounds
 # The most that a compiled chunk takes for each number that a lane works on, by XLA's own figures.
 _BYTES_PER_WORD = 10
@@ -49,6 +51,9 @@ _BYTES_PER_WORD = 10
 #: steps of Newton-CG may miss it. It is near 1 on a well connected board, and 4,000 where one vote of target 0.01 joins
 #: two groups of 600 battles.
 _WEAKLY_JOINED = 1e4
+# Of a model with less of it, in battles of equals fewer than 200, the information varies so much from resample to
+# resample that chord steps take half as many steps again.
+_LITTLE_INFORMATION = 50.0
 _OF_UNITS = ("shift", "offset", "least")
 
 
@@ -70,8 +75,8 @@ def dense_refits(
 ) -> BoardRefits:
     """Return the refits of fitted ``boards``, one a slice.
 
-    By chord steps where practically no resample separates models, by Newton-CG where groups are not weakly joined, and
-    of what those leave by dense Newton.
+    By chord steps where practically no resample separates models, with Newton's method for some models where most are
+    so, by Newton-CG of other boards where groups are not weakly joined, and of what those leave by dense Newton.
 
     Args:
         labels: names of the slices, which choose their random numbers.
@@ -81,8 +86,14 @@ def dense_refits(
     start = np.stack([pad(board.theta, inverse.shape[-1:]) for board in boards])
     problems, form = pair_problems(boards, labels, drawn, options, start=start, inverse=inverse, diagonal=diagonal)
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
-    secure = np.array([is_secure_board(board, groups.clusters) for board, groups in zip(boards, drawn, strict=True)])
-    takes = {Solver.CHORD: secure, Solver.NEWTON_CG: worth.max(-1) <= _WEAKLY_JOINED}
+    secure = [secure_on_board(board, groups.clusters) for board, groups in zip(boards, drawn, strict=True)]
+    few, takes_few = _models_of_few_battles(secure, diagonal)
+    problems = problems._replace(few=few)
+    takes = {
+        Solver.CHORD: np.array([models.all() for models in secure]),
+        Solver.CHORD_WITH_NEWTON: takes_few,
+        Solver.NEWTON_CG: (worth.max(-1) <= _WEAKLY_JOINED) & ~takes_few,
+    }
     ways = [
         Stage(
             solver,
@@ -101,6 +112,25 @@ def dense_refits(
     return BoardRefits(
         options, refits.refit, problems, form, ways, start.shape[-1], len(boards), on_host=_host_task if able else None
     )
+
+
+def _models_of_few_battles(secure: Sequence[Bool], diagonal: Float) -> tuple[NDArray[np.int32], Bool]:
+    """Return models (S, K) that move by Newton's method beside chord steps, and the slices (S,) that are refitted so.
+
+    They are those that some resample separates, which are not ``secure``, and those of little information, whose
+    ``diagonal`` (S, M') this is. At least half of a board are others; where all are secure, chord steps take it.
+    """
+    n_models = np.array([len(models) for models in secure])
+    few = [~models | (own[: len(models)] < _LITTLE_INFORMATION) for models, own in zip(secure, diagonal, strict=False)]
+    n_few = np.array([np.count_nonzero(models) for models in few])
+    takes = np.array([not models.all() for models in secure]) & (2 * n_few <= n_models) & (n_models > _FEW)
+    width = max(power_of_two(int(n_few[takes].max(initial=0))), _FEW)
+    rows = np.full((padded_few(len(few)), width), diagonal.shape[1], np.int32)
+    for s in np.flatnonzero(takes):
+        # The places that are left go to the next ones.
+        order = np.lexsort([diagonal[s, : n_models[s]], ~few[s]])[: min(width, n_models[s] - 2)]
+        rows[s, : len(order)] = order
+    return rows, takes
 
 
 def pair_problems(

@@ -55,6 +55,25 @@ def test_standing_agrees_with_brute_force_and_with_the_host(tables):
     assert 20 < np.sum(~(standing == connectivity.Standing.IDENTIFIED).any(1)) < 380
 
 
+def test_standing_beside_models_that_are_known_to_be_one_group(tables):
+    """Six of nine models took points off each other in a circle; the others stand to them as on the whole board."""
+    wins, _ = tables
+    wins = wins[1:].copy()
+    models = np.array([1, 4, 7, M])  # the last is none
+    others = np.delete(np.arange(M), models[:3])
+    wins[:, others, np.roll(others, 1)] = 1.0
+    weight = np.random.default_rng(1).integers(0, 3, (len(wins), M)).astype(float)
+
+    def beside(wins, weight):
+        rows = jnp.zeros((4, M)).at[:3].set(wins[models[:3]]), jnp.zeros((4, M)).at[:3].set(wins[:, models[:3]].T)
+        return connectivity.standing_beside(*rows, jnp.asarray(models), weight)
+
+    found = np.asarray(jax.jit(jax.vmap(beside))(wins, weight))
+    whole = np.asarray(jax.jit(jax.vmap(connectivity.standing))(wins, weight))
+    np.testing.assert_array_equal(found, whole)
+    assert np.bincount(whole.ravel()).min() > 50
+
+
 def test_standing_next_to_the_group_of_most_given_weight(tables):
     wins, _ = tables
     n = wins + wins.swapaxes(1, 2)

@@ -225,6 +225,37 @@ class TestDraws:
             expected += 1000 - expected.mean(1, keepdims=True)
         np.testing.assert_allclose(board.draws, expected, rtol=0, atol=1e-5)
 
+    @pytest.mark.parametrize(
+        ("ridge", "link"), [(0.0, "logit"), pytest.param(0.5, "logit", marks=pytest.mark.slow), (0.0, "probit")]
+    )
+    def test_models_of_few_battles_beside_others(self, votes, monkeypatch, ridge, link):
+        """Chord steps take them along, without the solvers for boards on which most models have few battles."""
+        rng = np.random.default_rng(1)
+        few = np.repeat(["few-1", "few-2", "few-3"], [5, 12, 60])
+        rows = pd.DataFrame({"model_a": few, "model_b": rng.choice(votes.model_a, 77), "winner": "tie"})
+        rows["winner"] = rng.choice(["model_a", "model_b"], 77)
+        rows.loc[rng.random(77) < 0.2, "model_b"] = "few-2"  # some of them met each other
+        rows = rows[rows.model_a != rows.model_b]
+        battles = Battles.from_pandas(pd.concat([votes[["model_a", "model_b", "winner"]], rows]))
+        for solver in (Solver.CHORD, Solver.NEWTON_CG, Solver.NEWTON):
+            monkeypatch.setitem(dense_module.MAX_STEPS, solver, 1)
+        board = bootstrap(battles, 200, ridge=ridge, link=link)
+        assert board.converged.all()
+        assert board.n_by_slower_solvers == 200
+        if link == "probit":
+            monkeypatch.undo()
+            monkeypatch.setattr(dense_module, "_LITTLE_INFORMATION", np.inf)
+            np.testing.assert_allclose(board.draws, bootstrap(battles, 200, link=link).draws, rtol=0, atol=1e-5)
+            return
+        n, wins = tables(battles, 200, ridge=ridge)
+        found = naive_standing(n, wins, battles)
+        assert (found != 0).any()
+        standing = found if ridge == 0 else np.zeros_like(found)
+        expected = naive_ratings(naive_refit(n, wins, ridge, standing), standing, board.fit.ratings.to_numpy())
+        if ridge > 0:
+            expected += 1000 - expected.mean(1, keepdims=True)
+        np.testing.assert_allclose(board.draws, expected, rtol=0, atol=1e-5)
+
     @pytest.mark.slow
     def test_real_votes(self, arena):
         battles, board = arena

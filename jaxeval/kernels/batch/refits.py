@@ -33,6 +33,8 @@ class Solver(IntEnum):
     "Newton's method by conjugate gradients on the graph of pairs."
     FIRTH = 5
     "Newton's method on tables with leverages, for another maximum than that of the others; see `firth`."
+    CHORD_WITH_NEWTON = 6
+    "Chord steps, with Newton's method for models of few battles: for boards most of which no resample separates."
 
 
 class RefitProblem(NamedTuple):
@@ -47,6 +49,7 @@ class RefitProblem(NamedTuple):
     inverse: Any = None  # (..., P, P) of the information, at right angles to what the data do not see
     diagonal: Any = None  # (..., P) of the information
     moves: Any = None  # (..., P) what is fitted; false for padding
+    few: Any = None  # (..., K) models of few battles, for `Solver.CHORD_WITH_NEWTON`; M for none
 
 
 class Refits(NamedTuple):
@@ -139,6 +142,8 @@ def _solve(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tuple[Nu
         ties = tie_models.tie_table(model.ties, layout, dense, form.packing, form.dtype)
         of_ties = partial(tie_models.table_gradient, model.ties, ridge=terms.ridge)
         return Refits(*dense_solve.chord(of_ties, ties, start, inverse, terms), nobody)
+    if form.solver == Solver.CHORD_WITH_NEWTON:
+        return _solve_few(problem, form, terms, dense)
     keep_wins = form.solver != Solver.CHORD or model.link != Link.LOGIT
     table = pair_tables.pair_table(layout, dense, form.packing, form.dtype, keep_wins)
     if form.solver == Solver.CHORD or table.wins is None:
@@ -157,6 +162,20 @@ def _solve(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tuple[Nu
     else:
         end = dense_solve.newton_cg(model.link, connected, start, inverse, diagonal, terms)
     return Refits(*end, standing)
+
+
+def _solve_few(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tuple[Num[Array, "M M"], ...]) -> Refits:
+    few, link = problem.few, form.model.link
+    n, wins = pair_tables.oriented(problem.data, dense, form.packing, form.dtype, few)
+    standing = connectivity.standing_beside(wins, n - wins, few, problem.main)
+    active = rated(standing, terms.ridge)
+    both = active.at[few].get(mode="fill", fill_value=False)[:, None] & active
+    rows = dense_solve.Rows(few, jnp.where(both, n, 0), jnp.where(both, wins, 0))
+    both = active[:, None] & active
+    n, wins = (jnp.where(both, x, 0) for x in pair_tables.oriented(problem.data, dense, form.packing, form.dtype))
+    table = pair_tables.table_of(n, wins, form.dtype, link != Link.LOGIT)
+    start, inverse = problem.start.astype(form.dtype), problem.inverse.astype(form.dtype)
+    return Refits(*dense_solve.chord_with_newton(link, table, rows, active, start, inverse, terms), standing)
 
 
 def refit_on_host(
