@@ -18,7 +18,7 @@ from jaxeval.lazy_names import jax, spares_jax
 
 T = TypeVar("T")
 #: Numbers, those of all lanes together, up to which work is small; and passes of a fit over its arguments.
-_MOST, _PASSES = 8_000_000, 30
+_MOST, _PASSES = 2**23, 32
 _CACHE = 2**17  # numbers that the cache of a core holds
 
 

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int, as_leaf, distinct
 from jaxeval.checks import check_room
+from jaxeval.execution.host import is_for_host
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ITEMS, Budget, Step, padded, padded_columns, padded_few
 from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.weighted import Factor, RowForm, Stages, WeighedRows, drawn_rows, row_sums
 from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Units
-from jaxeval.lazy_names import jax, spares_jax
+from jaxeval.lazy_names import jax
 from jaxeval.resampling.units import (
     checked_strata,
     make_singles,
@@ -194,10 +195,8 @@ def pattern_of(values: Float, strata: Int | None = None) -> Int:
 # Of an item in a lane: its count, and the same number as what the columns are multiplied by.
 _BYTES_PER_ITEM = 24
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
-#: Up to so many draws are NumPy's, which makes them in .1 s: JAX takes 2 s to be imported and to compile.
+#: Up to so many draws are always NumPy's, which makes them in .1 s: JAX takes 2 s to be imported and to compile.
 _ON_HOST = 2**22
-#: The same where JAX is not yet imported, and nothing follows that may need it.
-_ON_HOST_ONCE = 2**24
 _HOST_BLOCK = 2**17  # draws that NumPy makes at a time: they stay in the cache
 
 
@@ -242,8 +241,8 @@ def resampled_sums(
     sets = np.concatenate([np.zeros_like(number), *halved])
     lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}-{part}"
     run = run or LaneRun()
-    most = _ON_HOST_ONCE if spares_jax() else _ON_HOST
-    if run.is_plain and len(sets) * max(slot.drawn for slot in slots) <= most:
+    draws = len(sets) * max(slot.drawn for slot in slots)
+    if run.is_plain and (draws <= _ON_HOST or is_for_host(draws // 2)):  # a number of a refit takes twice as long
         sums = _sums_on_host(slots, streams, table, rows_of_sets, seed, lanes)
         run.advance(len(sets))
         return sums[:, of_column] if subsets is None else sums[:, of_column].reshape(2, n_resamples, -1)
