@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
-from jaxeval.capability.columns import columns_by_role, shares, texts
+from jaxeval.capability.columns import by_benchmark, columns_by_role, shares, texts
 from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import check_choice, checked_finite, checked_integer
 from jaxeval.data.columns import require_column
@@ -55,6 +55,7 @@ class _Cells(NamedTuple):
     benchmark: Int
     share: Float
     questions: Float
+    told: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,7 +142,7 @@ class CapabilityIndex(Result):
     def _shown(self) -> Answer:
         title = f"CapabilityIndex: {counted(len(self._cells.models), 'model')}, "
         title += f"{counted(len(self._cells.benchmarks), 'benchmark')}, {counted(len(self._cells.share), 'score')}"
-        return Answer(title, self.table.set_index("model"), self.settings, self.warnings)
+        return Answer(title, self.table.set_index("model"), self.settings, self.warnings, notes=self._cells.told)
 
     def _in_full(self, view: Answer) -> Answer:
         return view._replace(tables={"index": self.table, "benchmarks": self.benchmarks})
@@ -404,7 +405,8 @@ def capability_index(
 
 
 def _cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> _Cells:
-    frame, names = columns_by_role(table, columns, "scores")
+    frame, told = by_benchmark(table, columns) if n is None else (table, ())
+    frame, names = columns_by_role(frame, columns, "scores")
     of_model, of_benchmark = (texts(frame, names[role]) for role in ("model", "benchmark"))
     share = shares(frame, names["score"])
     reject_values(share, (share < 0) | (share > 1), names["score"], "a share between 0 and 1; divide per cents by 100")
@@ -424,7 +426,7 @@ def _cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> _Cel
             "setting a name of its own"
         )
     _check_connected(model, benchmark, pd.Index(models), pd.Index(benchmarks))
-    return _Cells(pd.Index(models, name="model"), pd.Index(benchmarks), model, benchmark, share, questions)
+    return _Cells(pd.Index(models, name="model"), pd.Index(benchmarks), model, benchmark, share, questions, told)
 
 
 def _check_connected(model: Int, benchmark: Int, models: pd.Index, benchmarks: pd.Index) -> None:

@@ -14,7 +14,7 @@ from jaxeval.data.labels import SCORES_IN_WORDS
 from jaxeval.data.numbers import numbers
 from jaxeval.data.roles import usual_column
 from jaxeval.errors import ColumnError, DataError
-from jaxeval.wording import named
+from jaxeval.wording import named, words_of
 
 #: Names that columns have in public files; the first one that is there is read, in any spelling.
 USUAL = {
@@ -52,6 +52,62 @@ def columns_by_role(
     if not len(frame):
         raise DataError(f"the table has no {noun}")
     return frame, columns
+
+
+#: Words in names of columns of a table with a row for each model that are no benchmarks: what sums up the others, and
+#: what is known of a model.
+_NO_BENCHMARKS = re.compile(
+    "average|avg|mean|median|overall|total|aggregate|rank|ranking|index|elo|rating|params?|parameters|size|layers|flops|"
+    "compute|date|released?|year|month|price|cost|usd|latency|speed|seconds|minutes|hours|tokens|context|votes|likes|"
+    "downloads|co2|id"
+)
+_LIKE_MEAN = 0.006  # by how much a mean of the others may differ from it, as published ones are rounded
+
+
+def by_benchmark(table: Any, names: Mapping[str, str | None]) -> tuple[Any, tuple[str, ...]]:
+    """Return a row for each model and benchmark of a table with a column for each benchmark, and what is told of it.
+
+    ``names`` are those of `columns_by_role`. Another table is returned as it is, with nothing to say.
+
+    Raises:
+        DataError: some columns of numbers may be shares, and others are none.
+    """
+    frame = as_frame(table)
+    model = usual_column(frame, names["model"], USUAL["model"])
+    if model is None or any(usual_column(frame, names[x], USUAL[x]) for x in ("benchmark", "score")):
+        return frame, ()
+    read = {name: _in_units(frame[name], {"%": 0.01}, {}) for name in frame if name != model}
+    numeric = {name: x.astype(float) for name, x in read.items() if pd.api.types.is_any_real_numeric_dtype(x)}
+    found = pd.DataFrame(
+        {name: x for name, x in numeric.items() if not any(map(_NO_BENCHMARKS.fullmatch, words_of(name)))}
+    )
+    means = [name for name in found if found.shape[1] > 2 and _is_mean(found[name], found.drop(columns=name))]
+    found = found.drop(columns=means)
+    if found.shape[1] < 2:
+        return frame, ()
+    least, most = found.min(), found.max()
+    above, odd = (list(map(repr, found.columns[x])) for x in (most > 1, (least < 0) | (most > 100)))
+    in_per_cent = len(above) == found.shape[1]
+    if odd := odd or ([] if in_per_cent else above):
+        raise DataError(
+            f"a row for each model, and columns of numbers that may be benchmarks, but {named(odd)} "
+            f"{'is' if len(odd) == 1 else 'are'} not between 0 and 1: leave out columns that are no shares "
+            "of right answers, and divide per cents by 100"
+        )
+    told = f"a row for each {model!r}, and benchmarks in {named(list(map(repr, found)))}"
+    told += ", read as per cents" * in_per_cent
+    rest = [repr(name) for name in read if name not in found]
+    told += f"; not taken as benchmarks: {named(rest)}" if rest else ""
+    found = found / (100 if in_per_cent else 1)
+    long = found.assign(**{model: frame[model]}).melt(model, var_name="benchmark", value_name="score")
+    return long.dropna(subset="score").reset_index(drop=True), (told,)
+
+
+def _is_mean(column: pd.Series, others: pd.DataFrame) -> bool:
+    """Return whether a column is the mean of the others, where all are there."""
+    there = others.notna().all(axis=1) & column.notna()
+    off = (column - others.mean(axis=1))[there].abs()
+    return there.sum() > 2 and bool((off <= _LIKE_MEAN * max(1.0, column.max())).all())
 
 
 _MINUTES = {"s": 1 / 60, "sec": 1 / 60, "m": 1.0, "min": 1.0, "h": 60.0, "hr": 60.0, "hour": 60.0, "d": 1440.0,

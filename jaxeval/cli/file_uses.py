@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from jaxeval.capability.columns import USUAL
+from jaxeval.capability.columns import USUAL, by_benchmark
 from jaxeval.cli.uses import OPPONENTS, Use, against, board_of, each, judged, naming, panel, use_of, usual, votes
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import folded
@@ -427,6 +428,11 @@ def _benchmarks(frame: pd.DataFrame) -> Iterator[Use]:
     """Yield shares of models on benchmarks, one for each pair."""
     model, benchmark = guessed_column(frame, "model"), guessed_column(frame, "benchmark")
     share = usual_column(frame, None, USUAL["score"])
+    if model is not None and frame[model].is_unique and not sides_of(frame) and not _golden(frame):
+        with suppress(DataError):
+            _, told = by_benchmark(frame, {"model": model, "benchmark": benchmark, "score": share})
+            if told and len(frame) > 2:
+                yield use_of("index", naming(model=model), told[0])
     if model is None or benchmark is None or share is None or not is_numeric_dtype(frame[share]):
         return
     if frame.duplicated([model, benchmark]).any() or columns_of(frame, ("item", "item_id", "question_id", "trial")):
@@ -453,11 +459,15 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
         return
     if "rating" in numbers and {"lower", "rating_lower"} & {*numbers}:  # a table that a leaderboard wrote
         return
-    golden = (name for name in numbers if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD})
-    gold = next(golden, numbers[0])
+    gold = next((name for name in _golden(frame) if name in numbers), numbers[0])
     why = f"a row for each of {model!r}, {found(scores=[name for name in numbers if name != gold])}"
     hint = f"{gold!r} is taken as gold, what the others should agree with: say another by --gold"
     yield use_of("meta", ("--gold", gold, *naming(model=model)), why, hint)
+
+
+def _golden(frame: pd.DataFrame) -> list[str]:
+    """Return columns that are called after people, or after an arena."""
+    return [name for name in map(str, frame) if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD}]
 
 
 #: What is asked of who made each model, by the command, and of what another file has.

@@ -132,7 +132,8 @@ class Index(Costs, section=COLUMNS):
 def index(file: File, options: Index, drawn: ResamplingOptions, shown: Top, outputs: Outputs) -> None:
     """What do many benchmarks say together? One index for each model.
 
-    FILE has a row for each model and benchmark, and the share of right answers; most pairs may be missing.
+    FILE has a row for each model and benchmark, and the share of right answers; most pairs may be missing. Or it has a
+    row for each model, and a column of shares for each benchmark.
     """
     from jaxeval.capability.capability_index import capability_index
     from jaxeval.capability.columns import of_each
@@ -184,7 +185,7 @@ def _present(
 ) -> None:  # fmt: skip
     from jaxeval.show.shown import settings_line
 
-    answer = result.answer._replace(notes=[settings_line(result.answer.settings)])
+    answer = result.answer._replace(notes=[*result.answer.notes, settings_line(result.answer.settings)])
     if plot is not None:
         draw(next(iter(answer.figures().values())), plot)
     present(beside(answer, *further, tables=tables).with_top(top), outputs)

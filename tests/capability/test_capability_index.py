@@ -251,6 +251,23 @@ def test_coverage():
     assert 0.88 - 3 * error < np.mean(inside) < 0.92 + 3 * error
 
 
+@pytest.mark.parametrize("unit", [1, 100])
+def test_a_column_for_each_benchmark(scores, found, unit):
+    """Means by name or by value, and what is known of models, are no benchmarks; what may be one is asked for."""
+    wide = unit * scores.pivot_table("score", "model", "benchmark")
+    table = wide.assign(**{"Params (B)": 7.0, "License": "mit", "Average": 50.0}).reset_index()
+    same = jaxeval.capability_index(table, **RUN)
+    np.testing.assert_allclose(same.joint.estimate, found.joint.estimate, rtol=1e-6)
+    (told,) = same.answer.notes
+    assert ("read as per cents" in told) == (unit == 100)
+    assert told.split("not taken as benchmarks: ")[1].startswith("'Params (B)', 'License', 'Average'")
+    whole = wide.fillna(wide.mean())
+    (told,) = jaxeval.capability_index(whole.assign(q=whole.mean(axis=1)).reset_index(), **RUN).answer.notes
+    assert told.endswith("not taken as benchmarks: 'q'")
+    with pytest.raises(DataError, match="but 'parts' is not between 0 and 1: leave out columns that are no shares"):
+        jaxeval.capability_index(table.assign(parts=np.arange(len(table)) * 60), **RUN)
+
+
 def test_equal_models_have_no_rank(found):
     """P-values of equal models are uniform, and where they do not reject, the answer and the ranks say so."""
     rng = np.random.default_rng(0)

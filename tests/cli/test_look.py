@@ -575,9 +575,10 @@ def test_a_mistyped_file_of_a_command(tmp_path):
         assert "did you mean 'votes.csv'?" in command(*words, tmp_path / "vote.csv").output
 
 
-def test_a_wide_table_of_benchmarks_is_no_index(tmp_path):
+def test_a_wide_table_of_benchmarks_is_an_index(tmp_path):
     path = file_of(tmp_path, pd.DataFrame({"model": [*"xyz"], "mmlu": [0.5, 0.6, 0.7], "gsm8k": [0.4, 0.7, 0.6]}))
-    assert f"the file rather fits: jaxeval meta {path} --gold mmlu" in command("index", path).output
+    found = f"jaxeval index {path}\n  found: a row for each 'model', and benchmarks in 'mmlu', 'gsm8k'"
+    assert found in command(path).output
 
 
 def test_places_in_columns_are_no_results(tmp_path):
