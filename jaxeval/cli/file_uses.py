@@ -19,7 +19,7 @@ from jaxeval.data.columns import folded
 from jaxeval.data.conditions import equality
 from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.found_columns import (
-    Reading,
+    FoundJudgments,
     fits,
     found,
     found_rankings,
@@ -263,7 +263,7 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
         except (DataError, ValueError, TypeError):
             continue
         if coding is not None and not options:
-            options = Reading({"labels": coding}, "").options()
+            options = FoundJudgments({"labels": coding}, "").options()
             hint = "1 is taken as the first side; if the numbers are grades, say --labels grades"
         yield use_of("agreement", options, "; ".join(labels.notes[:2]), hint, _LABELS_ONLY)
         return

@@ -196,7 +196,7 @@ _BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner C
 }
 
 
-class Found(NamedTuple):
+class FileUses(NamedTuple):
     """What the files of a command are fit for."""
 
     files: list[FileName]
@@ -204,7 +204,7 @@ class Found(NamedTuple):
     nothing: str | None  # why there is no use, where a column is lacking
 
 
-def found_in(error: DataError, ctx: click.Context) -> Found | None:
+def found_in(error: DataError, ctx: click.Context) -> FileUses | None:
     """Look at the files of a command that fails; None where the error is not about them."""
     paths = ctx.params.get("files") or [ctx.params.get("file")]
     files = [name for name in paths if name is not None]
@@ -223,12 +223,12 @@ def found_in(error: DataError, ctx: click.Context) -> Found | None:
         head = read_head(telling)
         others = partial(_heads, [name for name in read if name != telling])
         uses = [use for use in uses_of(head, others) if not _PLACES & {*use.words}]
-        return Found(files, uses, nothing_in(head) if lacks and not uses else None)
+        return FileUses(files, uses, nothing_in(head) if lacks and not uses else None)
     except (ValueError, OSError, ImportError):
         return None
 
 
-def as_other_shape(found: Found | None, command: str | None, typed: Sequence[str]) -> list[str] | None:
+def as_other_shape(found: FileUses | None, command: str | None, typed: Sequence[str]) -> list[str] | None:
     """Return the command, and its arguments, of files of another shape for which `leaderboard` was typed.
 
     None where the shape is not sure, or the user named columns.
@@ -242,7 +242,7 @@ def as_other_shape(found: Found | None, command: str | None, typed: Sequence[str
     return [name, *typed, *more]
 
 
-def with_line(error: DataError, found: Found | None, ctx: click.Context, typed: Sequence[str]) -> DataError:
+def with_line(error: DataError, found: FileUses | None, ctx: click.Context, typed: Sequence[str]) -> DataError:
     """Return the error about the files of a command, begun with the line to type where their rows say one.
 
     ``typed`` stood after the command.

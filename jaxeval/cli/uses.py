@@ -14,7 +14,7 @@ from jaxeval.data.columns import folded, renames
 from jaxeval.data.conditions import equality
 from jaxeval.data.found_columns import (
     MOST_JUDGES,
-    Reading,
+    FoundJudgments,
     alike,
     differ,
     fits,
@@ -55,7 +55,7 @@ class Use(NamedTuple):
     words: tuple[str, ...]  # of the line after the name of the file's place, {} where that stands
     why: str  # what was found
     open: str = ""  # what the reader must know, or decide
-    read: Reading | None = None  # as what, if the command makes the leaderboard of judgments of such a shape
+    read: FoundJudgments | None = None  # as what, if the command makes the leaderboard of judgments of such a shape
 
 
 #: The command that makes the leaderboard of judgments of a shape.
@@ -69,7 +69,7 @@ def use_of(
     return Use(question or ROWS[command].asks or ROWS[command].line, (command, *files, *options), why, note)
 
 
-def board_of(read: Reading) -> Use:
+def board_of(read: FoundJudgments) -> Use:
     """Return the use of judgments that are ``read`` so for their leaderboard."""
     return use_of(_BOARDS[read.shape], read.options(), read.why, read.hint)._replace(read=read)
 
@@ -121,7 +121,7 @@ def votes(frame: pd.DataFrame) -> Iterator[Use]:
             return
 
 
-def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: Reading) -> Iterator[Use]:
+def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments) -> Iterator[Use]:
     """Yield what can be asked of votes that are ``read`` so."""
     options, why = read.options(), f"{found(two_sides=sides)}, {read.why}"
     voters, times = (guessed_columns(frame, role)[:1] for role in ("rater", "time"))

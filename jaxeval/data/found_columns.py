@@ -126,7 +126,7 @@ def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
     return numbers[0] == numbers[1] and len(shared) > 0 and not any(isinstance(x, float) for x in shared)
 
 
-class Reading(NamedTuple):
+class FoundJudgments(NamedTuple):
     """A way to read the judgments of a table."""
 
     arguments: dict[str, Any]  # of the reader of the shape, such as `Battles.from_pandas`
@@ -161,7 +161,7 @@ def found(**columns: Any) -> str:
     )
 
 
-def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[Reading]:
+def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[FoundJudgments]:
     """The ways to read results between the sides ``a`` and ``b``."""
     for columns, why in _result_columns(frame, a, b) if is_plain(frame[a]) and is_plain(frame[b]) else ():
         if (reading := reading_of(frame, a, b, columns, why)) is not None:
@@ -195,7 +195,7 @@ def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[
             yield {"winner": name}, f"results in {name!r}"
 
 
-def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> Reading | None:
+def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> FoundJudgments | None:
     """How the rows can be read by the ``columns``, alone or with options that fill a gap; None where they cannot."""
     result = columns.get("winner")
     name = folded(str(result))
@@ -222,11 +222,11 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
             for name in numbers[:1]:
                 arguments["count"] = name
                 unsure.append(f"{name!r} is taken as the number of battles of a row: else leave out --count")
-            return Reading(arguments, why, "; ".join(filter(None, unsure)))
+            return FoundJudgments(arguments, why, "; ".join(filter(None, unsure)))
     return None
 
 
-def reading_with_blanks(frame: pd.DataFrame) -> Reading | None:
+def reading_with_blanks(frame: pd.DataFrame) -> FoundJudgments | None:
     """How votes are read whose labels are words of the file's own, or the numbers of two sides; what is to be said."""
     for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
         rest = [name for name in map(str, frame) if name not in (a, b)]
@@ -246,11 +246,11 @@ def reading_with_blanks(frame: pd.DataFrame) -> Reading | None:
                 return None
             labels = {value: spoken_label(value) or "SIDE" for value in values}
             which = "SIDE" if any("SIDE" in x for pair in labels.items() for x in pair) else "each"
-            return Reading({**sides, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
-                           f"say for {which}: model_a, model_b or tie")  # fmt: skip
+            return FoundJudgments({**sides, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
+                                  f"say for {which}: model_a, model_b or tie")  # fmt: skip
         if not words and len(numbers) == len(rest) == 2:
-            return Reading({**sides, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
-                           f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
+            return FoundJudgments({**sides, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
+                                  f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
     return None
 
 
@@ -293,7 +293,7 @@ def is_binary(column: pd.Series) -> bool:
     return texts <= RIGHT_OR_WRONG.keys() and len({RIGHT_OR_WRONG[text] for text in texts}) == 2
 
 
-def found_votes(frame: pd.DataFrame) -> Reading | None:
+def found_votes(frame: pd.DataFrame) -> FoundJudgments | None:
     """How the votes of a table are read; None where there is no way, several, or one that the reader must decide."""
     for sides in sides_of(frame):
         ways = list(results_of(frame, *sides))
@@ -305,7 +305,7 @@ def found_votes(frame: pd.DataFrame) -> Reading | None:
     return None
 
 
-def found_panel(frame: pd.DataFrame) -> Reading | None:
+def found_panel(frame: pd.DataFrame) -> FoundJudgments | None:
     """How the verdicts of judges are read, in rows or in columns; in these, ``human`` are the columns of people.
 
     Of the first rows, one judge may be enough.
@@ -329,7 +329,7 @@ def found_panel(frame: pd.DataFrame) -> Reading | None:
             del arguments["winner"]
         why = found(two_sides=(a, b), judges=judge, their_verdicts=verdict)
         hint = "the first rows are of one judge, and a panel has several" if one_so_far else read.hint
-        return Reading(arguments, why, hint, "panel", "missing" not in arguments and not _is_votes(frame))
+        return FoundJudgments(arguments, why, hint, "panel", "missing" not in arguments and not _is_votes(frame))
     known = {"model_a": a, "model_b": b, "missing": "drop"}
     columns = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
                and folded(name) not in ("ftr", "htr")  # football: results, and at half time
@@ -337,10 +337,10 @@ def found_panel(frame: pd.DataFrame) -> Reading | None:
     people = [*([] if human is None else [human]), *(name for name in columns if is_person(name))]
     judges = [name for name in columns if name not in people]
     read_as = {"model_a": a, "model_b": b, "human": people, "judges": judges}
-    return Reading(read_as, found(two_sides=(a, b), verdicts_of_judges=judges), "", "panel") if judges else None
+    return FoundJudgments(read_as, found(two_sides=(a, b), verdicts_of_judges=judges), "", "panel") if judges else None
 
 
-def found_rankings(frame: pd.DataFrame) -> Reading | None:
+def found_rankings(frame: pd.DataFrame) -> FoundJudgments | None:
     """How rankings are read: places in rows, or lists of all that was ranked."""
     rank = usual_column(frame, None, "rank")
     items, rankings = guessed_columns(frame, "ranked"), guessed_columns(frame, "ranking")
@@ -349,7 +349,7 @@ def found_rankings(frame: pd.DataFrame) -> Reading | None:
         if n_values(frame, ids) < len(frame) and fits(Rankings.from_pandas, frame, **roles):
             why = found(items=item, their_ranks=rank, of_the_rankings=ids)
             named_roles = {role: name for role, name in roles.items() if name != role}
-            return Reading(named_roles, why, "", "ranking", not _is_votes(frame))
+            return FoundJudgments(named_roles, why, "", "ranking", not _is_votes(frame))
     lists = [name for name in map(str, frame) if folded(name) == "ranking" or _is_list_of_ranks(frame[name])]
     for name in lists[:1]:
         try:
@@ -363,7 +363,7 @@ def found_rankings(frame: pd.DataFrame) -> Reading | None:
             hint = "one item is taken as the best of those shown: if the others truly tie, leave out --first 1"
             first, hint = ({"first": "1"}, hint) if chosen else ({}, "")
             named_roles = {} if name == "ranking" else {"ranking": name}
-            return Reading({**named_roles, **first}, found(rankings=name), hint, "ranking", not _is_votes(frame))
+            return FoundJudgments({**named_roles, **first}, found(rankings=name), hint, "ranking", not _is_votes(frame))
     return None
 
 
