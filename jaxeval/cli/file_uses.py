@@ -61,6 +61,7 @@ _LABELS_ONLY = "Is a judge good enough?"  # of labels without pairs of models
 _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
+_WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
 _METRICS = ("metric", "metric_name", "scorer", "criterion")
 #: Columns of what verdicts of one judge may differ in besides items.
 _CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")
@@ -74,6 +75,8 @@ def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> li
         return list(_known_formats(head, others))
     if head.rows is None or len(head.rows) == 0 or is_square(head.rows):
         return []
+    if {*head.names} >= _WIN_RATES:
+        return list(_meta(head.rows))
     uses = [*_known_formats(head, others), *_runs(head.rows)]
     if uses:  # the columns alone would say less than the format
         return uses
@@ -94,6 +97,12 @@ def nothing_in(head: Head) -> str | None:
         return "The table has no rows: nothing to rate."
     if head.doubled:
         return f"Several columns are called {visible_line(head.doubled[0])!r}: rename or drop all but one."
+    if {*head.names} >= _WIN_RATES:
+        return (
+            "It is AlpacaEval's leaderboard: win rates that were counted, without the judgments behind them. Ratings "
+            "with intervals need its annotations.json: jaxeval leaderboard annotations.json. To compare its win rates "
+            "with other scores, call the first column model, and add theirs: jaxeval meta FILE --gold COLUMN"
+        )
     if is_square(head.rows):
         return "It is a table of models by models: write a row for each pair, as model_a,model_b,wins_a,ties,wins_b."
     if lacks_header(head.rows):

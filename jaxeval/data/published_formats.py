@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxeval.data.application_formats import APPLICATIONS
 from jaxeval.data.battle_rows import by_difference
 from jaxeval.data.columns import first_place, folded, reject_missing
 from jaxeval.data.formats import Format, Shape, Source
@@ -36,7 +37,7 @@ def formats() -> dict[str, Format]:
         >>> list(jaxeval.formats())[:2]
         ["MT-bench's judgments of pairs", "MT-bench's scores of single answers"]
     """
-    every = {form.name: form for form in (*PAIRS, *ANSWERS)}
+    every = {form.name: form for form in (*PAIRS, *ANSWERS, *APPLICATIONS)}
     for entry in entry_points(group="jaxeval.formats"):
         try:
             form = entry.load()

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from command_line import said
 
-from jaxeval import DataError, read_scores
+from jaxeval import DataError, pass_at_k, read_scores
 
 LOGS = Path(__file__).with_name("logs")
 INSPECT, LM_EVAL = LOGS / "inspect", LOGS / "lm_eval"
@@ -343,6 +343,42 @@ class TestLmEval:
         found = read_scores(tmp_path, score="acc")
         assert means(found) == {"acme/m1": 1.0}
         assert found.notes[0].startswith("2 files of samples left out, as a later run")
+
+
+def test_tests_of_applications(tmp_path):
+    """A metric of Ragas, and one of DeepEval, in the files that they write; a file is a model."""
+    ragas = pd.DataFrame({"user_input": [*"pqr"], "response": "x", "faithfulness": [1, 0.5, 0], "recall": [1, 1, 0]})
+    ragas.to_csv(path := tmp_path / "m.csv", index=False)
+    assert line_of(path)[-2:] == ["--score", "faithfulness"]
+    assert means(read_scores(path, score="faithfulness")) == {"m": 0.5}
+    cases = [{"input": x, "metricsData": [{"name": "G", "score": s}, {"name": "H"}]} for x, s in (("p", 1), ("q", 0))]
+    (path := tmp_path / "run.json").write_text(json.dumps({"testCases": cases, "testPassed": 1}))
+    assert line_of(path)[-2:] == ["--score", "G"]
+    assert means(read_scores(path, score="G")) == {"run": 0.5}
+    with pytest.raises(DataError, match="no metric 'F'; the samples have the metrics G, H"):
+        read_scores(path, score="F")
+
+
+def test_counts_of_right_samples(tmp_path):
+    """The estimator of pass@k from n samples and c right ones is that of their trials."""
+    table = pd.DataFrame({"task": [*"pqpq"], "model": [*"aabb"], "n": [4, 4, 4, 4], "c": [1, 4, 0, 2]})
+    table.to_csv(path := tmp_path / "counts.csv", index=False)
+    scores = read_scores(path)
+    assert means(scores) == {"a": 0.625, "b": 0.25}
+    found = pass_at_k(scores, 2).set_index("model")["score"]
+    assert found.to_dict() == pytest.approx({"a": (0.5 + 1) / 2, "b": (0 + 5 / 6) / 2})
+    assert "Pass@2" in said("scores", path, "--pass-at", "2")
+    table.assign(c=5).to_csv(path, index=False)
+    with pytest.raises(DataError, match="no more samples are right than there are, in column 'n'; 4 values are wrong"):
+        read_scores(path)
+
+
+def test_a_leaderboard_of_win_rates_is_no_judgments(tmp_path):
+    path = tmp_path / "leaderboard.csv"
+    path.write_text(
+        ",win_rate,n_wins,n_wins_base,n_draws,n_total\ngpt,57.4,462,331,12,805\nllama,20.4,160,633,12,805\n"
+    )
+    assert "It is AlpacaEval's leaderboard: win rates that were counted, without the judgments" in said(path)
 
 
 def test_further_columns_of_helm(tmp_path):
