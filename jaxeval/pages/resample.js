@@ -347,6 +347,12 @@ function resampledBoard(votes, names, n, seed, noun, tell = () => {}) {
 		if (loose[k]) return firth.apart[k] > UNPLACED_ELO && others.some(near);
 		return others.filter((j) => !vague[j]).every(near);
 	});
+	const known = models.filter((k) => rated(k) && !tooFew[k]);
+	if (known.length === 1) {
+		const apart = firth?.differences(known[0]);
+		const below = (j) => apart !== undefined && apart.difference[j] > NORMAL_95 * apart.error[j];
+		tooFew[known[0]] = models.some((j) => rated(j) && tooFew[j] && !below(j));
+	}
 
 	const ends = models.map((k) => {
 		if (own[k]) {

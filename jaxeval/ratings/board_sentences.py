@@ -44,7 +44,7 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
         beside = f" of those with a rating; undefeated: {named(above)}" if above else ""
         return f"too few games to say who leads: {first_with} with {rating}{beside}"
     rest = np.setdiff1d(np.arange(len(ratings)), [first, *others])
-    unranked = len(rest) > 0 and len(_beside(board, first, rest, level)) > 0
+    unranked = len(rest) > 0 and len(maybe_above(board, first, rest, level)) > 0
     if len(others) == 0 and (unranked or len(rest) == 0):
         return f"{name} is first with {rating}, the only {noun.one} with a rank"
     if len(alike) and (ratings[~ranked] > ratings.iloc[first]).any():
@@ -60,7 +60,7 @@ def _not_below(board: Any, first: int, others: NDArray[np.intp], level: float) -
     return others[np.where(np.isnan(lower), by_draws, ~(lower > 0))]
 
 
-def _beside(board: Any, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:
+def maybe_above(board: Any, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:
     """Which of the models ``rest`` without a rank the penalised fit does not show to be below model ``first``."""
     if (not board.fit.thin.any() and not board._loose.any()) or not board.fit.has_penalised:
         return rest
@@ -79,7 +79,7 @@ def _undefeated_leader(board: Any, level: float) -> int | None:
         return next((int(k) for k in above if board.fit._always_above(int(k), level)), None)
     best = int(above[np.argmax(board.fit.penalised_strengths[above])])
     rest = np.delete(np.arange(len(board.models)), best)
-    return None if len(_beside(board, best, rest, level)) else best
+    return None if len(maybe_above(board, best, rest, level)) else best
 
 
 def draw_warnings(board: Any) -> list[str]:

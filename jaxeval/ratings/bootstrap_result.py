@@ -18,7 +18,7 @@ from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.options.boards import BoardInterval
-from jaxeval.ratings.board_sentences import draw_warnings, leader_sentence
+from jaxeval.ratings.board_sentences import draw_warnings, leader_sentence, maybe_above
 from jaxeval.ratings.boards import MOST_INVERTED
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import make_scale
@@ -365,7 +365,8 @@ class Bootstrap(Result):
         By default the data decide, by the penalised fit. A rated model has too few if the standard error of its rating
         is above 100 Elo and no better known model is further away than 1.96 standard errors of the difference. One
         without a finite rating in more than 1 % of the resamples must be that far from every other rated model: of 300
-        battles, 299 won and 1 lost are not few. Without a penalised fit, any such model has too few.
+        battles, 299 won and 1 lost are not few. Without a penalised fit, any such model has too few. If one model alone
+        is left, and another rated one may be better, all have too few.
 
         Raises:
             TypeError: ``min_battles`` is no integer.
@@ -383,7 +384,7 @@ class Bootstrap(Result):
         closed_form = self.contrasts.closed_form if loose.any() else self.fit.penalised_differences
         too_few = np.array(loose | vague)
         if not too_few.any() or closed_form is None:
-            return too_few
+            return self._without_rank_of_one(too_few)
         if isinstance(closed_form, Independent):  # a wide board has no table of all pairs
             return np.asarray(loose & (closed_form.variance > UNPLACED_ELO**2))
         rows, rated = np.flatnonzero(too_few), np.isfinite(self.fit.ratings.to_numpy())
@@ -393,7 +394,13 @@ class Bootstrap(Result):
         of_all, of_known = (near & rated).any(1), near[:, rated & ~vague].all(1)
         unsure = self.fit.penalised_errors[rows] > UNPLACED_ELO
         too_few[rows] = np.where(loose[rows], unsure & of_all, of_known)
-        return too_few
+        return self._without_rank_of_one(too_few)
+
+    def _without_rank_of_one(self, too_few: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        rated = np.isfinite(self.fit.ratings.to_numpy())
+        ranked, rest = np.flatnonzero(rated & ~too_few), np.flatnonzero(rated & too_few)
+        alone = len(ranked) == 1 and len(maybe_above(self, ranked[0], rest, 0.95)) > 0
+        return too_few | rated if alone else too_few
 
     def ranked(self, min_battles: int | None = None) -> pd.Series:
         """Return whether each model takes a rank: it has a finite rating, and not `too_few` battles.

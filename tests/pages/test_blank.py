@@ -76,8 +76,9 @@ def test_no_draw_and_no_leader(resampling):
         ([("a", "b"), ("b", "c")], "no model can be ranked: no two models took points off each other"),
         ([("a", "b"), ("b", "a"), ("b", "c"), ("c", "a")], "too few games to say who leads: b is first with 1072.9 "),
         ([("a", "b"), ("a", "c"), ("b", "c"), ("c", "b")], "too few games to say who leads: b and c are level"),
+        ([*["ab"] * 5, *["ba"] * 3, *["ac"] * 5, *["ca"] * 3], "too few games to say who leads: a is first with "),
     ]:
-        table = pd.DataFrame(rows, columns=["model_a", "model_b"]).assign(winner="model_a")
+        table = pd.DataFrame(map(list, rows), columns=["model_a", "model_b"]).assign(winner="model_a")
         battles = jaxeval.Battles.from_pandas(table)
         own = jaxeval.leaderboard(battles, progress=False).attrs["answer"]
         assert said_first(board_in_browser(resampling, battles)[1]["answer"]) == said_first(own)

@@ -289,6 +289,19 @@ class TestTheAnswer:
             assert jaxeval.bootstrap(table, 100, interval="percentile").first_sentence().startswith(starts)
             assert np.isfinite(board.interval()).all(axis=None)
 
+    def test_nobody_is_first_of_one(self):
+        """Votes tell no rank 1 where no other model has a rank and another may be better."""
+        pairs = ["ab"] * 5 + ["ba"] * 3 + ["ac"] * 5 + ["ca"] * 3
+        votes = pd.DataFrame(map(list, pairs), columns=["model_a", "model_b"]).assign(target=1.0)
+        board = jaxeval.bootstrap(votes)
+        assert (~board._loose).tolist() == [True, False, False]
+        assert board.first_sentence().startswith("too few games to say who leads: a is first with ")
+        assert board.rank_sets().isna().all(axis=None)
+        assert board.tiers().isna().all()
+        known = pd.DataFrame({"model_a": "d", "model_b": ["a", "b", "c"] * 30, "target": [0.0, *[1.0] * 89]})
+        with_best = jaxeval.bootstrap(pd.concat([votes, known]), 200)
+        assert with_best.first_sentence().startswith("d leads with ")
+
     def test_an_undefeated_model_beside_rated_ones(self):
         """It leads where it is ahead of each; else who is first of the others is ahead of those with a rank alone."""
         rng = np.random.default_rng(7)
