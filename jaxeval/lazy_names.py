@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 __all__ = [
     "called_once", "core", "custom_batching", "export", "is_frame", "jax", "jnp", "jsl", "lax", "lazy_module",
-    "lazy_names", "nn", "pa", "pc", "pd", "spares_jax", "special",
+    "lazy_names", "nn", "pa", "pc", "pd", "scipy", "spares_jax", "special",
 ]  # fmt: skip
 
 
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
+    import scipy
     from jax import custom_batching, export, lax, nn
     from jax.extend import core
     from jax.scipy import special
@@ -77,7 +78,7 @@ else:
     jax, jnp, lax, nn, export = map(lazy_module, ("jax", "jax.numpy", "jax.lax", "jax.nn", "jax.export"))
     custom_batching, core = lazy_module("jax.custom_batching"), lazy_module("jax.extend.core")
     jsl, special = lazy_module("jax.scipy.linalg"), lazy_module("jax.scipy.special")
-    pd, pa, pc = map(lazy_module, ("pandas", "pyarrow", "pyarrow.compute"))
+    pd, pa, pc, scipy = map(lazy_module, ("pandas", "pyarrow", "pyarrow.compute", "scipy"))
 
 
 _once = False

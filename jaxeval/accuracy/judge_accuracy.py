@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
-import scipy
 
 from jaxeval.accuracy.accuracy_tables import (
     AccuracySettings,
@@ -29,6 +28,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import backend_name, versions
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.lazy_names import scipy
 from jaxeval.plain_tables import Names, counts_rows, in_pandas
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.variance_components import facet_names

@@ -459,7 +459,7 @@ def _table(
     sides = np.array([*columns["confusion"].sum(0), columns["people"].sum(0)])[:, decided[:, None], decided]
     rows: dict[str, Any] = {
         "judge": names,
-        "n_items": [len(np.unique(battles.item[among])) for among in labelled],
+        "n_items": [np.count_nonzero(np.bincount(battles.item[among])) for among in labelled],
         "n_battles": [int(among.sum()) for among in labelled],
         "n_decided": np.rint(sides.sum((1, 2))).astype(int),
         "good_enough": [answers[name].verdict if name in answers else "" for name in names],

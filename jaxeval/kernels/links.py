@@ -10,10 +10,9 @@ from math import pi, sqrt
 from typing import Any
 
 import numpy as np
-import scipy
 
 from jaxeval.kernels.kinds import Array, Float, namespace
-from jaxeval.lazy_names import special
+from jaxeval.lazy_names import scipy, special
 
 # Arguments and results broadcast.
 Values = Float[Array, "*#battles"]

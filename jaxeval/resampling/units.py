@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int, as_leaf, distinct, map_tree
@@ -16,7 +15,7 @@ from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
 from jaxeval.execution.shapes import BATTLE_PLACES, padded_few, padded_places, padded_table, power_of_two
 from jaxeval.kernels.resample import ROUND_SHORTFALL, ROUNDS, DrawScheme, Packing, RateTables, Singles, Strata, Units
-from jaxeval.lazy_names import pd
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.wording import counted
 
 

@@ -404,7 +404,7 @@ def _compare(
     difference, error, dof = float(estimates.score[0]), float(estimates.standard_errors[0]), float(estimates.dof[0])
     assert estimates.parts is not None
     parts = estimates.parts[:, 0]
-    several = scores.benchmark is not None and len(np.unique(scores.benchmark.number[shared])) > 1
+    several = scores.benchmark is not None and len({*scores.benchmark.number[shared].tolist()}) > 1
     weighted = scores.weight is not None or several
     flips = sign_flips(parts, seed, alternative)
     anytime, scale, known = anytime_test(parts, estimates, pair[shared], bounds, weighted)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy
 
 from jaxeval.arrays import Float, Int
-from jaxeval.lazy_names import pd
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.statistics.quantiles import bounds_with_failures, interval_bounds, normal_quantile
 
 #: The least and the greatest value that quantities can have: numbers, or one for each; None where there are none.

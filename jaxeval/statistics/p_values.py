@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy
 
 from jaxeval.arrays import Float
+from jaxeval.lazy_names import scipy
 from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import normal_quantile
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
-from jaxeval.lazy_names import pd
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.statistics.quantiles import normal_quantile, student_quantile
 from jaxeval.statistics.variance_components import (
     RESIDUAL,

@@ -18,11 +18,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.lazy_names import pd
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.statistics.clusters import design_effect
 
 # The variance of a bin is taken at an agreement to which so many battles are added that agree as often as predicted:

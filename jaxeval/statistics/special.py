@@ -11,7 +11,8 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-import scipy
+
+from jaxeval.lazy_names import scipy
 
 #: Values of a call that are computed here. A quantile takes .2 to .4 ms, another value 20 microseconds, and the import
 #: of SciPy's functions .15 s: as much as some six calls of so many quantiles, which is more than a small command makes.

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.lazy_names import scipy
 from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.wording import counted, named, visible_line
 

@@ -87,7 +87,7 @@ COMMANDS = """
 import io, json, sys
 from contextlib import redirect_stdout
 sys.argv = ["jaxeval"]
-HEAVY = ("jax", "matplotlib", "scipy.stats", "scipy.special", "pandas", "pyarrow")
+HEAVY = ("jax", "matplotlib", "scipy", "scipy.stats", "scipy.special", "pandas", "pyarrow", "numpy.ma")
 from jaxeval.cli.main import kept_programs, main
 found = []
 for arguments in json.loads(sys.stdin.read()):
