@@ -29,12 +29,12 @@ _RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "ch
 ROLES = {
     "model_a": Role("the model on side A", "name", ("model_a",)),
     "model_b": Role("the model on side B", "name", ("model_b",)),
-    "model": Role("the model that answered", "name", ("model", "model_name"), ("model_id", "system")),
+    "model": Role("the model that answered", "name", ("model", "model_name"), ("model_id", "system", "Modell")),
     "anchor": Role("the reference that answers are compared with", "name", ("anchor",), ("reference", "baseline")),
     "item": Role(
         "the item that was judged: a prompt, a question, a task", "name",
         ("item", "item_id", "question_id", "prompt_id", "instruction_id", "instruction_index", "question", "prompt"),
-        _IDS,
+        (*_IDS, "Frage", "Aufgabe"),
     ),
     "task": Role("the task or category of an item", "name", ("task",), ("category", "dataset")),
     "benchmark": Role("the benchmark of an item", "name", ("benchmark",), ("benchmark_name",)),
@@ -60,7 +60,8 @@ ROLES = {
     "score": Role(
         "the score of an answer", "number", ("score",),
         ("accuracy", "correct", "is_correct", "acc", "reward", "passed", "exact_match", "preference", "rating", "grade",
-         "points", "pass", "success", "resolved", "status", "result", "outcome"),
+         "points", "pass", "success", "resolved", "status", "result", "outcome",
+         "Punkte", "Punktzahl", "Bewertung"),
     ),
     "scores_a": Role("the judge's score of side A, or scores by criterion", "outcome", ("scores_a",)),
     "scores_b": Role("the judge's score of side B, or scores by criterion", "outcome", ("scores_b",)),

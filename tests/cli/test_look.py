@@ -581,6 +581,12 @@ def test_a_wide_table_of_benchmarks_is_an_index(tmp_path):
     assert found in command(path).output
 
 
+def test_german_headers_of_scores(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text("Modell;Frage;Punkte\na;q1;0,5\nb;q1;1,0\na;q2;0,25\nb;q2;0,75\n")
+    assert f"jaxeval scores {path} --model Modell --item Frage --score Punkte" in command(path).output
+
+
 def test_places_in_columns_are_no_results(tmp_path):
     orders = ["xyz", "yxz", "xzy", "zxy"] * 5
     table = pd.DataFrame([list(order) for order in orders], columns=["first", "second", "third"])
