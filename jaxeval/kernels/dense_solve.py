@@ -20,6 +20,7 @@ from jaxeval.kernels.solve import (
     inverse_and_diagonal,
     iterate,
     loop,
+    newton_cg_step,
     newton_step,
     regular,
     solved_and_log_det,
@@ -98,9 +99,6 @@ def newton_cg(
     return solve.newton_cg(products, inverse, information_diagonal, start, terms, len(start))
 
 
-_SWEEPS = 3  # of Jacobi's method
-
-
 class Rows(NamedTuple):
     """Rows of a table, of some of its models; M stands for no model, whose row is empty."""
 
@@ -138,10 +136,7 @@ def chord_with_newton(
         among = v.at[:, rows.models].get(mode="fill", fill_value=0)
 
         def solved(right: Array) -> Array:
-            x = right / diagonal
-            for _ in range(_SWEEPS):
-                x = (right + product(among, x)) / diagonal
-            return x
+            return newton_cg_step(lambda p: diagonal * p - product(among, p), lambda r: r / diagonal, diagonal, right)
 
         alone = solved(grad.at[rows.models].get(mode="fill", fill_value=0))
         rest = jnp.where(others, product(inverse, jnp.where(others, grad + product(alone, v), 0.0)), 0.0)

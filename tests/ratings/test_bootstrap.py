@@ -231,10 +231,12 @@ class TestDraws:
     def test_models_of_few_battles_beside_others(self, votes, monkeypatch, ridge, link):
         """Chord steps take them along, without the solvers for boards on which most models have few battles."""
         rng = np.random.default_rng(1)
-        few = np.repeat(["few-1", "few-2", "few-3"], [5, 12, 60])
-        rows = pd.DataFrame({"model_a": few, "model_b": rng.choice(votes.model_a, 77), "winner": "tie"})
-        rows["winner"] = rng.choice(["model_a", "model_b"], 77)
-        rows.loc[rng.random(77) < 0.2, "model_b"] = "few-2"  # some of them met each other
+        few = np.repeat(["few-1", "few-2", "few-3", "few-4"], [100, 12, 60, 5])
+        n = len(few)
+        rows = pd.DataFrame({"model_a": few, "model_b": rng.choice(votes.model_a, n)})
+        rows["winner"] = rng.choice(["model_a", "model_b"], n)
+        rows.loc[:94, "model_b"] = "few-2"  # two that met mostly each other
+        rows.loc[rng.random(n) < 0.1, "model_b"] = "few-3"
         rows = rows[rows.model_a != rows.model_b]
         battles = Battles.from_pandas(pd.concat([votes[["model_a", "model_b", "winner"]], rows]))
         for solver in (Solver.CHORD, Solver.NEWTON_CG, Solver.NEWTON):
