@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import command_line
 import jax
 import pytest
 import quick_programs
@@ -143,3 +144,13 @@ def x64() -> Iterator[None]:
     """Kernels run in double precision, as the wrappers run them."""
     with jax.enable_x64(True):
         yield
+
+
+def _on_the_host() -> Iterator[None]:
+    """Small boards are refitted by NumPy: for tests of what is asked, shown and written, whatever computes it."""
+    with command_line.small_work_on_the_host():
+        yield
+
+
+on_the_host = pytest.fixture(_on_the_host, name="on_the_host")
+all_on_the_host = pytest.fixture(_on_the_host, name="all_on_the_host", scope="module")  # and what its fixtures make

@@ -10,3 +10,8 @@ def undrawn(monkeypatch):
             (folder / f"{name}.png").touch()
 
     monkeypatch.setattr("jaxeval.show.files.save_figures", touch)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def as_in_a_process_of_the_command(all_on_the_host):
+    """Which has not imported JAX yet."""

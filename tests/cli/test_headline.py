@@ -33,7 +33,7 @@ def scores(tmp_path_factory):
     return path
 
 
-def test_horizons(runs, tmp_path):
+def test_horizons(runs, tmp_path, undrawn):
     written = "--out", tmp_path / "found/", "--plot", tmp_path / "curves.svg"
     result = run("horizons", runs, *FEW, "--released", "released", "--cost", "price", *written)
     assert result.exit_code == 0, result.output
@@ -70,7 +70,7 @@ def test_index(scores, tmp_path):
     assert index["model-9"] == pytest.approx(150)
 
 
-def test_index_on_the_screen(scores, tmp_path):
+def test_index_on_the_screen(scores, tmp_path, undrawn):
     further = "--forecast", "model-1", "benchmark-2", "--out", tmp_path
     result = run("index", scores, "--resamples", "40", "--cost", "price", *further)
     assert "has the highest index" in result.output

@@ -1,5 +1,6 @@
 """`--checkpoint`, `--memory` and `--distributed` of every command that resamples."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from command_line import run as run_command
 from processes import ended, start_commands
 
 import jaxeval
+from jaxeval.execution import host
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
@@ -91,35 +93,37 @@ def test_two_processes_give_the_tables_of_one(command, commands, tmp_path):
         pd.testing.assert_frame_equal(shared, pd.read_csv(path), rtol=1e-9, atol=1e-9)
 
 
-#: The command on a file, and whether JAX was imported for it.
-BOARD = """
-import sys
+#: The command, with one arguments after the other, and whether JAX was imported by then.
+BOARDS = """
+import json, sys
+from contextlib import suppress
 from jaxeval.cli.main import run
 
-sys.argv[0] = "jaxeval"
-try:
-    run()
-finally:
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["jaxeval", *arguments]
+    with suppress(SystemExit):
+        run()
     print("jax" in sys.modules)
 """
 
 
-@pytest.mark.parametrize(
-    ("n_votes", "options", "needs_jax"),
-    [(3000, (), False), (100, ("--by", "half"), False), (100, ("--penalty", "firth"), True)],
-)
-def test_a_small_board_starts_no_jax(tmp_path, n_votes, options, needs_jax):
-    """And prints what one does that starts it."""
-    votes, out = tmp_path / "votes.csv", tmp_path / "board.csv"
-    jaxeval.simulate_votes(n_votes, 8, seed=3).assign(half=lambda x: x.index % 2).to_csv(votes, index=False)
-    arguments = ["leaderboard", str(votes), "--resamples", "200", "--out", str(out), *options]
+def test_small_boards_start_no_jax(tmp_path, monkeypatch):
+    """And print what programs give; what NumPy does not know starts it."""
+    monkeypatch.setattr(host, "spares_jax", lambda: False)
+    cases = [(3000, [], False), (100, ["--by", "half"], False), (100, ["--penalty", "firth"], True)]
+    commands = []
+    for n, options, _ in cases:
+        votes = tmp_path / f"{n}.csv"
+        jaxeval.simulate_votes(n, 8, seed=3).assign(half=lambda x: x.index % 2).to_csv(votes, index=False)
+        out = str(tmp_path / f"{len(commands)}.csv")
+        commands.append(["leaderboard", str(votes), "--resamples", "200", "--out", out, *options])
     done = subprocess.run(
-        [sys.executable, "-c", BOARD, *arguments], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", BOARDS, json.dumps(commands)], capture_output=True, text=True, check=True,
         env={**os.environ, "JAXEVAL_CACHE": "off", "JAX_PLATFORMS": "cpu"},
     )  # fmt: skip
-    *board, said = done.stdout.splitlines()
-    assert said == str(needs_jax)
-    alone = pd.read_csv(out)
-    same = run_command(*arguments)
-    assert (board, done.stderr) == (same.stdout.splitlines(), same.stderr)
-    pd.testing.assert_frame_equal(alone, pd.read_csv(out), rtol=0, atol=1e-5)
+    alone = [pd.read_csv(tmp_path / f"{k}.csv") for k in range(3)]
+    same = [run_command(*arguments) for arguments in commands]
+    said = "".join(f"{board.stdout}{needs_jax}\n" for board, (_, _, needs_jax) in zip(same, cases, strict=True))
+    assert (done.stdout, done.stderr) == (said, "".join(board.stderr for board in same))
+    for k, table in enumerate(alone):
+        pd.testing.assert_frame_equal(table, pd.read_csv(tmp_path / f"{k}.csv"), rtol=0, atol=1e-5)
