@@ -22,6 +22,8 @@ from jaxeval.pages.document import LOADER, READING, SCRIPTS, STYLES, json_in_htm
 from jaxeval.pages.history import read_history, with_board, write_history
 from jaxeval.wording import visible_line
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 HOME = files("jaxeval.pages")
 BIOME = Path(sysconfig.get_path("scripts")) / "biome"
 

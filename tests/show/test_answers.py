@@ -12,6 +12,8 @@ from jaxeval.show.documents import markdown_text
 from jaxeval.show.shown import Result
 from jaxeval.wording import visible
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 #: Data, and what only describes a part of a study.
 WITHOUT = {
     "Battles", "DataReport", "Rankings", "RankingsReport", "JudgedBattles", "JudgedReport", "JudgeOutputs",

@@ -14,6 +14,8 @@ from jaxeval.show.documents import text_width
 from jaxeval.show.shown import Answer, Html, Result, Shown, settings_line
 from jaxeval.show.table import Table
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 
 def public_classes():
     found = {name: getattr(jaxeval, name) for name in jaxeval.__all__}
