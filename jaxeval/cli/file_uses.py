@@ -29,6 +29,7 @@ from jaxeval.data.found_columns import (
     quoted,
     results_of,
     sides_of,
+    tables_that_stay,
 )
 from jaxeval.data.harness_runs import scorers_of
 from jaxeval.data.judged_answers import JudgedAnswers
@@ -67,6 +68,7 @@ _METRICS = ("metric", "metric_name", "scorer", "criterion")
 _CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")
 
 
+@tables_that_stay()
 def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> list[Use]:
     """Return the commands for a file, the one that fits best first; ``others`` are read with it."""
     if head.saved is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -53,10 +55,30 @@ _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two
 #: Columns of judges, items and the like hold no results, even where their values are letters such as L and R.
 _NAMES = {folded(name) for role in ROLES.values() if role.kind == "name" for name in role.names}
 _MOST_LABELS = 4  # of a column of results
+_found: ContextVar[dict[int, tuple[pd.DataFrame, list[tuple[str, str]]]] | None] = ContextVar("_found", default=None)
+
+
+@contextmanager
+def tables_that_stay() -> Iterator[None]:
+    """Within it no table changes, so that each has its sides looked for once, whoever asks."""
+    token = _found.set({})
+    try:
+        yield
+    finally:
+        _found.reset(token)
 
 
 def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
     """Pairs of columns that may name the models of both sides, those with the usual names first."""
+    found = _found.get()
+    if found is None:
+        return _sides_of(frame)
+    if id(frame) not in found:
+        found[id(frame)] = frame, _sides_of(frame)  # a table that is kept keeps its id
+    return found[id(frame)][1]
+
+
+def _sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
     if has_usual_sides(frame):
         a, b = map(str, columns_of(frame, USUAL_SIDES))
         return [(a, b)]
@@ -94,7 +116,8 @@ def _sides_by_values(frame: pd.DataFrame) -> list[tuple[str, str]]:
 def _holds_names(column: pd.Series) -> bool:
     """Whether the values are short texts, most of which come again, and few are sentences."""
     values = column.dropna()
-    if not len(values) or not all(isinstance(value, str) for value in values):
+    texts = isinstance(values.dtype, pd.StringDtype) or all(isinstance(value, str) for value in values)
+    if not len(values) or not texts:
         return False
     if values.str.contains(_SENTENCE).mean() > _FEW:
         return False

@@ -13,7 +13,10 @@ from click.shell_completion import BashComplete
 from command_line import run as command
 
 import jaxeval
+from jaxeval.cli.file_uses import uses_of
 from jaxeval.cli.main import main
+from jaxeval.data import found_columns
+from jaxeval.data.file_heads import Head
 
 #: Kinds of `jaxeval simulate`, and the commands whose lines their files must get, the first one first.
 KINDS = {
@@ -98,6 +101,19 @@ def runs(words):
     few = [] if words[0] in ("next", "compare-scores") else ["--resamples", "20"]
     found = command(*words, *few)
     assert found.exit_code == 0, (words, found.output)
+
+
+def test_sides_are_looked_for_once(monkeypatch):
+    """Of a table that stays as it is; another's are its own."""
+    asked, look = [], found_columns._sides_of
+    monkeypatch.setattr(found_columns, "_sides_of", lambda frame: asked.append(frame) or look(frame))
+    votes = jaxeval.simulate_votes(40, 4, seed=0)
+    uses = uses_of(Head("CSV", [*votes], votes))
+    assert uses[0].words[0] == "leaderboard"
+    assert len(asked) == len({*map(id, asked)})
+    before = found_columns.sides_of(votes)
+    del votes["model_a"]
+    assert found_columns.sides_of(votes) != before
 
 
 @pytest.mark.parametrize("kind", KINDS)
