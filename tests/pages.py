@@ -51,11 +51,13 @@ def printed(line):
         assert not set(words) & {"|", ">", "<", "&&"}, f"there is no shell: {line}"
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout
     from click.testing import CliRunner, _NamedTextIOWrapper
+    from command_line import small_work_on_the_host
 
     from jaxeval.cli.main import main
 
     terminal = {"COLUMNS": str(COLUMNS), "LINES": "50", "TERM": "dumb", "NO_COLOR": "1"}
-    with mock.patch.object(_NamedTextIOWrapper, "isatty", lambda stream: stream.name == "<stdout>"):
+    is_shown = mock.patch.object(_NamedTextIOWrapper, "isatty", lambda stream: stream.name == "<stdout>")
+    with small_work_on_the_host(), is_shown:
         output = CliRunner(env=terminal).invoke(main, words[1:], prog_name="jaxeval", catch_exceptions=False).output
     return "".join(f"{line.rstrip()}\n" for line in output.splitlines())
 

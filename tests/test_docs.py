@@ -14,6 +14,8 @@ import pytest
 import jaxeval
 from jaxeval.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 

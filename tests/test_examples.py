@@ -9,6 +9,8 @@ import pytest
 
 import jaxeval
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 HOME = Path(jaxeval.__file__).parent
 #: Modules with examples. They are imported by the test alone, which so starts at once.
 MODULES = sorted(

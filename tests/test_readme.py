@@ -15,6 +15,8 @@ from matplotlib.image import imread
 from jaxeval.cli.main import main
 from jaxeval.plots.style import COLOURS
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 TEXT = README.read_text(encoding="utf-8")
