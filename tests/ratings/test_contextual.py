@@ -297,6 +297,7 @@ def test_davidson_is_newmans_model(data, name):
     )
 
 
+@pytest.mark.usefixtures("on_the_host")
 def test_the_expected_result_of_every_pair(votes):
     fit = fit_bradley_terry(votes, ties="davidson")
     a, b = fit.ratings.index[[0, 4]]
@@ -313,6 +314,7 @@ class TestExpectedScores:
         elo = fit.ratings["model-1"] - fit.ratings["model-4"]
         assert elo == pytest.approx(400 * np.log10(one["win"] / one["loss"]))
 
+    @pytest.mark.usefixtures("on_the_host")
     def test_rao_and_kuppers_are_those_of_the_slightest_advantage(self, votes):
         fit = fit_bradley_terry(votes, ties="rao_kupper")
         one = fit.outcome_probabilities("model-1", "model-4")
@@ -358,6 +360,7 @@ class TestScale:
             np.testing.assert_allclose(other.coefficients()[name] * unit, one.coefficients()[name], rtol=1e-6)
 
 
+@pytest.mark.usefixtures("on_the_host")
 def test_a_covariate_that_decides_its_battles(votes):
     """In five battles, all won by the side that has it: no finite coefficient; the ratings are those of the others."""
     decided = np.flatnonzero(votes["winner"] != "tie")[:5]

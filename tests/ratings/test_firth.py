@@ -331,8 +331,11 @@ def test_wald_intervals_of_clusters_are_no_narrower_than_those_of_battles():
     np.testing.assert_allclose(fit.interval()["upper"] - fit.ratings, widest)
 
 
-@pytest.mark.parametrize("penalty", ["firth", "auto"])
-@pytest.mark.parametrize("weight", [1.0, None])
+@pytest.mark.parametrize(
+    ("penalty", "weight"),
+    [("firth", 1.0), ("auto", None), pytest.param("auto", 1.0, marks=pytest.mark.slow),
+     pytest.param("firth", None, marks=pytest.mark.slow)],
+)  # fmt: skip
 def test_a_factor_in_all_weights_changes_nothing(penalty, weight):
     """Weights are no numbers of battles: of equal ones the board is that of none."""
     table = simulate_battles(60, 5, seed=0).to_pandas()

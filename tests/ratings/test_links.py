@@ -114,6 +114,7 @@ def test_covariates_beside_the_strengths():
     np.testing.assert_allclose(fit.win_probability.loc["m0", "m4"], ndtr(theta["m0"] - theta["m4"]), rtol=1e-12)
 
 
+@pytest.mark.usefixtures("on_the_host")
 def test_a_covariate_that_decides_every_battle_has_no_finite_coefficient():
     table = votes()
     table["x"] = np.where(table["winner"] == "model_a", 1.0, -1.0) + 0.1 * table["x"]

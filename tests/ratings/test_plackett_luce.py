@@ -81,6 +81,7 @@ class TestFit:
         np.testing.assert_allclose(turned.strengths[::-1], fit_plackett_luce(rankings).strengths, atol=1e-12)
         np.testing.assert_allclose(turned.standard_errors[::-1], fit_plackett_luce(rankings).standard_errors)
 
+    @pytest.mark.usefixtures("on_the_host")
     def test_choix(self):
         choix = pytest.importorskip("choix")
         lists = simulated(300, M, tied=0, seed=11)
@@ -332,6 +333,7 @@ class TestWhatRankingsCannotSay:
         assert board["rating"].isin([np.inf, -np.inf]).sum() + board["rating"].isna().sum() == 5
         assert board["rank"].isna().all()
 
+    @pytest.mark.usefixtures("on_the_host")
     @pytest.mark.parametrize(("n", "more", "leads"), [
         (50, [], True),
         (6, [], True),
@@ -347,6 +349,7 @@ class TestWhatRankingsCannotSay:
         assert said.startswith(f"a leads: undefeated in {n + (6 if len(more) == 7 else 0)} rankings") == leads, said
         assert said.endswith("ahead of all others at the 95% level") == leads
 
+    @pytest.mark.usefixtures("on_the_host")
     def test_rankings_of_one_judge_are_one_meeting(self):
         """Ten rankings of each of five judges are five meetings, and of six judges six."""
         for judges, leads in ((5, False), (6, True)):

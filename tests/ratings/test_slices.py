@@ -29,6 +29,7 @@ def run(*arguments):
     return command("leaderboard", *arguments, "--resamples", "8")
 
 
+@pytest.mark.usefixtures("on_the_host")
 class TestNumber:
     def test_too_many_slices_are_told_before_any_is_rated(self, monkeypatch, tmp_path):
         monkeypatch.setattr("jaxeval.ratings.bootstrap.fit_slices", None)
@@ -57,6 +58,7 @@ class TestNumber:
         assert len(bootstrap(votes, 2, by="voter", max_slices=3, min_slice_battles=2)) == 3
 
 
+@pytest.mark.usefixtures("on_the_host")
 class TestFewBattles:
     @pytest.mark.slow
     def test_they_are_listed_and_the_others_stay_as_they_are(self):
@@ -89,6 +91,7 @@ class TestFewBattles:
             bootstrap(VOTES.assign(language=SIZES), 2, by="language", min_slice_battles=301)
 
 
+@pytest.mark.usefixtures("on_the_host")
 class TestMissing:
     @pytest.fixture
     def votes(self):
@@ -165,6 +168,7 @@ def test_options_of_slices_without_slices():
         bootstrap(VOTES, 2, missing="drop")
 
 
+@pytest.mark.usefixtures("on_the_host")
 class TestToldTogether:
     @pytest.mark.slow
     def test_walls_of_warnings(self):
@@ -242,6 +246,7 @@ class TestOverlappingCategories:
             own = [row for row in self.VOTES if row["language"] == language and name in ["overall", *flags_of(row)]]
             assert int(board.fit.n_battles.sum()) == 2 * len(own)
 
+    @pytest.mark.usefixtures("on_the_host")
     def test_without_a_value(self):
         votes = pd.DataFrame(self.VOTES)
         votes["category_tag"] = votes["category_tag"].where(np.arange(140) % 10 > 0, None)
@@ -261,6 +266,7 @@ class TestOverlappingCategories:
         assert boards[0].told == boards[1].told
         np.testing.assert_allclose(*(board["if"].draws for board in boards), rtol=1e-13)
 
+    @pytest.mark.usefixtures("on_the_host")
     def test_the_command(self, tmp_path):
         path = tmp_path / "votes.jsonl"
         path.write_text("\n".join(map(json.dumps, self.VOTES)))

@@ -89,6 +89,7 @@ def test_figures(battles, effect):
     np.testing.assert_allclose(figure.axes[0].collections[1].get_offsets()[:, 0], fit.coefficients()["odds_ratio"])
 
 
+@pytest.mark.usefixtures("on_the_host")
 def test_coefficients_of_probits_are_shown_themselves(battles):
     table = fit_bradley_terry(battles, features=FEATURES, link="probit").coefficients()
     figure = plot_coefficients(table)

@@ -221,6 +221,7 @@ def test_differences_of_few_battles_are_penalised(few, rich):
     assert not differs.drop(["new", "newest"]).drop(columns=["new", "newest"]).to_numpy()[~np.eye(6, dtype=bool)].any()
 
 
+@pytest.mark.usefixtures("on_the_host")
 class TestTheAnswer:
     def test_it_names_the_models_whose_difference_holds_0(self):
         rng, seen = np.random.default_rng(5), set()

@@ -72,6 +72,7 @@ def test_models_that_a_part_alone_has(votes):
     assert np.isfinite(found["held_out_score"]).all()
 
 
+@pytest.mark.usefixtures("on_the_host")
 def test_what_is_refused(votes):
     with pytest.raises(ValueError, match="n_folds must lie between 2 and the 4,000 battles, got 1"):
         compare_tie_models(votes, n_folds=1)
