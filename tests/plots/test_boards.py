@@ -9,8 +9,6 @@ import pytest
 import jaxeval
 from jaxeval import plots
 
-pytestmark = pytest.mark.usefixtures("all_on_the_host")
-
 
 @pytest.fixture(scope="module")
 def boards():

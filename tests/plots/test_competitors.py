@@ -7,8 +7,6 @@ import pytest
 import jaxeval
 from jaxeval import plots
 
-pytestmark = pytest.mark.usefixtures("all_on_the_host")
-
 SIDES = {"model_a": "player_1", "model_b": "player_2"}
 
 
