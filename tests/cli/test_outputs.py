@@ -120,7 +120,7 @@ def test_quiet_prints_warnings_alone(tmp_path):
     (["--out", "no-such-folder/x.csv"], "there is no folder no-such-folder"),
     (["--eval-results", "x"], "--eval-results and --eval-benchmark need each other"),
     (["--eval-results", "x", "--eval-benchmark", "o/b"], "--eval-benchmark takes ORG/DATASET:TASK"),
-    (["--eval-results", "x", "--benchmark", "o/b:t", "--by", "language"], "--eval-results and --by do not go together"),
+    (["--eval-results", "x", "--eval-benchmark", "o/b:t", "--by", "day"], "--eval-results and --by do not go together"),
     (["--publish-date", "yesterday"], "does not match"),
 ])  # fmt: skip
 def test_bad_options_are_one_message(votes, tmp_path, monkeypatch, arguments, message):
