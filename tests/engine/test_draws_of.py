@@ -171,8 +171,8 @@ class TestPairs:
 
         own = draws_of(ratings, battles, n_resamples=20, **options)
         board = jaxeval.bootstrap(battles, 20, progress=False, **options)
-        np.testing.assert_allclose(own.estimate, board.fit.ratings, rtol=0, atol=1e-9)
-        # The bootstrap stops 1e-8 logits from the end of its steps.
+        # A fit stops 1e-9 logits from the end of its steps, and the bootstrap 1e-8.
+        np.testing.assert_allclose(own.estimate, board.fit.ratings, rtol=0, atol=2e-7)
         np.testing.assert_allclose((own - board.joint).draws, 0, atol=1e-5)
 
     def test_votes_of_slices(self):
