@@ -99,7 +99,7 @@ def newton_cg(
     return solve.newton_cg(products, inverse, information_diagonal, start, terms, len(start))
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """Rows of a table, of some of its models; M stands for no model, whose row is empty."""
 
     models: Int32[Array, "K"]
@@ -110,7 +110,7 @@ class Rows(NamedTuple):
 def chord_with_newton(
     link: Link,
     table: PairTable,
-    few: Rows,
+    few: TableRows,
     active: Bool[Array, "M"],
     start: Float[Array, "M"],
     inverse: Float[Array, "M M"],

@@ -170,7 +170,7 @@ def _solve_few(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tupl
     standing = connectivity.standing_beside(wins, n - wins, few, problem.main)
     active = rated(standing, terms.ridge)
     both = active.at[few].get(mode="fill", fill_value=False)[:, None] & active
-    rows = dense_solve.Rows(few, jnp.where(both, n, 0), jnp.where(both, wins, 0))
+    rows = dense_solve.TableRows(few, jnp.where(both, n, 0), jnp.where(both, wins, 0))
     both = active[:, None] & active
     n, wins = (jnp.where(both, x, 0) for x in pair_tables.oriented(problem.data, dense, form.packing, form.dtype))
     table = pair_tables.table_of(n, wins, form.dtype, link != Link.LOGIT)
