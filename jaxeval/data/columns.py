@@ -361,8 +361,8 @@ def factorize_sorted(
 ) -> tuple[NDArray[np.intp], pd.Index]:
     """Return (N,) codes of a column, and its sorted values; missing values have the code -1 if they are allowed."""
     try:
-        codes, values = factorized(column)
-    except TypeError as error:
+        codes, values = factorized(column) if isinstance(column, np.ndarray) else pd.factorize(column)
+    except (NotImplementedError, TypeError) as error:
         raise DataError(f"column {name!r} holds values that cannot be compared: {NO_GROUPS}") from error
     if not may_miss and codes.min(initial=0) < 0:
         reject_missing(codes < 0, name, rows)
