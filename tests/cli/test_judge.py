@@ -117,7 +117,7 @@ def test_slices_and_strata(files, columns):
     (("--shared", "other"), "shared='other' is no model of the calibration"),
     (("--by", "language"), "no column 'language'"),
     (("--judgment", "judge-9"), "no column 'judge-9'"),
-    (("--label", "truth"), "no column 'truth'"),
+    (("--human", "truth"), "no column 'truth'"),
 ])  # fmt: skip
 def test_bad_input_is_one_message(files, columns, arguments, message):
     result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, *arguments)
