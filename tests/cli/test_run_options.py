@@ -37,7 +37,7 @@ def commands(tmp_path_factory):
     verdicts = simulate_anchored_verdicts(n_items=20, n_judges=2, seed=4)
     gold = np.random.default_rng(5).normal(size=12)
     scores = {"model": [f"m{k}" for k in range(12)], "people": gold, "one": gold[::-1], "two": gold**2}
-    columns = ["--judgment", "judge-1", "--label", "human", "--model", "model", "--item", "item"]
+    columns = ["--judgment", "judge-1", "--human", "human", "--model", "model", "--item", "item"]
     coded = ["--score-difference", "difference", "--labels", "a_wins_1"]
     return {
         "leaderboard": [votes, "--resamples", "50"],
