@@ -168,7 +168,8 @@ def _solve_few(problem: RefitProblem, form: RefitForm, terms: Terms, dense: tupl
     few, link = problem.few, form.model.link
     n, wins = pair_tables.oriented(problem.data, dense, form.packing, form.dtype, few)
     standing = connectivity.standing_beside(wins, n - wins, few, problem.main)
-    active = rated(standing, terms.ridge)
+    # A ridge would draw padding, which is among the others, to a mean that is not that of the models.
+    active = rated(standing, terms.ridge) & (problem.diagonal > 0)
     both = active.at[few].get(mode="fill", fill_value=False)[:, None] & active
     rows = dense_solve.TableRows(few, jnp.where(both, n, 0), jnp.where(both, wins, 0))
     both = active[:, None] & active
