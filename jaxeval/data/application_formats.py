@@ -11,6 +11,7 @@ from jaxeval.data.formats import Format, Source
 from jaxeval.data.harness_formats import metric_of, with_model
 from jaxeval.data.harness_runs import as_score
 from jaxeval.data.numbers import reject_values, whole_numbers
+from jaxeval.data.roles import PAIR_LABELS, ROLES, USUAL_SIDES
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 
@@ -19,6 +20,8 @@ _RAGAS = ("user_input", "response", "reference", "retrieved_contexts", "referenc
           "reference_context_ids", "multi_responses", "rubrics", "rubric", "model")  # fmt: skip
 _COUNTS = ("task_id|task|problem_id|problem|item", "n|n_samples|num_samples", "c|n_correct|num_correct")
 _MOST_SAMPLES = 10_000  # of an item
+#: Columns of battles, and of labels: their tables may have those of these formats besides.
+_JUDGED = (*USUAL_SIDES, *PAIR_LABELS, *ROLES["judge"].names, *ROLES["judgment"].names, *ROLES["rater"].names)
 
 
 def _ragas(source: Source) -> pd.DataFrame:
@@ -72,10 +75,12 @@ def _counted(source: Source) -> pd.DataFrame:
 APPLICATIONS = (
     Format("Ragas's scores", ("user_input", "response"), _ragas, shape="answer",
            about="inputs are items, and a file is a model", hint="there are several metrics, and the first is taken",
-           one_of=lambda rows: {"--score": [x for x in rows.select_dtypes("number") if x not in _RAGAS]}),
+           one_of=lambda rows: {"--score": [x for x in rows.select_dtypes("number") if x not in _RAGAS]},
+           unless=_JUDGED),
     Format("a test run of DeepEval", ("testCases|testRunData|test_results",), _deepeval, shape="answer",
            is_document=True, about="inputs are items, and a file is a model",
            hint="there are several metrics, and the first is taken", one_of=_metrics_of),
     Format("counts of samples and of right ones", _COUNTS, _counted, shape="answer",
-           about="each sample is a trial of its item, as --pass-at K takes them"),
+           about="each sample is a trial of its item, as --pass-at K takes them",
+           unless=(*_JUDGED, *ROLES["score"].names)),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from jaxeval.data.columns import ALL_COLUMNS, Columns, frame_of
+from jaxeval.data.columns import ALL_COLUMNS, Columns, folded, frame_of
 from jaxeval.data.equal_rows import reject_same_tables
 from jaxeval.data.harness_runs import document_of
 from jaxeval.data.remote_names import FileName
@@ -102,6 +102,7 @@ class Format:
         is_document: whether ``marks`` are keys of one JSON object, and not columns of a table; with shape "answer".
         fits: says of the first rows whether they are of the format, where the names of columns do not tell any.
         reference: makes of battles the model that all others met, for each; None if the rows say it themselves.
+        unless: columns, in any spelling, of which one shows that a table with the marks is something else.
 
     Examples:
         >>> import jaxeval
@@ -121,6 +122,7 @@ class Format:
     is_document: bool = False
     fits: Callable[[pd.DataFrame], Any] | None = None
     reference: Callable[[pd.DataFrame], pd.Series] | None = None
+    unless: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that battles are rows of a table."""
@@ -135,4 +137,6 @@ class Format:
     def seen(self, names: Sequence[str]) -> list[str]:
         """Return the marks among the names of columns, or among the keys; none unless all are there."""
         present = [next((x for x in mark.split("|") if x in names), None) for mark in self.marks]
-        return [] if None in present else [x for x in present if x is not None]
+        if None in present or not {*map(folded, names)}.isdisjoint(map(folded, self.unless)):
+            return []
+        return [x for x in present if x is not None]

@@ -373,6 +373,19 @@ def test_counts_of_right_samples(tmp_path):
         read_scores(path)
 
 
+@pytest.mark.parametrize(
+    ("marks", "beside"),
+    [("user_input,response", "human,judge"), ("task,n,c", "model,item,score"), ("task,n,c", "model_a,model_b,winner")],
+)
+def test_tables_with_the_columns_of_tests_besides_judgments(tmp_path, marks, beside):
+    """They are read by their judgments."""
+    names = f"{marks},{beside}".split(",")
+    values = {"model_a": "a", "model_b": "b", "winner": "model_a", "model": "m", "n": 4, "c": 2, "response": "x"}
+    table = pd.DataFrame({name: [values.get(name, k % 2) for k in range(4)] for name in names})
+    table.assign(**{names[0]: range(4)}).to_csv(path := tmp_path / "m.csv", index=False)
+    assert "told by" not in said(path)
+
+
 def test_a_leaderboard_of_win_rates_is_no_judgments(tmp_path):
     path = tmp_path / "leaderboard.csv"
     path.write_text(
