@@ -17,10 +17,10 @@ from jaxeval.kernels.solve import (
     Terms,
     capped,
     centred,
+    conjugate_gradients,
     inverse_and_diagonal,
     iterate,
     loop,
-    newton_cg_step,
     newton_step,
     regular,
     solved_and_log_det,
@@ -107,6 +107,11 @@ class TableRows(NamedTuple):
     wins: Num[Array, "K M"]
 
 
+# Of the squared error at the start, by the information, that is left in the part of models of few battles: more would
+# hide how slowly a group converges that hardly met the others.
+_ENOUGH = 1e-6
+
+
 def chord_with_newton(
     link: Link,
     table: PairTable,
@@ -136,7 +141,10 @@ def chord_with_newton(
         among = v.at[:, rows.models].get(mode="fill", fill_value=0)
 
         def solved(right: Array) -> Array:
-            return newton_cg_step(lambda p: diagonal * p - product(among, p), lambda r: r / diagonal, diagonal, right)
+            return conjugate_gradients(
+                lambda p: diagonal * p - product(among, p), lambda r: r / diagonal, diagonal, right,
+                lambda start, least: _ENOUGH * least * start, len(diagonal),
+            ).solution  # fmt: skip
 
         alone = solved(grad.at[rows.models].get(mode="fill", fill_value=0))
         rest = jnp.where(others, product(inverse, jnp.where(others, grad + product(alone, v), 0.0)), 0.0)

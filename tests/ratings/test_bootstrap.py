@@ -232,11 +232,11 @@ class TestDraws:
     def test_models_of_few_battles_beside_others(self, votes, monkeypatch, ridge, link):
         """Chord steps take them along, without the solvers for boards on which most models have few battles."""
         rng = np.random.default_rng(1)
-        few = np.repeat(["few-1", "few-2", "few-3"], [100, 12, 3])  # and padding
+        few = np.repeat(["few-1", "few-2", "few-3"], [500, 3, 3])  # and padding
         n = len(few)
         rows = pd.DataFrame({"model_a": few, "model_b": rng.choice(votes.model_a, n)})
         rows["winner"] = rng.choice(["model_a", "model_b"], n)
-        rows.loc[:94, "model_b"] = "few-2"  # two that met mostly each other
+        rows.loc[:496, "model_b"] = "few-2"  # two that met mostly each other
         rows.loc[rng.random(n) < 0.1, "model_b"] = "few-3"
         rows = rows[rows.model_a != rows.model_b]
         battles = Battles.from_pandas(pd.concat([votes[["model_a", "model_b", "winner"]], rows]))
