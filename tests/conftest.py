@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import command_line
+import host_work
 import jax
 import pytest
 import quick_programs
@@ -148,7 +148,7 @@ def x64() -> Iterator[None]:
 
 def _on_the_host() -> Iterator[None]:
     """Small boards are refitted by NumPy: for tests of what is asked, shown and written, whatever computes it."""
-    with command_line.small_work_on_the_host():
+    with host_work.small_work_on_the_host():
         yield
 
 

@@ -51,7 +51,7 @@ def printed(line):
         assert not set(words) & {"|", ">", "<", "&&"}, f"there is no shell: {line}"
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout
     from click.testing import CliRunner, _NamedTextIOWrapper
-    from command_line import small_work_on_the_host
+    from host_work import small_work_on_the_host
 
     from jaxeval.cli.main import main
 
