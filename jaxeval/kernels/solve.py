@@ -107,9 +107,10 @@ def loop(
 ) -> tuple[Solution, Memory]:
     """As `iterate`, with a ``step`` from theta, the lanes that run (...) and what the last step remembered.
 
-    After a change of size d_k at rate r = d_k / d_(k-1) an iteration of ``order`` 1 is d_k r / (1 - r) from its limit,
-    and one of order 2, as Newton's with exact derivatives, r d_k^2 at rate r = d_k / d_(k-1)^2. The rate is the larger
-    of the last two, as one lucky step may hide a slow direction. A lane at rest stays, whatever the others do.
+    After a change of size d_k at rate r_k = d_k / d_(k-1) an iteration of ``order`` 1 is d_k r / (1 - r) from its
+    limit, where r is the larger of the last two rates, as one lucky step may hide a slow direction. One of order 2, as
+    Newton's with exact derivatives, is c d_k^2 from it, where c is the larger of r_k / d_(k-1) and the one before; a
+    tenth of the tolerance is left for a c that still grows. A lane at rest stays, whatever the others do.
     """
     xp = namespace(start)
 
@@ -123,12 +124,13 @@ def loop(
     def moved(state: _State, taken: SolveStep) -> tuple[_State, Memory]:
         runs = running(state)
         size = abs(taken.change).max(0)
-        rate = size / state.size**order
+        rate = xp.minimum(size / state.size, 0.99)
         remaining = taken.remaining
         if remaining is None:
             worst = xp.maximum(rate, state.rate)
-            slow = xp.minimum(worst, 0.99)
-            ahead = size * slow / (1 - slow) if order == 1 else 10 * worst * size**2
+            ahead = size * worst / (1 - worst)
+            if order == 2:  # steps that no longer shrink have met the limit of precision
+                ahead = xp.where(worst < 0.5, 10 * size * rate * xp.maximum(rate, state.rate**2), ahead)
             # The first change has no rate to go by.
             remaining = xp.where(state.n_steps > 0, ahead, size)
         grad_norm = abs(taken.grad).max(0)
