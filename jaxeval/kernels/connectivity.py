@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from jaxeval.kernels.kinds import Array, Bool, Int8, Int32, Integer, Num, Shaped, namespace
+from jaxeval.kernels.kinds import Array, Bool, Int8, Integer, Num, Shaped, namespace
 from jaxeval.lazy_names import jnp, lax
 
 
@@ -92,7 +92,7 @@ class _Search(NamedTuple):
 
 
 def standing(
-    wins: Num[Array, "M M"], weight: Num[Array, "M"], place: Integer[Array, "M"] | None = None
+    wins: Shaped[Array, "M M"], weight: Num[Array, "M"], place: Integer[Array, "M"] | None = None
 ) -> Int8[Array, "M"]:
     """Return `standing_of` the models of whose ``wins`` the row's are against the column's; in order of ``place``."""
     everyone, edge = jnp.ones(len(wins), bool), wins > 0
@@ -102,7 +102,7 @@ def standing(
 
 
 def standing_beside(
-    wins: Num[Array, "K M"], losses: Num[Array, "K M"], models: Int32[Array, "K"], weight: Num[Array, "M"]
+    wins: Num[Array, "K M"], losses: Num[Array, "K M"], models: Integer[Array, "K"], weight: Num[Array, "M"]
 ) -> Int8[Array, "M"]:
     """`standing` of all models, where all but these K ``models`` are known to have taken points off each other.
 

@@ -71,8 +71,8 @@ def spread(layout: Any, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Ar
 
 
 def of_rows(
-    first: Num[Array, "*lanes rows M"], n: Num[Array, "*#lanes rows M"], models: Integer[Array, "rows"] | None = None
-) -> Num[Array, "*lanes rows M"]:
+    first: Num[Array, "*lanes K M"], n: Num[Array, "*#lanes K M"], models: Integer[Array, "K"] | None = None
+) -> Num[Array, "*lanes K M"]:
     """Return what the row's model has of ``n``, from what the ``first`` model of each pair has: the lower one.
 
     The rows are those of all models, or of some ``models``.
@@ -114,9 +114,9 @@ def unpacked(
 
 
 def oriented(
-    layout: Layout, dense: tuple[Num[Array, "rows M"], ...], packing: Packing, dtype: type,
-    models: Integer[Array, "rows"] | None = None,
-) -> tuple[Float[Array, "rows M"], ...]:  # fmt: skip
+    layout: Layout, dense: tuple[Num[Array, "M M"], ...], packing: Packing, dtype: type,
+    models: Integer[Array, "K"] | None = None,
+) -> tuple[Float[Array, "_ M"], ...]:  # fmt: skip
     """Weights of battles, what the row's model took of them, and the ties if kept, from gathered statistics.
 
     The rows are those of all models, or of some ``models``; rows of model M are empty.
