@@ -434,6 +434,7 @@ def leaves(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, np.ndar
         inside = {str(key): own for key, own in value.items()}
     elif is_dataclass(value):
         inside = {field.name: getattr(value, field.name) for field in fields(value)}
+        inside |= {key: getattr(value, key) for key in _WHEN_ASKED if key not in inside and hasattr(value, key)}
     elif isinstance(value, tuple) and hasattr(value, "_asdict"):
         inside = value._asdict()
     elif isinstance(value, list | tuple):
@@ -451,6 +452,7 @@ def leaves(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, np.ndar
 
 
 _DEEPEST = 4
+_WHEN_ASKED = ("ratings", "strengths", "component", "standing", "n_battles")  # what a fit labels when it is asked for
 
 
 def run(only: str | None, programs: Path) -> dict[str, np.ndarray | str]:
