@@ -92,8 +92,8 @@ class BradleyTerryFit(Result):
     @cached_property
     def standing(self) -> pd.Series:
         """Of each model, "" in the main group, else "undefeated", "winless" or "not comparable"."""
-        standing = np.array([STANDING_TEXT[s] for s in self._board.connectivity.standing.tolist()], object)
-        return self._labelled(standing, "standing")
+        standing = [STANDING_TEXT[s] for s in self._board.connectivity.standing.tolist()]
+        return pd.Series(standing, self._board.models, name="standing", dtype=object)
 
     @cached_property
     def n_battles(self) -> pd.Series:

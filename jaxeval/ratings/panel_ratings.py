@@ -78,7 +78,11 @@ class JudgePanelFit(BradleyTerryFit):
     def standing(self) -> pd.Series:
         """As in `BradleyTerryFit`; "confounded" where side biases cannot be told from ratings."""
         standing = super().standing
-        return standing.map(lambda _: CONFOUNDED) if self._board.confounded else standing
+        return (
+            pd.Series(CONFOUNDED, standing.index, name=standing.name, dtype=object)
+            if self._board.confounded
+            else standing
+        )
 
     @property
     def discriminations(self) -> pd.Series:
