@@ -86,8 +86,13 @@ def _sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
         return []
     names = [name for name in map(str, frame) if not _SAYS_PEOPLE.search(name.casefold())]
     pairs = [(x, y) for x in names for y in names
-             if differs(x, y) and alike(frame, x, y)]  # fmt: skip
+             if differs(x, y) and alike(frame, x, y) and not _goes_on(names, x)]  # fmt: skip
     return sorted(pairs, key=lambda pair: is_numeric_dtype(frame[pair[0]])) or _sides_by_values(frame)
+
+
+def _goes_on(names: Sequence[str], x: str) -> bool:
+    """Return whether a third one follows a column and the other side: item_1 to item_4 are no two sides."""
+    return any(differ(x, z, "1", "3") or differ(x, z, "a", "c") or differ(x, z, "first", "third") for z in names)
 
 
 def lacks_header(frame: pd.DataFrame) -> bool:
@@ -260,7 +265,10 @@ def reading_with_blanks(frame: pd.DataFrame) -> FoundJudgments | None:
             if not (is_numeric_dtype(frame[name]) or folded(name) in _NAMES or _SAYS_PLACE.search(name.casefold()))
             and not _SAYS_OTHER.search(name.casefold()) and 1 < n_values(frame, name) <= _MOST_LABELS
         ]  # fmt: skip
-        numbers = [name for name in rest if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
+        ids = guessed_columns(frame, "item")  # and no points; nor is what counts the rows
+        numbers = [name for name in rest if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])
+                   and folded(name) not in _NAMES and name not in ids
+                   and not (frame[name].diff()[1:] == 1).all()]  # fmt: skip
         if len(words) == 1:
             values = [str(value) for value in frame[words[0]].dropna().unique()]
             if {*values} <= {*frame[a], *frame[b]}:  # a third model, of a ranking
