@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.capability.columns import USUAL, by_benchmark
-from jaxeval.cli.uses import OPPONENTS, Use, against, board_of, each, judged, naming, panel, use_of, usual, votes
+from jaxeval.cli.uses import OPPONENTS, SAVED, Use, against, board_of, each, judged, naming, panel, use_of, usual, votes
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import folded
 from jaxeval.data.conditions import equality
@@ -63,6 +63,10 @@ _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
 _WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
+_REPEATED = (
+    "correct it first: rows repeat a model and an item, and no column says why. If they are runs, number those of each "
+    "item in a column run; else drop the copies"
+)
 _METRICS = ("metric", "metric_name", "scorer", "criterion")
 #: Columns of what verdicts of one judge may differ in besides items.
 _CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")
@@ -72,7 +76,7 @@ _CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", 
 def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> list[Use]:
     """Return the commands for a file, the one that fits best first; ``others`` are read with it."""
     if head.saved is not None:
-        return _SAVED.get(head.saved, [])
+        return SAVED.get(head.saved, [])
     if head.document is not None:
         return list(_known_formats(head, others))
     if head.rows is None or len(head.rows) == 0 or is_square(head.rows):
@@ -126,29 +130,6 @@ def is_square(frame: pd.DataFrame) -> bool:
     first, *others = map(str, frame)
     values = [*map(str, frame[first].dropna())]
     return len(others) > 1 and {*values} == {*others} and all(is_numeric_dtype(frame[name]) for name in others)
-
-
-_KEPT = "battles that --state or Battles.save keeps"
-_SAVED = {
-    "jaxeval battles": [
-        Use("Its leaderboard", ("leaderboard", "{}"), _KEPT),
-        Use("Its leaderboard with the votes of another file", ("leaderboard", "NEW_FILE", "--state", "{}"), _KEPT,
-            "NEW_FILE has the votes to add; the file is then saved anew"),
-    ],
-    "jaxeval draws": [
-        Use("Tiers, ranks and intervals of the draws",
-            ("python", "-c", "import jaxeval; print(jaxeval.read_draws({!r}).tiers())"), "draws that save_draws wrote"),
-    ],
-    "jaxeval ratings": [
-        Use("The ratings", ("python", "-c", "import jaxeval; print(jaxeval.read_ratings({!r}))"),
-            "ratings that a fit saved", "fit_bradley_terry(votes, start=...) begins with them"),
-    ],
-    "jaxeval soft-elo calibration": [
-        Use("Ratings of new models, from a judge's scores", ("soft-elo", "predict", "{}", "NEW_FILE"),
-            "a calibration that soft-elo calibrate wrote", "NEW_FILE has battles of the new models, judged by the same "
-            "judge"),
-    ],
-}  # fmt: skip
 
 
 def _known_formats(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> Iterator[Use]:
@@ -322,6 +303,7 @@ def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
 def _sampled_scores(frame: pd.DataFrame, roles: Mapping[str, Any]) -> Iterator[Use]:
     """Scores of models on items under several judges, prompts or seeds, each of which has a column."""
     facets = [name for name in USUAL_FACETS if name in frame and name not in roles.values()]
+    facets += [name for name in guessed_columns(frame, "rater")[:1] if name not in roles.values()]
     known = [str(name) for name in (roles["model"], roles["item"]) if name is not None]
     if len(known) < 2 or not facets or sides_of(frame) or frame.duplicated([*known, *facets]).any():
         return
@@ -342,13 +324,19 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
     runs = guessed_columns(frame, "run")[:1]
     keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
     if score is not None and keys and frame.duplicated(keys).any():  # of several judges, metrics, or references
-        yield from _sampled_scores(frame, roles)
+        uses = [*_sampled_scores(frame, roles)]
         for name in columns_of(frame, _METRICS)[:1]:
             if not frame.duplicated([*keys, name]).any():
                 metrics = [str(value) for value in frame[name].dropna().unique()]
-                yield use_of("scores", (*naming(**roles), "--where", equality(name, metrics[0])),
-                           f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; "
-                           f"--benchmark {shlex.quote(name)} instead takes means over all")  # fmt: skip
+                uses.append(use_of("scores", (*naming(**roles), "--where", equality(name, metrics[0])),
+                                   f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; "
+                                   f"--benchmark {shlex.quote(name)} instead takes means over all"))  # fmt: skip
+        if not uses and model is not None and item is not None and not sides_of(frame):
+            apart = [name for name in guessed_columns(frame, "task") if not frame.duplicated([*keys, name]).any()]
+            note = "" if apart else _REPEATED
+            why = found(models=model, items=item, scores=score, benchmarks=apart[0] if apart else None)
+            uses.append(use_of("scores", (*naming(**roles), *each("--benchmark", apart[:1])), why, note))
+        yield from uses
     elif item is not None and score is not None and not sides_of(frame):
         more = f"{quoted(feedback[1:])}: further scores, each for a line of its own" if len(feedback) > 1 else ""
         for use in _long_scores(frame, roles, [name for name in runs if name != "trial"]):
@@ -383,9 +371,10 @@ def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence
                    f"{why}, each model judged by one of several",
                    "it rates by one judge alone, as scores of several are not on one scale")  # fmt: skip
         return
-    whole = _is_whole(frame, [x for x in (model, item) if x])
-    missing = () if whole else ("--missing", "available")
+    whole, scored = _is_whole(frame, [x for x in (model, item) if x]), frame[score].notna().all()
+    missing = () if whole and scored else ("--missing", "available")
     note = "" if whole else "each model has its own items; --missing complete takes those that all have"
+    note = note or ("" if scored else "rows without a score are left out")
     # Rows below the first ones may be of another judge, or of another version.
     others = (*ROLES["judge"].names, *_CONDITIONS) if len(frame) >= HEAD_ROWS else ()
     alone = [name for name in columns_of(frame, others) if name not in roles.values() and n_values(frame, name) == 1]
@@ -393,7 +382,8 @@ def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence
         options += ["--where", " AND ".join(equality(name, frame[name].dropna().iloc[0]) for name in alone)]
         missing = ("--missing", "available")
         note = f"the first rows are of one value of {quoted(alone)}, which the line takes alone"
-    yield use_of("scores", (*options, *each("--trial", trials), *missing), why, note)
+    options += [*each("--trial", trials), *missing]
+    yield use_of("scores", options, why, note)
     models = [] if model is None else [str(name) for name in frame[model].dropna().unique()[:2]]
     if len(models) == 2:
         yield use_of("compare-scores", options, f"{why}; the first two models", files=(*models, "{}"))

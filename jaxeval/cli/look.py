@@ -254,6 +254,9 @@ def with_line(error: DataError, found: FileUses | None, ctx: click.Context, type
     fitting = [use for use in uses if use.words[0] == command and "--by" not in use.words]
     if not fitting and command in _OF_VOTES:
         fitting = [use._replace(words=(command, *use.words[1:])) for use in uses if use.words[0] == "leaderboard"]
+    if command in ("compare-scores", "plan-scores"):
+        models = [str(ctx.params[name]) for name in ("a", "b") if name in ctx.params]
+        fitting = [use._replace(words=(command, *models, *use.words[1:])) for use in uses if use.words[0] == "scores"]
     for use in fitting[:1]:
         if {*use.words[1:]} <= {"{}", *typed} or ({*typed} & _OF_NUMBERS) - {*use.words}:
             return error

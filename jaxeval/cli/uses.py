@@ -74,6 +74,30 @@ def board_of(read: FoundJudgments) -> Use:
     return use_of(_BOARDS[read.shape], read.options(), read.why, read.hint)._replace(read=read)
 
 
+_KEPT = "battles that --state or Battles.save keeps"
+#: What files that jaxeval saved are for, by what they hold.
+SAVED = {
+    "jaxeval battles": [
+        Use("Its leaderboard", ("leaderboard", "{}"), _KEPT),
+        Use("Its leaderboard with the votes of another file", ("leaderboard", "NEW_FILE", "--state", "{}"), _KEPT,
+            "NEW_FILE has the votes to add; the file is then saved anew"),
+    ],
+    "jaxeval draws": [
+        Use("Tiers, ranks and intervals of the draws",
+            ("python", "-c", "import jaxeval; print(jaxeval.read_draws({!r}).tiers())"), "draws that save_draws wrote"),
+    ],
+    "jaxeval ratings": [
+        Use("The ratings", ("python", "-c", "import jaxeval; print(jaxeval.read_ratings({!r}))"),
+            "ratings that a fit saved", "fit_bradley_terry(votes, start=...) begins with them"),
+    ],
+    "jaxeval soft-elo calibration": [
+        Use("Ratings of new models, from a judge's scores", ("soft-elo", "predict", "{}", "NEW_FILE"),
+            "a calibration that soft-elo calibrate wrote", "NEW_FILE has battles of the new models, judged by the same "
+            "judge"),
+    ],
+}  # fmt: skip
+
+
 def each(option: str, names: Sequence[str]) -> list[str]:
     """Return the words of an option that is given once for each of the names."""
     return [word for name in names for word in (option, name)]

@@ -645,6 +645,34 @@ def test_scores_with_a_bad_value(tmp_path):
     assert "correct it first: column 'score' is not numeric" in found
 
 
+@pytest.mark.parametrize(("column", "words"), [
+    ("run", ["--trial", "run"]), ("task", ["--benchmark", "task"]), ("rater", ["--random", "rater"]), (None, []),
+])  # fmt: skip
+def test_scores_that_repeat_a_model_and_an_item(column, words, tmp_path):
+    """Every line runs, those that errors name, too; or says what is to be corrected."""
+    rows = [(m, i, k, (i + k * len(m)) % 3) for m in ("x", "yy") for i in range(6) for k in (1, 2)]
+    table = pd.DataFrame(rows, columns=["model", "item", column or "score", "score" if column else "rest"])
+    path = file_of(tmp_path, table if column else table.drop(columns="rest"))
+    found = looked_at(path)
+    assert ("correct it first: rows repeat" in found) == (column is None)
+    board = next(line for line in lines(found) if line[0] == "scores")
+    assert board == ["scores", str(path), *words]
+    for asked in (["compare-scores", "yy", "x"], ["plan-scores"]) if column else ():
+        said = command(*asked, path).stderr.splitlines()[0].removeprefix("Error: say it so: jaxeval ")
+        assert shlex.split(said) == [*asked, str(path), *words]
+        assert command(*shlex.split(said)).exit_code == 0
+    for line in lines(found) if column else ():
+        assert command(*line).exit_code == 0, line
+
+
+def test_scores_of_which_some_are_missing(tmp_path):
+    table = pd.DataFrame({"model": [*"xxxyyy"], "item": [1, 2, 3] * 2, "score": [1, 0, None, 1, 1, 0]})
+    found = looked_at(file_of(tmp_path, table))
+    assert "rows without a score are left out" in found
+    for line in lines(found):
+        assert command(*line).exit_code == 0, line
+
+
 def test_a_table_of_right_and_wrong_words(tmp_path):
     """A column for each model: two of them, alike in their words, are no sides of battles."""
     answers = {"gpt": "ccwcc", "claude": "wccww", "llama": "cwwww"}
