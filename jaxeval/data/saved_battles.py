@@ -28,7 +28,7 @@ from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa
 from jaxeval.wording import Noun, said_noun
 
-_FORMAT, _VERSION = "jaxeval battles", 1
+_FORMAT, _VERSION = "jaxeval battles", 2
 _SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_zero_weight", "n_empty_rows", "n_opposed",
          "n_decided", "n_missing", "n_excluded", "n_repeated")  # fmt: skip
 
@@ -92,12 +92,11 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
         "roles": battles.roles,
         "cluster": battles.cluster,
         "report": {name: x for name, x in asdict(battles.report).items() if not name.startswith("_")},
+        "competitor": battles.report._said,
         "files": battles.files,
+        "names": dict(battles.names),
+        "id": battles.id,
     }
-    if battles.report._said is not None:
-        content["competitor"] = list(battles.report._said)  # beside the report, where older versions pass over it
-    content |= {"names": dict(battles.names)} if battles.names else {}
-    content |= {"id": battles.id} if battles.id is not None else {}
     try:
         json.dumps(content, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -129,10 +128,10 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
         saved: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in content["report"].items()}
-        noun = Noun.of(content["competitor"]) if "competitor" in content else None
+        noun = None if content["competitor"] is None else Noun.of(content["competitor"])
         report, files = DataReport(**saved, _said=noun), dict(content["files"])
         return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files,
-                           names=dict(content.get("names", {})), id=content.get("id"))  # fmt: skip
+                           names=dict(content["names"]), id=content["id"])  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{name} is a broken file of saved battles: {error}") from error
 

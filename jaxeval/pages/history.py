@@ -16,9 +16,7 @@ from jaxeval.wording import counted, named
 
 #: Columns of the table: a row for each model of each board of each day. ``board`` is the category, or empty. Ratings of
 #: one ``scale`` (gauge, link, ties, covariates) can be compared.
-COLUMNS = ("date", "board", "scale", "model", "rating", "rank", "vote_count")
-#: Ends of the intervals, which the histories of earlier versions lack.
-ENDS = ("lower", "upper")
+COLUMNS = ("date", "board", "scale", "model", "rating", "rank", "vote_count", "lower", "upper")
 
 
 def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
@@ -32,7 +30,8 @@ def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
         "rating": table["rating"].to_numpy(float),
         "rank": table["rank"].astype("Int64").array,
         "vote_count": table["vote_count"].astype("int64").array,
-        **{end: table[end].to_numpy(float) for end in ENDS},
+        "lower": table["lower"].to_numpy(float),
+        "upper": table["upper"].to_numpy(float),
     })  # fmt: skip
 
 
@@ -74,7 +73,7 @@ def checked_history(history: pd.DataFrame, name: str = "history=") -> pd.DataFra
 def write_history(history: pd.DataFrame, path: str | Path) -> None:
     """Write a history as Parquet, whole or not at all."""
     with whole_file(path) as file:
-        history[[*COLUMNS, *(end for end in ENDS if end in history)]].to_parquet(file, index=False)
+        history[[*COLUMNS]].to_parquet(file, index=False)
 
 
 def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: date, number: Mapping[str, int]) -> None:
@@ -104,11 +103,11 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
         models: dict[int, dict[str, list[Any]]] = {}
         for name, rows in known.groupby("model", sort=False):
             by_day = rows.set_index("date").reindex(dates)
-            series = models[number[str(name)]] = {
+            models[number[str(name)]] = {
                 "rating": _finite(by_day["rating"], 3),
                 "rank": [None if pd.isna(x) else int(x) for x in by_day["rank"]],
+                **{end: _finite(by_day[end], 1) for end in ("lower", "upper")},
             }
-            series |= {end: _finite(by_day[end], 1) for end in ENDS if end in by_day}
         board["history"] = {"dates": dates, "models": models}
         before = [day for day in dates if day < made.isoformat()]
         if before:

@@ -159,7 +159,7 @@ class TestFile:
             Battles.load(saved)
 
     @pytest.mark.parametrize(("change", "found"), [
-        (lambda c: c | {"version": 9}, "has version 9 of the format of saved battles.*reads version 1"),
+        (lambda c: c | {"version": 9}, "has version 9 of the format of saved battles.*reads version 2"),
         (lambda c: c | {"format": "x"}, "holds no battles that jaxeval saved"),
         (lambda c: {k: v for k, v in c.items() if k != "roles"}, "broken file of saved battles: 'roles'"),
         (lambda c: c | {"roles": c["roles"] | {"target": "nowhere"}}, "broken file .*nowhere"),
