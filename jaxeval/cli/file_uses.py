@@ -20,6 +20,7 @@ from jaxeval.data.conditions import equality
 from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.found_columns import (
     FoundJudgments,
+    SidePairs,
     fits,
     found,
     found_rankings,
@@ -29,7 +30,6 @@ from jaxeval.data.found_columns import (
     quoted,
     results_of,
     sides_of,
-    tables_that_stay,
 )
 from jaxeval.data.harness_runs import scorers_of
 from jaxeval.data.judged_answers import JudgedAnswers
@@ -72,7 +72,6 @@ _METRICS = ("metric", "metric_name", "scorer", "criterion")
 _CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")
 
 
-@tables_that_stay()
 def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> list[Use]:
     """Return the commands for a file, the one that fits best first; ``others`` are read with it."""
     if head.saved is not None:
@@ -82,14 +81,18 @@ def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> li
     if head.rows is None or len(head.rows) == 0 or is_square(head.rows):
         return []
     if {*head.names} >= _WIN_RATES:
-        return list(_meta(head.rows))
+        return list(_meta(head.rows, sides_of(head.rows)))
     uses = [*_known_formats(head, others), *_runs(head.rows)]
     if uses:  # the columns alone would say less than the format
         return uses
-    kinds = (_benchmarks, panel, judged, _rankings, _anchored, votes, against, _answers,
-             _item_scores, _metrics, _meta, _families, _labels)  # fmt: skip
+    rows, sides = head.rows, sides_of(head.rows)
+    kinds = (
+        _benchmarks(rows, sides), panel(rows, sides), judged(rows, sides), _rankings(rows), _anchored(rows, sides),
+        votes(rows, sides), against(rows), _answers(rows, sides), _item_scores(rows, sides), _metrics(rows),
+        _meta(rows, sides), _families(rows, sides), _labels(rows),
+    )  # fmt: skip
     for kind in kinds:
-        uses += [use for use in kind(head.rows) if use.words not in [other.words for other in uses]]
+        uses += [use for use in kind if use.words not in [other.words for other in uses]]
     return uses
 
 
@@ -170,9 +173,9 @@ def _chosen(choices: Sequence[Mapping[str, Sequence[str]]]) -> tuple[str, ...]:
     return tuple(options)
 
 
-def _answers(frame: pd.DataFrame) -> Iterator[Use]:
+def _answers(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Judged answers, right or wrong, with labels of people."""
-    if sides_of(frame):
+    if sides:
         return
     labels = columns_of(frame, (*ANSWER_LABELS, "gold", "truth", "correct"))
     label = next((x for x in labels if frame[x].notna().any()), None)
@@ -275,9 +278,9 @@ def _rater_without_judges(frame: pd.DataFrame) -> Use | None:
     return use_of("agreement", ("--judges", raters[0]), why, hint, _LABELS_ONLY)
 
 
-def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
+def _anchored(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Verdicts of models against a reference."""
-    if any(next(results_of(frame, *sides), None) is not None for sides in sides_of(frame)):
+    if any(next(results_of(frame, *two_sides), None) is not None for two_sides in sides):
         return
     if {"wins", "losses"} <= {*frame} and "verdict" not in frame:
         note = "all are taken as against one reference: else write a row for each pair of models"
@@ -295,17 +298,16 @@ def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
-    read = found_rankings(frame)
-    if read is not None:
+    if (read := found_rankings(frame)) is not None:
         yield board_of(read)
 
 
-def _sampled_scores(frame: pd.DataFrame, roles: Mapping[str, Any]) -> Iterator[Use]:
+def _sampled_scores(frame: pd.DataFrame, sides: SidePairs, roles: Mapping[str, Any]) -> Iterator[Use]:
     """Scores of models on items under several judges, prompts or seeds, each of which has a column."""
     facets = [name for name in USUAL_FACETS if name in frame and name not in roles.values()]
     facets += [name for name in guessed_columns(frame, "rater")[:1] if name not in roles.values()]
     known = [str(name) for name in (roles["model"], roles["item"]) if name is not None]
-    if len(known) < 2 or not facets or sides_of(frame) or frame.duplicated([*known, *facets]).any():
+    if len(known) < 2 or not facets or sides or frame.duplicated([*known, *facets]).any():
         return
     random = ("--random", ",".join(facets), *naming(**roles))
     why = f"{found(models=known[0], items=known[1])}, under several values of {named(facets)}"
@@ -313,7 +315,7 @@ def _sampled_scores(frame: pd.DataFrame, roles: Mapping[str, Any]) -> Iterator[U
     yield use_of("scores", random, why, "", "A leaderboard of scores, with intervals that count all of them")
 
 
-def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
+def _item_scores(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     if {"doc_id", "task_id", "evaluation_name"} & {*map(str, frame)}:
         return
     model, item, score = (guessed_column(frame, role) for role in ("model", "item", "score"))
@@ -324,20 +326,20 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
     runs = guessed_columns(frame, "run")[:1]
     keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
     if score is not None and keys and frame.duplicated(keys).any():  # of several judges, metrics, or references
-        uses = [*_sampled_scores(frame, roles)]
+        uses = [*_sampled_scores(frame, sides, roles)]
         for name in columns_of(frame, _METRICS)[:1]:
             if not frame.duplicated([*keys, name]).any():
                 metrics = [str(value) for value in frame[name].dropna().unique()]
                 uses.append(use_of("scores", (*naming(**roles), "--where", equality(name, metrics[0])),
                                    f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; "
                                    f"--benchmark {shlex.quote(name)} instead takes means over all"))  # fmt: skip
-        if not uses and model is not None and item is not None and not sides_of(frame):
+        if not uses and model is not None and item is not None and not sides:
             apart = [name for name in guessed_columns(frame, "task") if not frame.duplicated([*keys, name]).any()]
             note = "" if apart else _REPEATED
             why = found(models=model, items=item, scores=score, benchmarks=apart[0] if apart else None)
             uses.append(use_of("scores", (*naming(**roles), *each("--benchmark", apart[:1])), why, note))
         yield from uses
-    elif item is not None and score is not None and not sides_of(frame):
+    elif item is not None and score is not None and not sides:
         more = f"{quoted(feedback[1:])}: further scores, each for a line of its own" if len(feedback) > 1 else ""
         for use in _long_scores(frame, roles, [name for name in runs if name != "trial"]):
             yield use._replace(open="; ".join(filter(None, (use.open, more))))
@@ -347,7 +349,7 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
         others = [name for name in map(str, frame) if name not in (*numbers, item)]
         written = usual_column(frame, None, "score") if score is None and item is not None else None
-        if written is not None and not sides_of(frame):
+        if written is not None and not sides:
             try:
                 numbers_of_words(frame[written], written, SCORES_IN_WORDS)
             except DataError as error:
@@ -425,11 +427,11 @@ def _runs(frame: pd.DataFrame) -> Iterator[Use]:
         yield use_of("horizons", (), found(**dict(zip(words, columns, strict=True))))
 
 
-def _benchmarks(frame: pd.DataFrame) -> Iterator[Use]:
+def _benchmarks(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Yield shares of models on benchmarks, one for each pair."""
     model, benchmark = guessed_column(frame, "model"), guessed_column(frame, "benchmark")
     share = usual_column(frame, None, USUAL["score"])
-    if model is not None and frame[model].is_unique and not sides_of(frame) and not _golden(frame):
+    if model is not None and frame[model].is_unique and not sides and not _golden(frame):
         with suppress(DataError):
             _, told = by_benchmark(frame, {"model": model, "benchmark": benchmark, "score": share})
             if told and len(frame) > 2:
@@ -450,13 +452,13 @@ def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
     return len(frame[list(columns)].drop_duplicates()) == sizes[0] * sizes[1]
 
 
-def _meta(frame: pd.DataFrame) -> Iterator[Use]:
+def _meta(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Yield models, and what several evaluators say of each."""
     model = guessed_column(frame, "model")
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
     if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3:
         return
-    if any(a not in numbers for a, _ in sides_of(frame)):  # scores called judge1 and judge2 are no sides
+    if any(a not in numbers for a, _ in sides):  # scores called judge1 and judge2 are no sides
         return
     if "rating" in numbers and {"lower", "rating_lower"} & {*numbers}:  # a table that a leaderboard wrote
         return
@@ -480,9 +482,9 @@ _OF_FAMILIES = {
 }  # fmt: skip
 
 
-def _families(frame: pd.DataFrame) -> Iterator[Use]:
+def _families(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Yield who made each model, a file that goes with votes."""
-    if {"name", "family"} <= {*map(str, frame)} and frame.shape[1] <= 3 and not sides_of(frame):
+    if {"name", "family"} <= {*map(str, frame)} and frame.shape[1] <= 3 and not sides:
         why = "families in 'family', of the models in 'name'"
         for command, (question, file, holds) in _OF_FAMILIES.items():
             note = f"{file} has {holds}; jaxeval {file} shows its options"

@@ -72,7 +72,7 @@ class Reading(Competitor, VoteReading):
         if has_usual_sides(names):
             return {}
         from jaxeval.data.file_heads import read_head
-        from jaxeval.data.found_columns import found_votes, reading_with_blanks
+        from jaxeval.data.found_columns import found_votes, reading_with_blanks, sides_of
         from jaxeval.data.published_formats import about_questions, blind_questions
 
         head = read_head(first)
@@ -82,9 +82,10 @@ class Reading(Competitor, VoteReading):
         if rows is not None and len({name.strip() for name in rows}) == rows.shape[1]:  # values separated by ", ", say
             rows = without_blanks(rows, list(rows))[0].rename(columns=str.strip)
         match = None if rows is None else found_votes(rows)
-        blanks = reading_with_blanks(rows) if match is None and rows is not None and self.labels else None
-        if blanks is not None and blanks.arguments.pop("labels", None) is not None:  # --labels fills the blanks
-            match = blanks
+        if match is None and rows is not None and self.labels:
+            blanks = reading_with_blanks(rows, sides_of(rows))
+            if blanks is not None and blanks.arguments.pop("labels", None) is not None:  # --labels fills the blanks
+                match = blanks
         if match is not None:
             options = match.options()
             tell(f"{first}: {match.why}; read as {shlex.join(options)}" if options else f"{first}: {match.why}")

@@ -15,6 +15,7 @@ from jaxeval.data.conditions import equality
 from jaxeval.data.found_columns import (
     MOST_JUDGES,
     FoundJudgments,
+    SidePairs,
     alike,
     differ,
     fits,
@@ -25,7 +26,6 @@ from jaxeval.data.found_columns import (
     reading_with_blanks,
     results_of,
     side_options,
-    sides_of,
 )
 from jaxeval.data.roles import (
     COUNT_COLUMNS,
@@ -123,14 +123,14 @@ _MOST_SLICES = 100  # values of a column, of which a line takes one
 _MOST_GROUPS = 20  # that a board may be cut into
 
 
-def votes(frame: pd.DataFrame) -> Iterator[Use]:
+def votes(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Yield battles and their results."""
-    for sides in sides_of(frame):
-        read = next(results_of(frame, *sides), None)
+    for two_sides in sides:
+        read = next(results_of(frame, *two_sides), None)
         if read is not None:
-            yield from _of_votes(frame, sides, read)
+            yield from _of_votes(frame, two_sides, read)
             return
-    blanks, bad = reading_with_blanks(frame), _bad_results(frame)
+    blanks, bad = reading_with_blanks(frame, sides), _bad_results(frame, sides)
     if bad is not None and (blanks is None or "winner" not in blanks.arguments):
         yield bad
         return
@@ -168,13 +168,13 @@ def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments)
         yield use_of("leaderboard", (*options, "--html", "board.html"), "", "it writes board.html", "A page to share")
 
 
-def _bad_results(frame: pd.DataFrame) -> Use | None:
+def _bad_results(frame: pd.DataFrame, sides: SidePairs) -> Use | None:
     """Return the use of votes, or counts, of which some value cannot be read, with what is wrong."""
     names = list(map(str, frame))
     names += renames(STANDARD_RESULTS, names).values()
     results = [x for x in (("winner",), ONE_HOT_COLUMNS, COUNT_COLUMNS, WIN_COLUMNS) if {*x} <= {*names}]
     empty = {folded(name) for name in names if name in frame and frame[name].isna().all()}
-    for a, b in sides_of(frame)[:1] if results and not empty & {*map(folded, results[0])} else []:
+    for a, b in sides[:1] if results and not empty & {*map(folded, results[0])} else []:
         try:
             Battles.from_pandas(frame, model_a=a, model_b=b)
         except (DataError, ValueError, TypeError) as error:
@@ -222,9 +222,9 @@ def _one_slice(
     return None
 
 
-def panel(frame: pd.DataFrame) -> Iterator[Use]:
+def panel(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Verdicts of several judges: in rows, or in columns."""
-    read = found_panel(frame)
+    read = found_panel(frame, sides)
     if read is None:
         return
     judge, human, item = usual(frame, "judge", "human", "item")
@@ -242,11 +242,11 @@ def panel(frame: pd.DataFrame) -> Iterator[Use]:
         yield board_of(read._replace(arguments={name: x for name, x in read.arguments.items() if name != "human"}))
 
 
-def judged(frame: pd.DataFrame) -> Iterator[Use]:
+def judged(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Yield battles with scores of a judge, or with what judges printed."""
     output, human = usual(frame, "output", "human")
     scored = {folded(name) for name in SCORES} <= {folded(name) for name in frame}
-    for a, b in sides_of(frame)[:1] if scored or output is not None else []:
+    for a, b in sides[:1] if scored or output is not None else []:
         what = found(scores_of_a_judge=SCORES) if scored else found(what_judges_printed=output)
         why, options, hint = f"{found(two_sides=(a, b))}, {what}", side_options(a, b), ""
         if human is not None:

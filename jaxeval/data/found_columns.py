@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -55,30 +53,12 @@ _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two
 #: Columns of judges, items and the like hold no results, even where their values are letters such as L and R.
 _NAMES = {folded(name) for role in ROLES.values() if role.kind == "name" for name in role.names}
 _MOST_LABELS = 4  # of a column of results
-_found: ContextVar[dict[int, tuple[pd.DataFrame, list[tuple[str, str]]]] | None] = ContextVar("_found", default=None)
-
-
-@contextmanager
-def tables_that_stay() -> Iterator[None]:
-    """Within it no table changes, so that each has its sides looked for once, whoever asks."""
-    token = _found.set({})
-    try:
-        yield
-    finally:
-        _found.reset(token)
+#: Pairs of columns that may name the models of both sides, those with the usual names first.
+SidePairs = Sequence[tuple[str, str]]
 
 
 def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
     """Pairs of columns that may name the models of both sides, those with the usual names first."""
-    found = _found.get()
-    if found is None:
-        return _sides_of(frame)
-    if id(frame) not in found:
-        found[id(frame)] = frame, _sides_of(frame)  # a table that is kept keeps its id
-    return found[id(frame)][1]
-
-
-def _sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
     if has_usual_sides(frame):
         a, b = map(str, columns_of(frame, USUAL_SIDES))
         return [(a, b)]
@@ -254,11 +234,11 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
     return None
 
 
-def reading_with_blanks(frame: pd.DataFrame) -> FoundJudgments | None:
-    """How votes are read whose labels are words of the file's own, or the numbers of two sides; what is to be said."""
-    for a, b in [] if blind_questions(frame) else sides_of(frame)[:1]:
+def reading_with_blanks(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
+    """How votes between ``sides`` are read whose labels are words of the file's own, or numbers; what is to be said."""
+    for a, b in [] if blind_questions(frame) else sides[:1]:
         rest = [name for name in map(str, frame) if name not in (a, b)]
-        sides, why = {"model_a": a, "model_b": b}, f"two sides in {quoted((a, b))}"
+        roles, why = {"model_a": a, "model_b": b}, f"two sides in {quoted((a, b))}"
         counts = {*COUNT_COLUMNS, *renames(COUNT_COLUMNS, rest)}
         words = [
             name for name in rest if name not in counts
@@ -277,10 +257,10 @@ def reading_with_blanks(frame: pd.DataFrame) -> FoundJudgments | None:
                 return None
             labels = {value: spoken_label(value) or "SIDE" for value in values}
             which = "SIDE" if any("SIDE" in x for pair in labels.items() for x in pair) else "each"
-            return FoundJudgments({**sides, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
+            return FoundJudgments({**roles, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
                                   f"say for {which}: model_a, model_b or tie")  # fmt: skip
         if not words and len(numbers) == len(rest) == 2:
-            return FoundJudgments({**sides, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
+            return FoundJudgments({**roles, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
                                   f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
     return None
 
@@ -336,16 +316,15 @@ def found_votes(frame: pd.DataFrame) -> FoundJudgments | None:
     return None
 
 
-def found_panel(frame: pd.DataFrame) -> FoundJudgments | None:
-    """How the verdicts of judges are read, in rows or in columns; in these, ``human`` are the columns of people.
+def found_panel(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
+    """How the verdicts of judges between ``sides`` are read, in rows or columns; there ``human`` are those of people.
 
     Of the first rows, one judge may be enough.
     """
-    sides = sides_of(frame)[:1]
     judge, human, output = (usual_column(frame, None, role) for role in ("judge", "human", "output"))
     if not sides or output is not None:
         return None
-    ((a, b),) = sides
+    a, b = sides[0]
     if judge is not None and is_plain(frame[judge]) and frame[judge].dropna().map(is_person).mean() > 0.5:
         judge = None  # people, one or many, are no panel of judges
     n_judges = 0 if judge is None else n_values(frame, judge)
