@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxeval.options.boards import BoardInterval
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES
 from jaxeval.show.boards import leader_line, level_names, with_interval
-from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import counted, named, visible_line
 
 
@@ -36,7 +34,7 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
     ends = board.interval(level, kind).iloc[first]
     name = visible_line(models[first])
     rating = with_interval(ratings.iloc[first], ends["lower"], ends["upper"])
-    alike = _not_below(board, first, others, level)
+    alike = board.not_below(first, others, level)
     equal = [visible_line(models[j]) for j in others if strength[among == j][0] == strength[order[0]]]
     if not ranked.any() or (board._loose[first] and len(alike)):
         first_with = f"{level_names(name, equal)} are level, first" if equal else f"{name} is first"
@@ -44,29 +42,12 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
         beside = f" of those with a rating; undefeated: {named(above)}" if above else ""
         return f"too few games to say who leads: {first_with} with {rating}{beside}"
     rest = np.setdiff1d(np.arange(len(ratings)), [first, *others])
-    unranked = len(rest) > 0 and len(maybe_above(board, first, rest, level)) > 0
+    unranked = len(rest) > 0 and len(board.maybe_above(first, rest, level)) > 0
     if len(others) == 0 and (unranked or len(rest) == 0):
         return f"{name} is first with {rating}, the only {noun.one} with a rank"
     if len(alike) and (ratings[~ranked] > ratings.iloc[first]).any():
         rating += " of those with a rank"
     return leader_line(name, rating, [visible_line(models[j]) for j in alike], level, unranked, equal)
-
-
-def _not_below(board: Any, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
-    """Return which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
-    by_fit = board._by_fit(np.array([first]), level)
-    lower = np.full(len(others), np.nan) if by_fit is None else by_fit[0][0, others]
-    by_draws = np.isin(others, board.contrasts.not_below(first, others[np.isnan(lower)], level))
-    return others[np.where(np.isnan(lower), by_draws, ~(lower > 0))]
-
-
-def maybe_above(board: Any, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:
-    """Which of the models ``rest`` without a rank the penalised fit does not show to be below model ``first``."""
-    if (not board.fit.thin.any() and not board._loose.any()) or not board.fit.has_penalised:
-        return rest
-    closed_form = board.contrasts.closed_form or board.fit.penalised_differences
-    difference, error = closed_form(np.array([first]), level)
-    return rest[~(difference[0, rest] > normal_quantile(level) * error[0, rest])]
 
 
 def _undefeated_leader(board: Any, level: float) -> int | None:
@@ -79,7 +60,7 @@ def _undefeated_leader(board: Any, level: float) -> int | None:
         return next((int(k) for k in above if board.fit._always_above(int(k), level)), None)
     best = int(above[np.argmax(board.fit.penalised_strengths[above])])
     rest = np.delete(np.arange(len(board.models)), best)
-    return None if len(maybe_above(board, best, rest, level)) else best
+    return None if len(board.maybe_above(best, rest, level)) else best
 
 
 def draw_warnings(board: Any) -> list[str]:

@@ -18,11 +18,11 @@ from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.options.boards import BoardInterval
-from jaxeval.ratings.board_sentences import draw_warnings, leader_sentence, maybe_above
+from jaxeval.ratings.board_sentences import draw_warnings, leader_sentence
 from jaxeval.ratings.boards import MOST_INVERTED
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import make_scale
-from jaxeval.ratings.options import BootstrapOptions, FitSettings
+from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES, UNPLACED_ELO, Independent, nearby
 from jaxeval.show.boards import rank_spread
@@ -43,13 +43,6 @@ _COMPARED_AT_ONCE = 100
 #: a model's draws off its rating by more than this share of a standard error, its draws are reflected.
 _MOST_SHIFT = 0.25
 _FIRST_SOLVERS = Solver.CHORD, Solver.SPARSE, Solver.FIRTH
-
-
-class BootstrapSettings(FitSettings, BootstrapOptions):
-    """What made a bootstrap: its options, in the words of `FitSettings`, and the devices."""
-
-    by: list[str]  # columns whose groups are the slices
-    n_devices: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,13 +174,8 @@ class Bootstrap(Result):
             return self.fit.penalised_differences
         board, options = self.fit._board, self.settings
         wide = board.is_plain and board.graph is not None and options.scheme != "cluster"
-        if (
-            not wide
-            or self.fit.settings.penalty != "auto"
-            or options.ridge > 0
-            or options.link != "logit"
-            or options.reweight
-        ):
+        usual = self.fit.settings.penalty == "auto" and options.ridge == 0 and options.link == "logit"
+        if not (wide and usual) or options.reweight:
             return None
         unit = self.fit.scale.unit
         known = np.where(self._loose, np.nan, draws.standard_errors.to_numpy() / unit)
@@ -399,7 +387,7 @@ class Bootstrap(Result):
     def _without_rank_of_one(self, too_few: NDArray[np.bool_]) -> NDArray[np.bool_]:
         rated = np.isfinite(self.fit.ratings.to_numpy())
         ranked, rest = np.flatnonzero(rated & ~too_few), np.flatnonzero(rated & too_few)
-        alone = len(ranked) == 1 and len(maybe_above(self, ranked[0], rest, 0.95)) > 0
+        alone = len(ranked) == 1 and len(self.maybe_above(ranked[0], rest, 0.95)) > 0
         return too_few | rated if alone else too_few
 
     def ranked(self, min_battles: int | None = None) -> pd.Series:
@@ -410,6 +398,21 @@ class Bootstrap(Result):
             ValueError: it is negative.
         """
         return (~self.too_few(min_battles) & np.isfinite(self.fit.ratings)).rename("ranked")
+
+    def not_below(self, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
+        """Return which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
+        by_fit = self._by_fit(np.array([first]), level)
+        lower = np.full(len(others), np.nan) if by_fit is None else by_fit[0][0, others]
+        by_draws = np.isin(others, self.contrasts.not_below(first, others[np.isnan(lower)], level))
+        return others[np.where(np.isnan(lower), by_draws, ~(lower > 0))]
+
+    def maybe_above(self, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:
+        """Return which models of ``rest``, without a rank, the penalised fit does not show to be below ``first``."""
+        if not (self.fit.thin.any() or self._loose.any()) or not self.fit.has_penalised:
+            return rest
+        closed_form = self.contrasts.closed_form or self.fit.penalised_differences
+        difference, error = closed_form(np.array([first]), level)
+        return rest[~(difference[0, rest] > normal_quantile(level) * error[0, rest])]
 
     def first_sentence(
         self, level: float = 0.95, *, kind: BoardInterval | None = None, min_battles: int | None = None

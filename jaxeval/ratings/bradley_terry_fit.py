@@ -20,25 +20,17 @@ from jaxeval.kernels.solve import Status
 from jaxeval.options.boards import BoardInterval
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.connectivity import STANDING_TEXT, STATUS_TEXT, board_warnings
+from jaxeval.ratings.fit_errors import FitErrors
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, RatingScale, make_scale
 from jaxeval.ratings.options import FitOptions, FitSettings
-from jaxeval.ratings.thin_models import (
-    ENOUGH_BATTLES,
-    Penalised,
-    apart_from_others,
-    covariance_of_penalised,
-    dispersion,
-    penalised_board,
-    too_vague,
-)
+from jaxeval.ratings.thin_models import ENOUGH_BATTLES, covariance_of_penalised, dispersion, penalised_board
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.boards import with_interval
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
-from jaxeval.statistics.clusters import degrees_of_freedom, effective_clusters, few_clusters_text, widening
+from jaxeval.statistics.clusters import degrees_of_freedom, effective_clusters, few_clusters_text
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
-from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import Noun, counted, named, visible_line
 
 Fit = TypeVar("Fit", bound="BradleyTerryFit")
@@ -211,7 +203,7 @@ class BradleyTerryFit(Result):
             >>> fit.interval(0.9).round().loc["model-1"].tolist()
             [944.0, 1087.0]
         """
-        ends = self._wald(self.ratings, self._of_battles, self.dispersion, level, self._sandwich_if_clusters)
+        ends = self._wald(self.ratings, self._closed_form, level)
         kind = self.settings.interval if kind is None else kind
         return self.with_penalised(ends, level, self.thin) if kind == "auto" else ends
 
@@ -219,11 +211,11 @@ class BradleyTerryFit(Result):
         """The intervals ``ends``, those of the models ``which`` (M,) from the penalised fit."""
         if not (which & (self.component == 1)).any() or not self._board.active.any():
             return ends
-        theta, covariance = self._in_closed_form
+        theta = self.penalised_strengths
         rated = np.where(self._board.active, theta, np.nan)  # these hold the gauge
         shift = np.nanmean(self.scale.aligned_ratings(rated[None], self.theta)[0] - self.scale.unit * rated)
         centre = pd.Series(self.scale.unit * theta + shift, self.ratings.index)
-        interval = self._wald(centre, covariance, self._dispersion(theta), level, self._penalised_sandwich)
+        interval = self._wald(centre, self._penalised_form, level)
         interval.loc[self.standing == "undefeated", "upper"] = np.inf
         interval.loc[self.standing == "winless", "lower"] = -np.inf
         return ends.mask(pd.Series(which, self.ratings.index), interval)
@@ -233,22 +225,9 @@ class BradleyTerryFit(Result):
 
         NaN without a finite rating.
         """
-        error = np.sqrt(self.dispersion) * self._of_differences(self._of_battles, rows)
-        if self.n_clusters is not None:
-            error = np.fmax(error, self._of_clusters(self._sandwich, rows, level))
+        error = self._closed_form.of_differences(rows, level, np.ones(len(self.theta), bool))
         ratings = np.where(self._board.active, self.scale.unit * self.theta, np.nan)
         return ratings[rows, None] - ratings, self.scale.unit * error
-
-    def _of_differences(self, covariance: Float, rows: NDArray[np.intp]) -> Float:
-        """(R, M) errors of differences by an (M, M) covariance."""
-        variance = np.diag(covariance)
-        return np.asarray(np.sqrt(np.maximum(variance[rows, None] + variance - 2 * covariance[rows], 0)))
-
-    def _of_clusters(self, sandwich: Float, rows: NDArray[np.intp], level: float) -> Float:
-        """(R, M) errors of differences over clusters, by Student's quantile; infinite for one cluster."""
-        wider = widening(self.freedom, level)
-        errors = self._of_differences(sandwich, rows)
-        return wider * errors if np.isfinite(wider) else np.full(errors.shape, np.inf)
 
     def penalised_differences(self, rows: NDArray[np.intp], level: float = 0.95) -> tuple[Float, Float]:
         """(R, M) ratings at the positions ``rows`` less all others, Elo, and standard errors, from the penalised fit.
@@ -257,29 +236,16 @@ class BradleyTerryFit(Result):
         Student's quantile at ``level``; with an undefeated or winless model each cluster then counts as one battle, as
         its battles cannot show how much they differ. Only where `has_penalised`.
         """
-        theta, covariance = self._in_closed_form
+        closed_form, theta = self._penalised_form, self.penalised_strengths
         met = self.component.to_numpy() == 1
         met = met[rows, None] & met
-        error = np.sqrt(self._dispersion(theta)) * self._of_differences(covariance, rows)
-        sandwich = self._penalised_sandwich
-        if sandwich is not None:
-            wider, active = widening(self.freedom, level), self._board.active
-            times = wider * np.sqrt(self.n_battles.sum() / 2 / (self.n_effective_clusters or 1.0))
-            alike = times * error if np.isfinite(times) else np.full(error.shape, np.inf)
-            of_clusters = self._of_clusters(sandwich, rows, level)
-            error = np.fmax(error, np.where(active[rows, None] & active, of_clusters, alike))
+        battles_of_one = self.n_battles.sum() / 2 / (self.n_effective_clusters or 1.0)
+        error = closed_form.of_differences(rows, level, self._board.active, battles_of_one)
         difference = self.scale.unit * (theta[rows, None] - theta)
         return np.where(met, difference, np.nan), np.where(met, self.scale.unit * error, np.nan)
 
-    def _wald(
-        self, centre: pd.Series, covariance: Float, dispersion: float, level: float, sandwich: Float | None
-    ) -> pd.DataFrame:
-        variance = np.maximum(np.diag(self.scale.covariance(covariance)), 0)
-        half = pd.Series(normal_quantile(level) * np.sqrt(dispersion * variance), self.ratings.index)
-        if sandwich is not None:
-            wider = widening(self.freedom, level)  # infinite for one cluster, which shows no uncertainty at all
-            of_clusters = wider * normal_quantile(level) * self._errors(sandwich)
-            half = np.fmax(half, of_clusters) if np.isfinite(wider) else half * np.nan
+    def _wald(self, centre: pd.Series, errors: FitErrors, level: float) -> pd.DataFrame:
+        half = errors.half_widths(self.scale, self._board.active, level)
         return pd.DataFrame({"lower": centre - half, "upper": centre + half}).where(np.isfinite(centre), np.nan)
 
     @cached_property
@@ -313,15 +279,12 @@ class BradleyTerryFit(Result):
         """
         if not (self.thin & self._board.active).any():
             return np.zeros(len(self.ratings), bool)
-        theta, covariance = self._in_closed_form
-        fitted = Penalised(theta, self._dispersion(theta) * covariance)
-        return too_vague(fitted, self.thin, self._board.active, self.scale.unit)
+        return self.thin & self._penalised_form.vague(self._board.active, self.scale.unit)
 
     @property
     def penalised_errors(self) -> Float:
         """(M,) penalised standard errors of the ratings, Elo, less the mean rating of all others."""
-        theta, covariance = self._in_closed_form
-        return self.scale.unit * np.sqrt(self._dispersion(theta) * apart_from_others(covariance, self._board.active))
+        return self.scale.unit * self._penalised_form.apart_from_others(self._board.active)
 
     @property
     def has_penalised(self) -> bool:
@@ -335,28 +298,27 @@ class BradleyTerryFit(Result):
     @property
     def penalised_strengths(self) -> Float:
         """(M,) strengths of the penalised fit, also of undefeated and winless models. Only where `has_penalised`."""
-        return self._in_closed_form.theta
-
-    @property
-    def _in_closed_form(self) -> Penalised:
-        return self._penalised or Penalised(self.theta, self._of_battles)
+        return self._penalised_form.theta
 
     @cached_property
-    def _penalised_sandwich(self) -> Float | None:
-        """(M, M) sandwich covariance of the penalised strengths over clusters; None without clusters."""
-        if self.n_clusters is None or self._penalised is None:
-            return self._sandwich_if_clusters
-        theta, covariance = self._penalised
-        there = replace(self._board, theta=np.where(self._board.active, theta, 0.0))
-        squares = score_squares(there.scores(), there.cells.count, self._drawn)
-        return np.asarray(covariance @ squares @ covariance)
-
-    @property
-    def _sandwich_if_clusters(self) -> Float | None:
-        return None if self.n_clusters is None else self._sandwich
+    def _closed_form(self) -> FitErrors:
+        over_clusters = None if self.n_clusters is None else self._sandwich
+        return FitErrors(self.theta, self._of_battles, self.dispersion, over_clusters, self.freedom)
 
     @cached_property
-    def _penalised(self) -> Penalised | None:
+    def _penalised_form(self) -> FitErrors:
+        """The errors of the penalised fit, which may be this one."""
+        if self._penalised is None:
+            return self._closed_form
+        (theta, covariance), over_clusters = self._penalised, None
+        if self.n_clusters is not None:
+            there = replace(self._board, theta=np.where(self._board.active, theta, 0.0))
+            squares = score_squares(there.scores(), there.cells.count, self._drawn)
+            over_clusters = np.asarray(covariance @ squares @ covariance)
+        return FitErrors(theta, covariance, self._dispersion(theta), over_clusters, self.freedom)
+
+    @cached_property
+    def _penalised(self) -> tuple[Float, Float] | None:
         """Strengths and covariance (M, M) with Firth's penalty, where the board has none; None where that cannot be."""
         board, options = self._board, self.settings
         if not board.is_plain or board.graph is not None or options.penalty != "auto":

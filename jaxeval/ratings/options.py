@@ -156,6 +156,13 @@ class BootstrapOptions(FitOptions, SliceOptions):
         return {**deciding, "by": list(self.by or []), "features": list(features), "penalty": penalty}, shown
 
 
+class BootstrapSettings(FitSettings, BootstrapOptions):
+    """What made a bootstrap: its options, in the words of `FitSettings`, and the devices."""
+
+    by: list[str]  # columns whose groups are the slices
+    n_devices: int
+
+
 def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> tuple[Scheme, str | None]:
     """Return the scheme, which a cluster implies, and the cluster, which the battles may name."""
     if cluster is None and scheme == "cluster":

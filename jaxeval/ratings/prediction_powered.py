@@ -20,9 +20,9 @@ from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.prediction_powered import Form
 from jaxeval.options.resampling import RunningOptions
-from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
+from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
 from jaxeval.ratings.prediction_powered_boards import PoweredBoard, fit_powered_board, powered_refits
 from jaxeval.ratings.random_facets import board_facets, with_random_facets
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards

@@ -23,11 +23,11 @@ from jaxeval.kernels.batch.small_categories import Belief, Split, category_belie
 from jaxeval.kernels.solve import Status
 from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import Board, fit_boards, fit_terms
-from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
+from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
 from jaxeval.ratings.bootstraps import Bootstraps
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
 from jaxeval.ratings.refits import RESULT_BYTES, Refitted
 from jaxeval.ratings.slices import Slices, make_slices, slice_name, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares

@@ -10,7 +10,7 @@ every resample with the penalty takes longer than all else on a small board.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +33,6 @@ _TERMS, _LONGEST_STEP = Terms.of(0.0, 1e-9, 100), 1.0
 _MOST_LOCAL_STEPS, _LOCAL_TOLERANCE = 2_000, 1e-3
 
 
-class Penalised(NamedTuple):
-    """The maximum of the log-likelihood + 1/2 log det information, in logits."""
-
-    theta: Float  # (M,) mean 0
-    covariance: Float  # (M, M) pseudo-inverse of the information there, with that of the penalty's battles
-
-
 @dataclass(frozen=True)
 class Independent:
     """Ratings whose errors do not depend on each other, for `jaxeval.statistics.differences.ClosedForm`."""
@@ -53,14 +46,15 @@ class Independent:
         return ratings[rows, None] - ratings, np.sqrt(variance[rows, None] + variance)
 
 
-def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
+def penalised(n: Float, wins: Float, start: Float) -> tuple[Float, Float] | None:
     """Maximise Firth's penalised likelihood of (M, M) tables of battles and wins, from ``start`` (M,).
 
     The models must have met, directly or through others. `dense_solve.newton_firth` says what is solved; here each step
     takes the adjusted score alone.
 
     Returns:
-        None where the steps do not end.
+        Log-strengths (M,) with mean 0, and their covariance (M, M), in whose information the battles of the penalty
+        count; None where the steps do not end.
     """
 
     def met(theta: Float) -> tuple[Float, Float, Float]:
@@ -82,7 +76,7 @@ def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
         return None
     theta = np.asarray(end.theta)
     p, _, leverage = met(theta)
-    return Penalised(theta, inverse_and_leverage(n + leverage, p)[0])
+    return theta, inverse_and_leverage(n + leverage, p)[0]
 
 
 def inverse_and_leverage(n: Float, p: Float) -> tuple[Float, Float]:
@@ -99,7 +93,7 @@ def inverse_and_leverage(n: Float, p: Float) -> tuple[Float, Float]:
     return np.asarray(inverse), np.asarray(v * (variance[:, None] + variance - 2 * inverse))
 
 
-def penalised_board(board: Board, main: Bool) -> Penalised | None:
+def penalised_board(board: Board, main: Bool) -> tuple[Float, Float] | None:
     """The penalised fit of the models ``main`` (M,), which met; all others have 0.
 
     Returns:
@@ -119,10 +113,10 @@ def penalised_board(board: Board, main: Bool) -> Penalised | None:
     of_pairs, squares = _squares(board), np.zeros((m, m))
     board.cells.fill_tables(of_pairs, of_pairs, squares, np.zeros((m, m)))
     if not np.array_equal(squares, n):
-        fitted = _of_weights(fitted, n[among], squares[among])
+        fitted = fitted[0], _of_weights(*fitted, n[among], squares[among])
     theta, covariance = np.zeros(m), np.zeros((m, m))
     theta[members], covariance[among] = fitted
-    return Penalised(theta, covariance)
+    return theta, covariance
 
 
 def covariance_of_penalised(board: Board) -> Float:
@@ -145,11 +139,11 @@ def _squares(board: Board) -> Float:
     return np.asarray(squares / weight_scale(cells, board.pair_weight) ** 2)
 
 
-def _of_weights(fitted: Penalised, n: Float, squares: Float) -> Penalised:
-    """With the covariance of sums of weighted results: 5 is not five battles; ``squares`` are of weights."""
-    p = 1 / (1 + np.exp(fitted.theta - fitted.theta[:, None]))
+def _of_weights(theta: Float, covariance: Float, n: Float, squares: Float) -> Float:
+    """Return the covariance of sums of weighted results: 5 is not five battles; ``squares`` are of weights."""
+    p = 1 / (1 + np.exp(theta - theta[:, None]))
     v = (squares + inverse_and_leverage(n, p)[1]) * p * (1 - p)
-    return fitted._replace(covariance=fitted.covariance @ (np.diag(v.sum(1)) - v) @ fitted.covariance)
+    return np.asarray(covariance @ (np.diag(v.sum(1)) - v) @ covariance)
 
 
 def dispersion(board: Board, theta: Float) -> float:
@@ -160,25 +154,6 @@ def dispersion(board: Board, theta: Float) -> float:
     of_wins, within = weight @ (p * (1 - p)), weight @ (cells.target * (1 - cells.target))
     n = cells.count[weight > 0].sum()
     return float(np.clip(1 - within / of_wins * n / (n + 3), 0.0, 1.0)) if of_wins > 0 else 1.0
-
-
-def too_vague(fitted: Penalised, few: Bool, active: Bool, unit: float) -> Bool:
-    """(M,) models of ``few`` battles whose penalised rating has a standard error above `UNPLACED_ELO`.
-
-    ``fitted`` has the covariance with its dispersion; ``active`` models are rated; ``unit`` is Elo per unit of theta.
-    """
-    variance, weights = np.diag(fitted.covariance), active / max(active.sum(), 1)
-    shift = fitted.covariance @ weights  # to the mean of the rated models, whatever the gauge
-    error = unit * np.sqrt(np.maximum(variance - 2 * shift + weights @ shift, 0))
-    return np.asarray(few & (error > UNPLACED_ELO))
-
-
-def apart_from_others(covariance: Float, active: Bool) -> Float:
-    """(M,) variances of strengths with this (M, M) covariance, less the mean of all other ``active`` models."""
-    variance, some = np.diag(covariance), active.astype(float)
-    total, n = covariance @ some, np.maximum(some.sum() - some, 1)
-    others = (some @ total - 2 * some * total + some * variance) / n**2
-    return np.asarray(np.maximum(variance - 2 * (total - some * variance) / n + others, 0))
 
 
 def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | None:

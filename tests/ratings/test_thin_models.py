@@ -56,14 +56,14 @@ def test_defaults_are_auto():
 
 def test_the_penalised_fit_is_that_of_the_kernel(few):
     fit, firth = jaxeval.fit_bradley_terry(few), jaxeval.fit_bradley_terry(few, penalty="firth")
-    found = penalised(*fit._board.rated_tables(), fit.theta)
-    np.testing.assert_allclose(found.theta, firth.theta, atol=1e-6)
+    theta, covariance = penalised(*fit._board.rated_tables(), fit.theta)
+    np.testing.assert_allclose(theta, firth.theta, atol=1e-6)
     n, p = fit._board.rated_tables()[0], firth.win_probability.to_numpy()
     plain = firth._model_based  # without the battles of the penalty: five, one less than models
     added = n * p * (1 - p) * (np.diag(plain)[:, None] + np.diag(plain) - 2 * plain)
     assert np.triu(added, 1).sum() == pytest.approx(5)
     v = (n + added) * p * (1 - p)
-    np.testing.assert_allclose(found.covariance, np.linalg.pinv(np.diag(v.sum(1)) - v), atol=1e-6)
+    np.testing.assert_allclose(covariance, np.linalg.pinv(np.diag(v.sum(1)) - v), atol=1e-6)
     np.testing.assert_allclose(fit.interval(), firth.interval(), atol=1e-3)
     assert fit.thin.all()
     assert np.abs(fit.interval(kind="wald") - fit.interval()).max(axis=None) > 1
