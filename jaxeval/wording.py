@@ -100,7 +100,7 @@ def plural(word: str) -> str:
 
 def in_points(score: float, sign: str = "") -> str:
     """Return a score, or a difference of scores, with three decimals; one that is very large with an exponent."""
-    return f"{score:{sign}.3f}" if abs(score) < 1e15 else f"{score:{sign}.4g}"
+    return f"{round(score, 3) + 0.0:{sign}.3f}" if abs(score) < 1e15 else f"{score:{sign}.4g}"  # no -0.000
 
 
 def capitalised(text: str) -> str:
@@ -147,6 +147,17 @@ def look_of(name: str) -> str:
     return " ".join(seen.split()).casefold()
 
 
+def alike_names(names: Iterable[Any], many: str = "models") -> list[str]:
+    """Return a sentence on names that somebody may have meant as one, if there are any."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        if isinstance(name, str):
+            groups.setdefault(look_of(name), []).append(name)
+    alike = [" and ".join(map(repr, group)) for group in groups.values() if len(group) > 1]
+    but_for = "blanks, case, kinds of dashes or invisible characters"
+    return [f"names that differ only in {but_for} are taken as different {many}: {named(alike)}"] if alike else []
+
+
 def listed(columns: Any) -> str:
     """Return the names of the columns of a table, or of a list, in quotes."""
     return ", ".join(map(repr, getattr(columns, "columns", columns))) or "none"
@@ -159,7 +170,7 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """
     by_key: dict[str, list[str]] = {}
     for other in known:
-        by_key.setdefault(str(other).casefold(), []).append(repr(str(other)))
+        by_key.setdefault(str(other).casefold(), []).append(repr(other) if isinstance(other, str) else str(other))
     key = str(name).casefold()
     near = [k for k in by_key if key.strip() and key in k]
     near += [k for k in get_close_matches(key, by_key, _MOST_HINTS, 0.7) if k not in near]

@@ -41,7 +41,8 @@ def test_counted(n, words, text):
     ("colour", ["language", "voter"], ""),
     ("x", [], ""),
     ("", ["a"], ""),
-    (12, [1, 12.0], "; did you mean '12.0'?"),
+    (12, [1, 12.0], "; did you mean 12.0?"),
+    ("2024", [2024, "2024b"], "; did you mean 2024 or '2024b'?"),
 ])  # fmt: skip
 def test_did_you_mean(name, known, hint):
     assert did_you_mean(name, known) == hint

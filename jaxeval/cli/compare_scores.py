@@ -213,7 +213,7 @@ def _row(comparison: ScoreComparison) -> PlainTable:
 
     names = [field.name for field in fields(comparison) if field.name not in ("settings", "status")]
     row = {name: [getattr(comparison, name)] for name in names}
-    return with_kinds(PlainTable({**row, "status": ["; ".join(comparison.status)]}), ends_of="difference")
+    return with_kinds(PlainTable({**row, "status": ["; ".join(comparison.status)]}), ends_of="difference", name="a b")
 
 
 def _is_path(name: str) -> bool:

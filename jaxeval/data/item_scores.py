@@ -19,7 +19,7 @@ from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable, in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
-from jaxeval.wording import counted
+from jaxeval.wording import alike_names, counted
 
 #: Squares of variances of larger scores would overflow.
 MOST_SCORE = 1e70
@@ -137,6 +137,8 @@ class ItemScores(Shown):
         rule = f"scores must be 0 or of a size between {1 / MOST_SCORE:g} and {MOST_SCORE:g}, as in another unit"
         reject_values(values, (magnitude > MOST_SCORE) | ((magnitude < 1 / MOST_SCORE) & (magnitude > 0)), score, rule)
         there = ~np.isnan(values)
+        if not len(frame):
+            raise DataError("the table has no rows: there are no scores")
         if not there.any():
             raise DataError(f"column {score!r} has no score: all of its values are missing")
         m, models = factorize_sorted(frame[model], model)
@@ -161,6 +163,7 @@ class ItemScores(Shown):
         total = np.bincount(cell, values[there], size)
         mean = np.where(times > 0, total / np.maximum(times, 1), np.nan)
         names = items, evaluators, models
+        notes = (*((f"column {score!r}: read {words}",) if words else ()), *alike_names(models))
         facets = None
         if random:
             coded = {name: factorize_sorted(frame[name], name) for name in random}
@@ -174,7 +177,7 @@ class ItemScores(Shown):
             cluster=None if cluster is None else _groups(frame[cluster], cluster, i, items), benchmark=of_benchmark,
             weight=None if weight is None else _weights(frame[weight], weight, i, items),
             n_repeated=0 if trial is not None or facets is not None else int((times[times > 0] - 1).sum()),
-            n_missing=int((~there).sum()), notes=(f"column {score!r}: read {words}",) if words else (),
+            n_missing=int((~there).sum()), notes=notes,
         )  # fmt: skip
 
     def with_pandas(self) -> ItemScores:

@@ -13,7 +13,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.precision import one_blas_thread
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
-from jaxeval.wording import MODEL, Noun, look_of, named
+from jaxeval.wording import MODEL, Noun, alike_names, named
 
 # A resample lacks all of k given battles with probability at most exp(-k).
 _SECURE_UNITS = 40
@@ -211,7 +211,7 @@ def board_warnings(
             f"no two {noun.many} took points off each other, directly or through others: no {noun.one} has a finite "
             f"rating{held}"
         )
-        return [*messages, *_alike(component.index, noun), *_not_converged(status, far)]
+        return [*messages, *alike_names(component.index, noun.many), *_not_converged(status, far)]
     for text, why in (
         ("undefeated", "never lost a point to the main group: no finite rating"),
         ("winless", "never took a point off the main group: no finite rating"),
@@ -220,19 +220,7 @@ def board_warnings(
         concerned = standing.index[(standing == text) & (component == 1)]
         if len(concerned):
             messages.append(f"{named(concerned)}: {why}{held}")
-    return [*messages, *_alike(component.index, noun), *_not_converged(status, far)]
-
-
-def _alike(models: pd.Index, noun: Noun) -> list[str]:
-    """A sentence on names that somebody may have meant as one."""
-    groups: dict[str, list[str]] = {}
-    for model in models:
-        if isinstance(model, str):
-            groups.setdefault(look_of(model), []).append(model)
-    alike = [" and ".join(map(repr, names)) for names in groups.values() if len(names) > 1]
-    but_for = "blanks, case, kinds of dashes or invisible characters"
-    what = f"names that differ only in {but_for} are taken as different {noun.many}"
-    return [f"{what}: {named(alike)}"] if alike else []
+    return [*messages, *alike_names(component.index, noun.many), *_not_converged(status, far)]
 
 
 def _not_converged(status: str, far: pd.Index) -> list[str]:

@@ -187,6 +187,10 @@ def _first_by_score(board: Sequence[Mapping[Any, Any]]) -> str:
     best = board[0]
     if is_missing(best["score"]):
         return "no model has a score; the flags say why"
+    if len(board) == 1:
+        known = not is_missing(best["lower"]) and not is_missing(best["upper"])
+        ends = f" ({in_points(best['lower'])} to {in_points(best['upper'])})" if known else ""
+        return f"{visible_line(str(best['model']))} has a score of {in_points(best['score'])}{ends}"
     # If nothing bounds the first score it has no tier, and is not told apart from models whose ranks begin at 1.
     name, value = ("rank_best", 1) if is_missing(best["tier"]) else ("tier", best["tier"])
     first = [visible_line(str(row["model"])) for row in board if row is best or row["rank"] == best["rank"]]

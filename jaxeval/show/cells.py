@@ -42,16 +42,18 @@ NUMBER = CellKind("number")
 RATING = CellKind("rating", most=1, infinite="unrated")
 ELO = CellKind("elo", decimals=1, grouped=True)  # differences, errors and widths
 SHARE = CellKind("share")
+NAME = CellKind("name")  # of models, which may be numbers, such as years
 COUNT = CellKind("count", most=1, grouped=True, infinite="never")
 #: All kinds by name. A table says in ``attrs["kinds"]`` by name which one a column holds.
 KINDS = {kind.name: kind for kind in (
-    NUMBER, RATING, ELO, SHARE, COUNT, CellKind("percent", percent=True), CellKind("p_value", digits=2),
+    NUMBER, RATING, ELO, SHARE, NAME, COUNT, CellKind("percent", percent=True), CellKind("p_value", digits=2),
     CellKind("agreement", decimals=2, grouped=True),  # of two raters: their errors are larger
     COUNT._replace(name="votes", missing="never"),  # that a claim takes
     CellKind("weight", digits=4), CellKind("time", digits=3), CellKind("money"), CellKind("gap", infinite="never"),
 )}  # fmt: skip
 #: Kinds of columns that say nothing of themselves, by their names; the first that fits counts.
 _USUAL = {
+    "model": "name", "above": "name", "below": "name",
     "rating": "rating", "elo": "elo", "p": "p_value", "share": "share", "probability": "share",
     "agreement": "agreement", "kappa": "agreement", "n": "count", "wins": "count", "ties": "count",
     "losses": "count", "battles": "count", "pairs": "count", "*_share": "share", "*_count": "count", "*_elo": "elo",
@@ -204,6 +206,8 @@ def cell_texts(frame: Any) -> list[list[str]]:
 
 def _column(column: Any, like: Sequence[Any], kind: CellKind) -> list[str]:
     """Return the cells of a column; floating-point numbers get the decimals that suit the columns ``like``."""
+    if kind is NAME:
+        return [kind.missing if is_missing(value) else visible_line(value) for value in column]
     if isinstance(column, Whole):
         return [kind.missing if value != value else f"{value:,.0f}" for value in column.tolist()]
     if column.dtype.kind == "b":

@@ -633,7 +633,7 @@ def test_rows_within_an_object(tmp_path):
     (tmp_path / "scores.json").write_text(json.dumps({"model": "x", "results": rows}))
     line, printed = run_first(tmp_path / "scores.json")
     assert line[0] == "scores"
-    assert printed.startswith("x is first with 0.500")
+    assert printed.startswith("x has a score of 0.500")
 
 
 def test_scores_with_a_bad_value(tmp_path):

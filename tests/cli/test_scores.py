@@ -7,7 +7,8 @@ import pytest
 from command_line import run, said
 from scored import answers
 
-from jaxeval import plan_scores, score_leaderboard
+from jaxeval import compare_scores, plan_scores, read_scores, score_leaderboard
+from jaxeval.errors import DataError
 
 
 @pytest.fixture(scope="module")
@@ -173,3 +174,26 @@ def test_names_of_models_that_are_dates_are_shown_as_in_the_file(tmp_path, endin
     assert re.search(r"\n2023-01-20 +2  0.000", found)
     assert found.startswith(f"2024-08-06{shown} is first with 0.900")
     assert re.search(rf"1  2024-08-06{shown}  .*\n +2  2024-05-13{shown}  ", found)
+
+
+def test_names_that_are_numbers_stay_as_they_are(tmp_path):
+    """Years have no commas, here and where two are compared; no difference is -0."""
+    table = pd.DataFrame({"model": [2024] * 4 + [2025] * 4, "item": [*range(4)] * 2, "score": [1, 0, 0, 1, 0, 1, 1, 0]})
+    table.to_csv(tmp_path / "years.csv", index=False)
+    assert re.search(r"\n +1 +2024 +0\.500 .*\n +1 +2025 +0\.500 ", said("scores", tmp_path / "years.csv"))
+    printed = said("compare-scores", 2025, 2024, tmp_path / "years.csv")
+    assert "difference +0.000 [" in printed
+    assert re.search(r"\n2025 +2024 +0\.000 ", printed)
+    with pytest.raises(DataError, match=r"no model is called '2024', of 2 models; did you mean 2024 or 2025\?"):
+        compare_scores(read_scores(tmp_path / "years.csv"), "2024", 2025)
+
+
+def test_one_model_is_not_first(tmp_path):
+    answers(20, [0.5]).to_csv(tmp_path / "one.csv", index=False)
+    assert re.match(r"m0 has a score of 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\)\n", said("scores", tmp_path / "one.csv"))
+
+
+def test_names_that_look_alike_are_told(tmp_path):
+    table = answers(20, [0.5, 0.5]).replace({"model": {"m0": "gpt", "m1": "GPT "}})
+    table.to_csv(tmp_path / "alike.csv", index=False)
+    assert "taken as different models: 'GPT ' and 'gpt'" in run("scores", tmp_path / "alike.csv").output

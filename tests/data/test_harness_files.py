@@ -46,7 +46,7 @@ class TestInspect:
         other.write_text(other.read_text().replace('{"match": ', '{"f1": {"value": 0.5}, "exact": '))
         assert line_of(tmp_path)[2:] == ["--score", "match,f1"]
         printed = said(*line_of(tmp_path))
-        assert "m is first with 0.750" in printed
+        assert "m has a score of 0.750" in printed
         assert "left out: a.json: the log has no scores of samples (status 'error'" in printed
 
     def test_a_folder_of_logs(self):

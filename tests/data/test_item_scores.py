@@ -173,6 +173,7 @@ def test_gaps_over_items_surround_the_estimate():
     (FRAME.assign(score=np.inf), "infinite scores"),
     (FRAME.assign(score=-1e80), r"between 1e-70 and 1e\+70, as in another unit; .* wrong: -1e\+80 \(first in row 0:"),
     (FRAME.assign(score=np.nan), "has no score: all of its values are missing"),
+    (FRAME[:0], "the table has no rows"),
     (FRAME.assign(model=None), "missing values"),
 ])  # fmt: skip
 def test_refused(frame, message):
