@@ -262,6 +262,9 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
             hint = "1 is taken as the first side; if the numbers are grades, say --labels grades"
         yield use_of("agreement", options, "; ".join(labels.notes[:2]), hint, _LABELS_ONLY)
         return
+    people = [name for name in map(str, frame) if is_person(name)]
+    if len(people) > 1 and (unnamed := _stand_in(frame, people, f"labels of people in {quoted(people)}")) is not None:
+        yield unnamed
 
 
 def _rater_without_judges(frame: pd.DataFrame) -> Use | None:
@@ -271,9 +274,14 @@ def _rater_without_judges(frame: pd.DataFrame) -> Use | None:
     raters = [str(name) for name in frame[called[0]].dropna().unique()]
     if any(word in rater.casefold() for rater in raters for word in JUDGES):
         return None
+    why = f"a row for each label in {called[1]!r}, by rater in {called[0]!r}: {quoted(raters)}"
+    return _stand_in(frame, raters, why)
+
+
+def _stand_in(frame: pd.DataFrame, raters: Sequence[str], why: str) -> Use | None:
+    """Return the use of labels of ``raters``, the first of whom stands for a judge; None where they cannot be read."""
     if not fits(partial(plain_labels, human=None, judges=raters[:1], labels=None, item=None), frame):
         return None
-    why = f"a row for each label in {called[1]!r}, by rater in {called[0]!r}: {quoted(raters)}"
     hint = f"no rater is called a judge, and {raters[0]!r} stands for one: name yours; the others are people"
     return use_of("agreement", ("--judges", raters[0]), why, hint, _LABELS_ONLY)
 

@@ -63,7 +63,7 @@ def plain_labels(
     messages = list[str]()
     if human is None and (called := names_of_raters(frame)) is not None:
         frame, judges, human, messages = _column_each(frame, *called, judges, item)
-    human_columns, of_people = _people(frame, human)
+    human_columns, of_people = _people(frame, human, judges or ())
     require_column(frame, *human_columns)
     judge_columns, more = _judges(frame, judges, human_columns)
     messages += [*of_people, *more]
@@ -187,11 +187,15 @@ def _first_labels(people: Float, unit: NDArray[np.intp]) -> Float:
     return first
 
 
-def _people(frame: pd.DataFrame, human: str | Sequence[str] | None) -> tuple[list[str], list[str]]:
-    """Columns of people's labels, and what is to be told of the choice."""
+def _people(
+    frame: pd.DataFrame, human: str | Sequence[str] | None, judges: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Columns of people's labels, and what is to be told of the choice; one named as a judge's is none of them."""
     if human is not None:
         return [human] if isinstance(human, str) else list(human), []
-    about = [name for name in map(str, frame.columns) if _about_people(name) and _few(frame[name])]
+    about = [
+        name for name in map(str, frame.columns) if name not in judges and _about_people(name) and _few(frame[name])
+    ]
     single = [name for name in about if {*words_of(name)} & ONE_PERSON]
     together = [name for name in about if name not in single]
     numbered = [name for name in single if folded(name) not in ("human", "humans")]
@@ -238,16 +242,18 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
                 f"{named(sorted(_LABELS), 12)}: call it so, or name columns of labels, one for each judge and person, "
                 "with judges= and human= (on the command line --judges, --human)"
             )
+        stand_in = f"; where all are people, one of them may stand for a judge: {human[0]}" if len(human) > 1 else ""
         raise DataError(
             f"no column of a judge's labels beside people's in {named(list(map(repr, human)))}: name it with judges= "
-            f"(on the command line --judges); the table's columns are {listed(frame)}"
+            f"(on the command line --judges){stand_in}; the table's columns are {listed(frame)}"
         )
     return chosen, [f"judges in {named(chosen)}"]
 
 
 def _about_people(name: Any) -> bool:
-    """Whether a column is called after a person, or after several."""
-    return not {*words_of(name)}.isdisjoint(ONE_PERSON | TOGETHER)
+    """Whether a column is called after a person, or after several; judge_label is after a judge."""
+    people = {*words_of(name)} & (ONE_PERSON | TOGETHER)
+    return bool(people) and not (people == {"label"} and any(word in folded(name) for word in JUDGES))
 
 
 def _n_distinct(column: Any) -> int:

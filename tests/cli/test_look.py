@@ -712,6 +712,29 @@ def test_raters_none_of_whom_is_called_a_judge(tmp_path):
     assert "Where all are people, one of them may stand for a judge" in command("agreement", path).output
 
 
+@pytest.mark.parametrize(("names", "options"), [
+    (["rater1", "rater2"], ["--judges", "rater1"]),
+    (["annotator_1", "annotator_2", "annotator_3"], ["--judges", "annotator_1"]),
+    (["human_label", "judge_label"], []), (["human_1", "human_2", "llm_label"], []),
+])  # fmt: skip
+def test_columns_of_raters(names, options, tmp_path):
+    """Where all are people, one of them stands for a judge; judge_label is no person's."""
+    labels = np.random.default_rng(0).choice(["good", "bad"], (30, len(names)))
+    path = file_of(tmp_path, pd.DataFrame(labels, columns=names).rename_axis("item").reset_index())
+    line = ["agreement", str(path), *options]
+    assert line in lines(looked_at(path))
+    assert command(*line).output.startswith(f"Good enough? Not known: {names[0] if options else names[-1]} agrees")
+    if options:
+        assert command(*line[:2]).stderr.startswith(f"Error: say it so: jaxeval {shlex.join(line)}\n")
+
+
+def test_ratings_of_two_models_are_no_raters(tmp_path):
+    names = [f"{model}_rater{k}" for model in ("gpt", "claude") for k in (1, 2)]
+    labels = np.random.default_rng(0).integers(1, 6, (30, 4))
+    path = file_of(tmp_path, pd.DataFrame(labels, columns=names).rename_axis("item").reset_index())
+    assert "Its columns do not say which command fits." in looked_at(path)
+
+
 def test_a_name_of_raters_without_a_column_of_labels(tmp_path):
     path = tmp_path / "said.csv"
     rows = [f"{i},{rater},{i % 3 - 1.5}" for i in range(9) for rater in "xy"]
