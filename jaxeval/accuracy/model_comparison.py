@@ -159,12 +159,7 @@ def _believed(accuracy: JudgeAccuracy, label: str) -> Words:
 
 
 def checked_pairs(test: JudgedAnswers, pairs: Sequence[Pair] | Pair | None) -> list[Pair]:
-    """``pairs`` as a list of pairs of models of ``test``; all of them for None.
-
-    Raises:
-        DataError: a model is unknown, or the test has one only.
-        ValueError: ``pairs`` holds something else than pairs of two models.
-    """
+    """``pairs`` as a list of pairs of models of ``test``; all of them for None."""
     if pairs is None:
         if len(test.models) < 2:
             raise DataError(

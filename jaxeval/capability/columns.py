@@ -68,9 +68,6 @@ def by_benchmark(table: Any, names: Mapping[str, str | None]) -> tuple[Any, tupl
     """Return a row for each model and benchmark of a table with a column for each benchmark, and what is told of it.
 
     ``names`` are those of `columns_by_role`. Another table is returned as it is, with nothing to say.
-
-    Raises:
-        DataError: some columns of numbers may be shares, and others are none.
     """
     frame = as_frame(table)
     model = usual_column(frame, names["model"], USUAL["model"])
@@ -152,11 +149,7 @@ def texts(frame: pd.DataFrame, column: str) -> pd.Series:
 
 
 def of_each(table: Any, name: str | None, role: str, column: str) -> dict[str, Any]:
-    """Return the value of ``column`` that each agent or model has, by its name.
-
-    Raises:
-        DataError: there is no such column, or one has several values.
-    """
+    """Return the value of ``column`` that each agent or model has, by its name."""
     frame, columns = columns_by_role(table, {role: name}, "rows")
     require_column(frame, column)
     key = columns[role]

@@ -67,11 +67,7 @@ class BattleReading(VoteReading):
     competitor: str | Sequence[str] | None = option(None, "What competes, in a word.", flag="")
 
     def __post_init__(self) -> None:
-        """Check what needs no table.
-
-        Raises:
-            ValueError: two results are named, or an option without the result that it belongs to.
-        """
+        """Check what needs no table."""
         if (self.winner_model is None) != (self.loser_model is None):
             raise ValueError(
                 "winner_model= and loser_model= go together: name both (on the command line --winner-model and "
@@ -110,12 +106,7 @@ class BattleReading(VoteReading):
         return ReadColumns(sides, tuple(results), tuple(further), standard if self.count is None else standard[:-1])
 
     def results_of(self, names: Collection[Any]) -> tuple[str, ...]:
-        """Return the columns of the results of a table with these columns: those that are named, or of standard names.
-
-        Raises:
-            ColumnError: no column holds results.
-            DataError: a column "count" stands beside the results of single battles, and the user named neither.
-        """
+        """Return the columns of results of a table with these columns: those that are named, or of standard names."""
         if not self.roles.standard:
             return self.roles.results
         found = tuple(name for name in ("winner", "target") if name in names)

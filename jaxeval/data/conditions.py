@@ -89,11 +89,7 @@ def _references(parts: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def rows_that_meet(frame: pd.DataFrame, condition: str) -> tuple[pd.DataFrame, str]:
-    """Return the rows that meet a condition, and how many these are, in words.
-
-    Raises:
-        NoRowsError: none does.
-    """
+    """Return the rows that meet a condition, and how many these are, in words."""
     met = rows_where(frame, condition)
     if not met.any():
         raise NoRowsError(f"no row of {len(frame):,} meets the condition {condition!r}")

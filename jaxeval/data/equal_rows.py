@@ -56,11 +56,7 @@ def n_files(known: Mapping[str, str]) -> int:
 
 
 def reject_same(content: Content, name: str, other: str, advice: str = "") -> str:
-    """Return a sentence on a file that holds the rows of ``other``; the error ends with ``advice``.
-
-    Raises:
-        DataError: there are too many rows to be the same by chance.
-    """
+    """Return a sentence on a file that holds the rows of ``other``; the error ends with ``advice``."""
     same = f"{name} has the same {counted(content.n_rows, 'row')} as {other}"
     if content.telling:
         raise DataError(f"{same}: they would count twice. Leave it out{advice}")
@@ -84,11 +80,7 @@ def reject_same_tables(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> 
 
 
 def one_table(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of several tables, those of files called ``names``; and sentences on few rows that come again.
-
-    Raises:
-        DataError: they have different columns, or one has the same rows as another.
-    """
+    """Return the rows of several tables, those of files called ``names``; and sentences on few rows that come again."""
     for frame, name in zip(frames, names, strict=True):
         if odd := sorted(map(str, set(frame.columns) ^ set(frames[0].columns))):
             raise DataError(f"{name} and {names[0]} do not have the same columns: only one of them has {named(odd)}")

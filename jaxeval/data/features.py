@@ -187,12 +187,7 @@ def _standardized(values: Float, count: Int | None) -> Float:
 
 
 def checked_features(features: Sequence[FeatureLike], feature_ridge: float) -> list[FeatureLike]:
-    """Return the covariates as a list.
-
-    Raises:
-        TypeError: ``features`` is no list of covariates.
-        ValueError: there is a ``feature_ridge``, but no covariate that it could shrink.
-    """
+    """Return the covariates as a list."""
     if isinstance(features, str):
         raise TypeError(f"features must be a list, got the text {features!r}: write [{features!r}]")
     if isinstance(features, Feature) or not isinstance(features, Iterable):
@@ -257,11 +252,7 @@ def _root_mean_square(values: Float, count: Int | None) -> float:
 
 
 def relative_difference(a: pd.Series, b: pd.Series) -> pd.Series:
-    """Give (a - b) / (a + b), 0 where both are 0: the difference for style control of lengths, which differ by factors.
-
-    Raises:
-        DataError: a value is negative.
-    """
+    """Give (a - b) / (a + b), 0 where both are 0: for style control by lengths, which differ by factors."""
     total = a + b
     if ((a < 0) | (b < 0)).any():
         raise DataError("relative differences need values that are not negative")

@@ -125,12 +125,7 @@ def _names_of_one(path: FileName) -> Sequence[FileName]:
 
 
 def check_regular(path: Path) -> None:
-    """Check that ``path`` is a file that can be read more than once.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        DataError: it is a folder, a pipe, a device or a socket.
-    """
+    """Check that ``path`` is a file that can be read more than once."""
     if not path.exists():
         is_address = re.match(r"[\w+.-]{2,}:/", str(path))
         hint = "; give an address as text: a Path drops one of its slashes" if is_address else ""

@@ -353,11 +353,7 @@ def telling_file(files: Sequence[FileName]) -> FileName:
 def named_by_results(
     tables: Sequence[tuple[FileName, pd.DataFrame]], results: Sequence[tuple[FileName, Mapping[str, Any]]]
 ) -> list[str]:
-    """Give models the names that files of results state, in place; and say which tasks have results and no samples.
-
-    Raises:
-        MeansOnlyError: no task has samples.
-    """
+    """Give models the names that files of results state, in place; and say which tasks have results and no samples."""
     notes, means = [], []
     by_folder = {_source(name)[0]: document for name, document in results}
     for name, table in tables:

@@ -195,9 +195,6 @@ def read_archive(path: Path) -> dict[str, Any]:
 
     The summaries of samples hold all scores, and are a small part of the samples. A log that was stopped has no header
     and no file of all summaries: its journal has both.
-
-    Raises:
-        DataError: the archive is no log, is damaged, or is too large.
     """
     try:
         with path.open("rb") as file:

@@ -254,10 +254,6 @@ def joined_labels(
 
     Also the number of labels on items and pairs that no judge saw, and the number of items and pairs on which people
     contradict each other. Labels ``beside`` the calls are repeated at each call of an item, and count once.
-
-    Raises:
-        DataError: no label is on an item and pair that was judged, or people contradict each other and ``people`` is
-            "error".
     """
     of_battle, of_label = units_of(battles, labels)
     turned = of_label.flipped  # all battles of an item write the pair in one order
@@ -302,9 +298,6 @@ def agreed(
 
     The majority is the verdict that most people give; if several verdicts have the most votes, it is a tie. Errors name
     the ``row`` (N,) of a label in its table, by default its position.
-
-    Raises:
-        DataError: people contradict each other, and ``people`` is "error".
     """
     votes = np.zeros((n_units, 3))
     np.add.at(votes, (unit, np.rint(2 * target).astype(int)), 1)

@@ -215,11 +215,7 @@ def _lines_of_array(text: bytes) -> bytes:
 
 
 def json_tables(read: Callable[[int], bytes], needed: Columns, text: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the needed columns of what ``read`` gives, piece by piece; columns of ``text`` hold strings.
-
-    Raises:
-        DataError: a line is no JSON object, or beyond the limits; the error names the line.
-    """
+    """Yield the needed columns of what ``read`` gives, piece by piece; columns of ``text`` hold strings."""
     names: dict[str, None] = {}
     fields: dict[str, None] = {}
     rest, line = b"", 0

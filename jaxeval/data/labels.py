@@ -127,11 +127,7 @@ def in_numbers(column: Any, words: Mapping[str, float] = RIGHT_OR_WRONG) -> tupl
 
 
 def numbers_of_words(column: Any, name: str, words: Mapping[str, float] = RIGHT_OR_WRONG) -> tuple[Float, str]:
-    """Return (N,) numbers of a column of numbers or of ``words``, NaN where missing, and what was read as what.
-
-    Raises:
-        DataError: the column holds other values; where some are words, the error names those that are not.
-    """
+    """Return (N,) numbers of a column of numbers or of ``words``, NaN where missing, and what was read as what."""
     in_points, meanings = in_numbers(column, words)
     try:
         return numbers_or_nan(in_points, name), meanings
@@ -234,10 +230,6 @@ def read_labels(
 
     With ``sides``, a label may be the winner's name. Errors call the argument ``labels`` as its caller does, by
     ``option``; those on unknown labels end with ``advice``.
-
-    Raises:
-        DataError: labels are unknown, missing, numbers without a meaning, or can be read in two ways.
-        ValueError: ``labels`` is no coding, or maps to other words than the standard ones.
     """
     if labels is not None:
         check_labels(labels, option)

@@ -301,9 +301,6 @@ def orders_in_rows(
     The first row has the battle's models and further columns, the other one the models the other way round; or is -1.
 
     If no column of items is named, rows are read like that if most battles have both orders, and none has one twice.
-
-    Raises:
-        DataError: some battles have one order only; or, with a named column of items, an order twice.
     """
     column = usual_column(frame, item, "item")
     if column is None:

@@ -61,11 +61,7 @@ class RankingCells(Cells):
         return models[present], replace(self, places=self.places._replace(item=item))
 
     def pair_sums(self) -> tuple[Float, Float]:
-        """Rankings have no sums by pair.
-
-        Raises:
-            TypeError: always.
-        """
+        """Rankings have no sums by pair."""
         raise TypeError("rankings are no battles: fit them with fit_plackett_luce, or resample them with bootstrap")
 
     def per_item(self, n_items: int) -> Float:

@@ -164,11 +164,7 @@ def is_partial(copy: Path) -> bool:
 
 
 def fetch_columns(copy: Path, columns: Sequence[str] | None = None, progress: bool | None = None) -> None:
-    """Fetch the missing parts of some columns of a file, or of the whole file.
-
-    Raises:
-        DataError: it cannot be fetched; no part of the file stays.
-    """
+    """Fetch the missing parts of some columns of a file, or of the whole file."""
     if not is_partial(copy):
         return
     remote, there = _PARTIAL[copy]
@@ -188,13 +184,7 @@ def fetch_columns(copy: Path, columns: Sequence[str] | None = None, progress: bo
 
 
 def remote_files(name: str) -> list[str]:
-    """Return the names of the files that a remote name, or a pattern, stands for; no file is fetched.
-
-    Raises:
-        DataError: the protocol is not supported, or the server cannot be reached.
-        FileNotFoundError: no file matches.
-        ImportError: the package that speaks the protocol is not installed.
-    """
+    """Return the names of the files that a remote name, or a pattern, stands for; no file is fetched."""
     system, path = _opened(name)
     if not any(sign in (urlsplit(name).path if is_web(name) else path) for sign in "*["):
         return [name]

@@ -107,11 +107,7 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
 
 
 def read_table(file: IO[bytes], name: str) -> BattleTable:
-    """Return battles from a file of `write_table`; errors call the file ``name``.
-
-    Raises:
-        DataError: the file holds something else, or is damaged.
-    """
+    """Return battles from a file of `write_table`; errors call the file ``name``."""
     import pyarrow.parquet as pq
 
     with undamaged(f"{name} is no file of saved battles, or a damaged one", advice=""):
@@ -165,11 +161,7 @@ class FilesToAdd(NamedTuple):
 
 
 def files_to_add(paths: Sequence[FileName], before: Mapping[str, str]) -> FilesToAdd:
-    """Return which files are not among those ``before``, by their content.
-
-    Raises:
-        DataError: a file is named twice, or holds saved battles itself.
-    """
+    """Return which files are not among those ``before``, by their content."""
     files = FilesToAdd([], {}, {})
     for path in names_of(paths):
         file = whole_local_file(path)

@@ -150,11 +150,6 @@ def shared_votes(a: Battles, b: Battles, sharing: Sharing | None = None, id: Seq
             it; "index": rows with the same label in the index of their table are one vote; "none": no vote is shared.
             By default, votes are shared if `Battles.filter` or `Battles.rename` made both from one table of battles.
         id: columns that name a vote, instead of ``sharing``.
-
-    Raises:
-        ValueError: ``sharing`` is unknown, or is given together with ``id``.
-        DataError: a column is not there or has missing values, a table has a vote twice, or a vote is between other
-            models in the other table.
     """
     if sharing is not None:
         check_choice("shared", sharing, Sharing)

@@ -12,12 +12,7 @@ from jaxeval.show.files import json_digest
 
 
 def write_versioned(path: str | Path, form: str, version: int, content: dict[str, Any]) -> None:
-    """Write ``content`` with the name and version of its format and a digest, whole or not at all.
-
-    Raises:
-        DataError: a value is of a type that JSON does not have.
-        OSError: the file cannot be written.
-    """
+    """Write ``content`` with the name and version of its format and a digest, whole or not at all."""
     try:
         # As it will be read: with names that are text.
         whole = json.loads(json.dumps({"format": form, "version": version, **content}, allow_nan=False))
@@ -29,12 +24,7 @@ def write_versioned(path: str | Path, form: str, version: int, content: dict[str
 
 
 def read_versioned(path: Path, form: str, version: int, what: str, remedy: str = "make it again") -> dict[str, Any]:
-    """Return the content of a file of `write_versioned`; errors call it ``what``, and advise the ``remedy``.
-
-    Raises:
-        DataError: the file holds something else, or another version of the format, or not what was written.
-        FileNotFoundError: there is no such file.
-    """
+    """Return the content of a file of `write_versioned`; errors call it ``what``, and advise the ``remedy``."""
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")
     try:

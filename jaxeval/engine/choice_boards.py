@@ -138,12 +138,7 @@ def fit_choice_board(
     function: Statistic, parameters: Mapping[str, str | int], begin: Mapping[str, float], models: pd.Index,
     cells: OccasionCells, rows: OccasionRows, ridge: float,
 ) -> ChoiceBoard:  # fmt: skip
-    """Fit one slice, by what each parameter has a number for and where the search for it begins.
-
-    Raises:
-        ValueError: the function gives something else than log-probabilities.
-        DataError: the battles leave parameters open.
-    """
+    """Fit one slice, by what each parameter has a number for and where the search for it begins."""
     levels = {name: _levels(of, models, rows) for name, of in parameters.items()}
     sizes = tuple((name, _padded(parameters[name], len(index))) for name, index in levels.items())
     start = np.concatenate([np.full(size, float(begin.get(name, 0.0))) for name, size in sizes])

@@ -347,11 +347,7 @@ def _checked_run(
 
 
 def _check_rows(statistic: Statistic, weighing: Weighing, values: Float, names: pd.Index) -> None:
-    """Check that ``values``, of rows with empty ones, are what there is without these.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Check that ``values``, of rows with empty ones, are what there is without these."""
     with double_precision():
         alone = np.asarray(statistic_once(statistic, weighing.full[: weighing.n], weighing.data))
     if not same_numbers(alone, values):
@@ -407,11 +403,7 @@ def _with_levels(index: pd.Index, slices: Sequence[Any], levels: Sequence[str]) 
 def _without_value(
     values: Float, index: pd.Index, statistic: str, weighings: Sequence[Weighing]
 ) -> tuple[NDArray[Any], list[str]]:
-    """Return what is wrong with each number, in words, and what to say of all of them.
-
-    Raises:
-        ValueError: none has a value.
-    """
+    """Return what is wrong with each number, in words, and what to say of all of them."""
     estimate, draws = values[0], values[1:]
     if np.isnan(estimate).all():
         gaps = any(

@@ -198,11 +198,7 @@ def _traced(statistic: Statistic, weights: Any, data: Any) -> tuple[Any, Any]:
 
 
 def check_shapes(statistic: Statistic, n: int, weights: Any, data: Any) -> None:
-    """Check that a statistic of ``n`` rows can also be computed of more, such as ``weights`` has.
-
-    Raises:
-        ValueError: it cannot.
-    """
+    """Check that a statistic of ``n`` rows can also be computed of more, such as ``weights`` has."""
     try:
         with double_precision():
             jax.eval_shape(statistic, weights, data)
@@ -474,11 +470,7 @@ def with_random_facets(
 
 
 def _influences(statistic: Statistic, table: DataRows) -> Float:
-    """Return (N, K) influences of rows, of which the statistic is about the mean.
-
-    Raises:
-        ValueError: the statistic has no derivatives by its weights.
-    """
+    """Return (N, K) influences of rows, of which the statistic is about the mean."""
     try:
         with double_precision():
             slopes = jax.jacrev(lambda weights: statistic(weights, table.arrays))(np.ones(table.n))

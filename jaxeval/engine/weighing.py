@@ -305,12 +305,7 @@ class DataRows(NamedTuple):
 
 
 def rows_of_data(data: Any, grouping: Sequence[str]) -> DataRows:
-    """``data`` as rows; columns that are named in ``grouping`` make groups, and are no part of what a statistic gets.
-
-    Raises:
-        TypeError: it is of another kind.
-        DataError: there are no rows, no numbers, or arrays of different lengths.
-    """
+    """``data`` as rows; columns named in ``grouping`` make groups, and are no part of what a statistic gets."""
     if isinstance(data, ItemScores):
         return _of_scores(data)
     if isinstance(data, pd.DataFrame) or hasattr(data, "__arrow_c_stream__"):

@@ -86,9 +86,6 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
         scores: a row per model and a column per evaluator; one evaluator's scores; or `ItemScores`. A table of polars
             or another library with the Arrow interface may name the models in its one column of text.
         gold: (M,) gold scores; matched by index where both have one, else by position; or the name of their column.
-
-    Raises:
-        DataError: models repeat, lengths differ, a column is not numeric, scores are infinite, or no model has both.
     """
     items = scores if isinstance(scores, ItemScores) else None
     table, labelled = score_table(scores)

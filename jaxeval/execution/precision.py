@@ -93,9 +93,6 @@ def double_precision() -> Iterator[None]:
     """A context in which JAX arrays may have 64 bits, types and ranks mix as usual, and small numbers may become 0.
 
     The caller's own settings, of JAX and of NumPy's errors, are back afterwards.
-
-    Raises:
-        ProcessError: the process was forked from one in which JAX was at work, where every computation would hang.
     """
     if without_threads_of_jax():
         raise ProcessError(

@@ -86,9 +86,6 @@ def gather(make: Callable[[], bytes]) -> list[bytes]:
 
     A failure in one process is raised there, and in all others as a `ProcessError` that reports it, so that nobody
     waits for results that never come. An interrupt ends this process at once, and the others when they next look.
-
-    Raises:
-        ProcessError: ``make`` failed in another process, or a process is lost.
     """
     if process_count() == 1:
         return [make()]
@@ -245,11 +242,7 @@ def _exchange(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_all_present() -> None:
-    """Check that no process has left the run, as after an interrupt.
-
-    Raises:
-        ProcessError: one has.
-    """
+    """Check that no process has left the run, as after an interrupt."""
     left = [f"Process {key.removeprefix(_LEFT)} {why}" for key, why in _left()]
     if left:
         _leave(1)

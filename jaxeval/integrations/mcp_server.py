@@ -48,11 +48,7 @@ class RefusedError(ValueError):
 
 
 def checked_path(name: str, folders: Sequence[Path]) -> Path:
-    """Return a file, folder or pattern that lies in one of the ``folders``, links followed.
-
-    Raises:
-        RefusedError: it does not, is not there, is on another machine, or is too large.
-    """
+    """Return a file, folder or pattern that lies in one of the ``folders``, links followed."""
     if is_remote(name):
         raise RefusedError(f"{name} is on another machine: tools read files in {_named(folders)}")
     path = Path(name) if Path(name).is_absolute() else folders[0] / name

@@ -162,9 +162,6 @@ def fit_contextual_boards(
 
     Args:
         strict: raise an error for what the battles cannot say of covariates and ties; else it goes into ``flags``.
-
-    Raises:
-        DataError: if ``strict``, covariates that the models determine, or a tie model without ties.
     """
     boards = fit_boards(slices, replace(options, method="dense"))
     fitted = []

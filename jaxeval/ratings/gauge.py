@@ -87,11 +87,6 @@ def make_scale(
         identified: (M,) models that have a comparable rating; only those enter a mean.
         unit: Elo per unit of strength.
         noun: the word for a model in errors.
-
-    Raises:
-        TypeError: a rating is no number.
-        ValueError: an unknown gauge, a rating beyond a billion, or an anchor model that is not on the board or has
-            no comparable rating.
     """
     base = checked_rating("base", base)
     if isinstance(gauge, str) and gauge in ("mean", "votes"):

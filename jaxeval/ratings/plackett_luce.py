@@ -427,11 +427,7 @@ class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
 
 
 def check_for_rankings(options: FitOptions) -> None:
-    """Raise an error for options that are about battles.
-
-    Raises:
-        ValueError: it names the option.
-    """
+    """Raise an error for options that are about battles."""
     for name, without in _OF_BATTLES.items():
         if getattr(options, name) != without and getattr(options, name) != "auto":
             raise ValueError(f"{name}= is about battles, and rankings have none: leave it out")

@@ -21,12 +21,7 @@ B = TypeVar("B", bound=Bootstrap)
 
 
 def board_facets(options: BootstrapOptions, battles: Battles, facets: Sequence[str]) -> RandomFacets | None:
-    """The random facets of rows of judgments, drawn one by one or in clusters; None where there are none.
-
-    Raises:
-        DataError: a facet is no column, has one level, or is confounded with the models.
-        ValueError: the board has options that know nothing of facets.
-    """
+    """The random facets of rows of judgments, drawn one by one or in clusters; None where there are none."""
     if not facets:
         return None
     if options.by is not None or options.contextual or options.strata is not None or battles.count is not None:

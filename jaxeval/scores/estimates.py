@@ -178,11 +178,7 @@ def as_item_scores(scores: ItemScores | Any) -> ItemScores:
 
 
 def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[str]]:
-    """Return (I,) items that take part, and sentences on those that do not.
-
-    Raises:
-        DataError: scores are missing, and ``missing`` is "error"; no item is left.
-    """
+    """Return (I,) items that take part, and sentences on those that do not."""
     check_choice("missing", missing, MissingScores)
     there = ~np.isnan(scores.scores[:, 0])
     lacking = ~there.all(1)
@@ -247,10 +243,6 @@ def estimate_scores(
 
     The score of model m is sum_g W_g (sum_{i in g} w_i s_im) / (sum_{i in g} w_i), over the items of benchmark g that
     the model has.
-
-    Raises:
-        DataError: what is to be drawn anew is not there, or too little of it; a model has no score in a benchmark.
-        ValueError: ``benchmark_weights`` are invalid.
     """
     s, there, group, of_group, share = _shares(scores, items, benchmark_weights)
     value = np.where(there, s, 0.0)

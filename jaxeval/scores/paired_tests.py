@@ -133,11 +133,7 @@ _OF_MARGIN = ("p_non_inferior", "p_inferior", "p_equivalent", "p_anytime_non_inf
 
 
 def check_margin(margin: float | None, widest: float) -> None:
-    """Refuse a margin that no two scores differ by, of which every model would be within.
-
-    Raises:
-        DataError: the margin is at least the ``widest`` difference.
-    """
+    """Refuse a margin that no two scores differ by, of which every model would be within."""
     if margin is not None and margin >= widest:
         points = f": {margin:g} percentage points are {margin / 100:g}" if widest == 1 else ""
         raise DataError(f"the margin {margin:g} is not below {widest:g}, the largest difference of such scores{points}")

@@ -46,9 +46,6 @@ class LoggedValue(NamedTuple):
 def logged_values(result: Result | Answer) -> list[LoggedValue]:
     """Return a value for each row of a result's main table that has an estimate with an interval.
 
-    Raises:
-        DataError: the main table has none.
-
     Examples:
         >>> import jaxeval
         >>> from jaxeval.show.loggers import logged_values
@@ -198,12 +195,7 @@ def log_result(result: Result | Answer, logger: Logger) -> None:
 
 
 def logger_module(logger: Logger) -> Any:
-    """Import a logger.
-
-    Raises:
-        DataError: its package is not installed, or none of OpenTelemetry's providers is set.
-        ValueError: there is no such logger.
-    """
+    """Import a logger."""
     check_choice("logger", logger, Logger)
     try:
         module = importlib.import_module("opentelemetry._logs" if logger == "opentelemetry" else logger)

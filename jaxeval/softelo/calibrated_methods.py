@@ -198,11 +198,7 @@ class CalibrationSettings:
     versions: str
 
     def doubts(self, new: JudgedBattles, method: str) -> list[str]:
-        """Return sentences on ``new`` battles that another judge, or the same judge on another scale, may have scored.
-
-        Raises:
-            DataError: the soft map needs scores and there are verdicts only, or the other way round.
-        """
+        """Say of ``new`` battles that another judge, or the same judge on another scale, may have scored them."""
         notes = []
         if method == "soft" and new.scored != self.scored:
             have = ["verdicts only", "scores"]
@@ -282,11 +278,7 @@ class CalibratedMethod(Result):
 
     @classmethod
     def from_json(cls, name: str, saved: Any) -> CalibratedMethod:
-        """Return what `to_json` gave for the method ``name``.
-
-        Raises:
-            KeyError, TypeError, ValueError: ``saved`` is something else.
-        """
+        """Return what `to_json` gave for the method ``name``."""
         if not isinstance(saved["anchors"], dict):
             raise ValueError("anchors must be an object of strengths by model")
         anchors = pd.Series(saved["anchors"], dtype=float, name="logit").rename_axis("model")

@@ -213,9 +213,6 @@ def rate_new_models(
         One row per new model: ``model, rating, standard_error`` (Elo; NaN where its battles do not differ),
         ``n_battles, n_anchors``, ``n_units`` (clusters, or battles without clusters), ``won`` and ``lost`` (all
         battles). And the number of battles that are left out.
-
-    Raises:
-        DataError: an opponent is not an anchor, or no battle is of a new model.
     """
     names = pd.Index([str(m) for m in battles.models])
     place = pd.Index(anchors.index).get_indexer(names)

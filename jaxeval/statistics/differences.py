@@ -218,11 +218,7 @@ class Differences:
 
     @property
     def _largest(self) -> Float:
-        """(F, B) largest statistic of the differences of each model, draw by draw; NaN where its own draw is missing.
-
-        Raises:
-            ValueError: too many differences to look at.
-        """
+        """(F, B) largest statistic of the differences of each model in each draw; NaN where its own draw is missing."""
         if not self.within_reach:
             raise ValueError(
                 f"tiers and ranks compare all pairs of models in all resamples, here {self.n_comparisons:,} "

@@ -179,9 +179,6 @@ def design_of(
         group: (N,) fixed groups; one by default.
         most: the most factors whose levels an effect crosses. 1 gives main effects alone: interactions then go to the
             residual, and the error of a mean, which counts them once with each of their factors, is not too small.
-
-    Raises:
-        ValueError: the effects cannot be told apart.
     """
     names = list(factors)
     n = len(next(iter(factors.values())))
@@ -237,11 +234,7 @@ def normal_effects(covariance: Float, n: int, rng: np.random.Generator) -> Float
 
 
 def facet_names(random: str | Sequence[str]) -> list[str]:
-    """Names of random facets as they were given: one name, or several.
-
-    Raises:
-        ValueError: a name is no text.
-    """
+    """Names of random facets as they were given: one name, or several."""
     names = [random] if isinstance(random, str) else list(random)
     if not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"random must be names of columns, got {random!r}")

@@ -296,11 +296,7 @@ def _free(keys: list[Key]) -> int:
 
 
 def _make_room() -> None:
-    """Free the oldest programs where half of the mappings are taken, before another is compiled.
-
-    Raises:
-        MemoryLimitError: nine tenths are taken, and not by programs.
-    """
+    """Free the oldest programs where half of the mappings are taken, before another is compiled."""
     global _warned
     try:
         most = int(_MOST_MAPS.read_text())
