@@ -82,7 +82,10 @@ def study_evaluators(
     measures = _measure_rows(hide_few_pairs(tables["agreement"], "value", few))
     meaning = f"the top has {top}; rank deviation in places"
     parts.append(Part("All models", measures, meaning, rows="evaluator", more=True))
-    changes = wide(hide_few_pairs(tables["rank_change"], "rank_change", few), "evaluator", "tier", _change_cell)
+    changes = wide(
+        hide_few_pairs(tables["rank_change"], "rank_change", few), "evaluator", "tier",
+        lambda row: estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})"),
+    )  # fmt: skip
     meaning = (
         "mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
         "models that gold and any evaluator scored"
@@ -192,10 +195,6 @@ def _measure_rows(shown: pd.DataFrame) -> pd.DataFrame:
     measures = wide(named, "evaluator", "measure", lambda row: estimate(row, "value"))
     counts = shown.drop_duplicates("evaluator")[["n_models", "n_pairs", "n_missing"]].reset_index(drop=True)
     return measures.join(counts.rename(columns=lambda name: name.removeprefix("n_")))
-
-
-def _change_cell(row: pd.Series) -> str:
-    return estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})")
 
 
 def _improvement_cell(row: pd.Series) -> str:

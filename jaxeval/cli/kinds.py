@@ -42,7 +42,7 @@ class InputFile(click.Path):
             return value
         if str(value) == str(STDOUT) and not self.dir_okay:  # one file, which standard input may be
             return names_of(value)[0]
-        if is_pattern(str(value)):
+        if any(sign in str(value) for sign in "*?[") and not Path(str(value)).exists():
             paths = sorted(glob(str(value), recursive=True))
             if not paths:
                 self.fail(f"no file matches {str(value)!r}", param, ctx)
@@ -68,11 +68,6 @@ class InputFile(click.Path):
         if len(names) > 1:
             self.fail(f"{str(folder)!r} is a folder of {len(names):,} files, and one is read: name it", param, ctx)
         return Path(names[0])
-
-
-def is_pattern(name: str) -> bool:
-    """Return whether it is no file, and may match the names of some."""
-    return any(sign in name for sign in "*?[") and not Path(name).exists()
 
 
 class OutputFile(click.Path):

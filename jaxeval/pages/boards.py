@@ -36,8 +36,9 @@ class Models:
     """The models that boards show: the number of each, and its name with all characters visible."""
 
     def __init__(self, tables: Sequence[Given]) -> None:
-        most = most_rows(tables)
-        names = dict.fromkeys(str(name) for board in tables for name in _first_rows(board.table, most)["model"])
+        most, all_of = most_rows(tables), [board.table for board in tables]
+        shown = [(x.groupby("category", sort=False) if "category" in x else x).head(most)["model"] for x in all_of]
+        names = dict.fromkeys(str(name) for column in shown for name in column)
         self.number = {name: k for k, name in enumerate(names)}
         self.shown = [shown_name(name) for name in names]
 
@@ -111,10 +112,6 @@ def most_rows(tables: Sequence[Given]) -> int:
     """Return rows of each board that a page holds."""
     n_boards = sum(len(categories(board)) for board in tables)
     return min(MOST_ROWS, max(MOST_ROWS_IN_ALL // max(n_boards, 1), _FEWEST_ROWS))
-
-
-def _first_rows(table: pd.DataFrame, most: int) -> pd.DataFrame:
-    return table.groupby("category", sort=False).head(most) if "category" in table else table.head(most)
 
 
 def categories(board: Given) -> list[Any]:

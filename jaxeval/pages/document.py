@@ -128,12 +128,12 @@ def _environment() -> Any:
         loader=PackageLoader("jaxeval.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"rating": _rating, "interval": _interval, "count": _count}
+    environment.filters |= {
+        "rating": lambda value: "unrated" if value is None else f"{value:.1f}",
+        "interval": _interval,
+        "count": lambda value: f"{value:,.6g}" if isinstance(value, float) else f"{value:,}",
+    }
     return environment
-
-
-def _rating(value: float | None) -> str:
-    return "unrated" if value is None else f"{value:.1f}"
 
 
 def _interval(row: Mapping[str, Any]) -> str:
@@ -142,10 +142,6 @@ def _interval(row: Mapping[str, Any]) -> str:
         return ""
     upper, lower = (float(row[end]) - row["rating"] for end in ("upper", "lower"))
     return f"{upper:+.1f} / {lower:+.1f}".replace("-", "\u2212").replace("inf", "\u221e")
-
-
-def _count(value: float) -> str:
-    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
 
 
 def number_of(value: Any) -> float | int | str | None:

@@ -208,9 +208,10 @@ def figure_of(title: str, *takes: Takes, says: bool = False) -> Callable[[F], F]
             for kind, value in zip(takes, values, strict=True):
                 kind.check(function.__name__, value)
             figure = function(*bound.args, **bound.kwargs)
-            known = (part for value in values for part in _rests_on(value))
+            known = [caption, *(part for value in values for part in _rests_on(value))]
             words = (says and _finding(values[0])) or usual.format(heads=rated(values[0]).heads if values else "")
-            _write(figure, words if title is None else title, _caption(caption, known))
+            below = "" if caption == "" else " · ".join(dict.fromkeys(filter(None, known)))
+            _write(figure, words if title is None else title, below)
             return figure
 
         what = "".join(f"It takes {kind.what}. " for kind in takes)
@@ -228,11 +229,6 @@ def _finding(value: Any) -> str:
     of_table = isinstance(value, pd.DataFrame)
     sentence = value.attrs.get("answer", "") if of_table else next(iter(view_of(value).sentences), "")
     return sentence if "\n" not in sentence and len(sentence) <= _LONGEST_TITLE else ""
-
-
-def _caption(chosen: str | None, known: Iterable[str]) -> str:
-    """The caller's caption, then what is known of votes and settings, each once; empty if the caller wants none."""
-    return "" if chosen == "" else " · ".join(dict.fromkeys([*([chosen] if chosen else []), *known]))
 
 
 def _rests_on(value: Any) -> list[str]:
