@@ -24,8 +24,8 @@ from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.solve import Status
 from jaxeval.options.resampling import RunningOptions, Scheme
-from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
-from jaxeval.ratings.bootstraps import Bootstraps
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bootstraps import Bootstraps, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import contextual_refits, fit_slices
 from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit, board_fit, contextual_bootstrap

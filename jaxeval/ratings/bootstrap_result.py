@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,17 +12,13 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.checks import check_choice, checked_integer
-from jaxeval.execution.precision import device_name, n_devices
-from jaxeval.execution.processes import n_sharing
-from jaxeval.kernels.batch.refits import Solver
-from jaxeval.kernels.connectivity import Standing
 from jaxeval.options.boards import BoardInterval
 from jaxeval.ratings.board_sentences import draw_warnings, leader_sentence
 from jaxeval.ratings.boards import MOST_INVERTED
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import make_scale
-from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
-from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
+from jaxeval.ratings.options import BootstrapSettings
+from jaxeval.ratings.refits import TOLERANCE_LOGIT
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES, UNPLACED_ELO, Independent, nearby
 from jaxeval.show.boards import rank_spread
 from jaxeval.show.cells import with_kinds
@@ -35,14 +30,11 @@ from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import Noun, counted
 
-B = TypeVar("B", bound="Bootstrap")
-
 #: Models of a board that are compared in a moment, for whoever prints it.
 _COMPARED_AT_ONCE = 100
 #: Likelihoods of few battles exaggerate differences, and resamples of them do so twice. Where that moves the median of
 #: a model's draws off its rating by more than this share of a standard error, its draws are reflected.
 _MOST_SHIFT = 0.25
-_FIRST_SOLVERS = Solver.CHORD, Solver.SPARSE, Solver.FIRTH
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -285,7 +277,9 @@ class Bootstrap(Result):
         if kind != "auto":
             return ends
         if self._moved.any() and not self._by_errors:
-            ends = ends.mask(pd.Series(self._moved, self.models), self._reflected(level))
+            basic, ratings = self._in_gauge.interval(level, "basic"), self.fit.ratings
+            held = basic.assign(lower=np.minimum(basic["lower"], ratings), upper=np.maximum(basic["upper"], ratings))
+            ends = ends.mask(pd.Series(self._moved, self.models), held)
         closed_form = self.contrasts.closed_form
         if isinstance(closed_form, Independent):
             return ends.mask(pd.Series(self._loose, self.models), self._independent(closed_form, level))
@@ -302,11 +296,6 @@ class Bootstrap(Result):
             off = pd.DataFrame(self.draws[:, many]).median().to_numpy() - ratings.to_numpy()[many]
             moved[many] = np.abs(off) > _MOST_SHIFT * self.standard_errors.to_numpy()[many]
         return moved
-
-    def _reflected(self, level: float) -> pd.DataFrame:
-        """Intervals of kind "basic" that hold the ratings."""
-        ends, ratings = self._in_gauge.interval(level, "basic"), self.fit.ratings
-        return pd.DataFrame({"lower": np.minimum(ends["lower"], ratings), "upper": np.maximum(ends["upper"], ratings)})
 
     def _accelerated(self, level: float) -> pd.DataFrame:
         """Intervals of kind "bca", where one sample is drawn and the fit says what each battle of it adds."""
@@ -488,29 +477,3 @@ class Bootstrap(Result):
     def warnings(self) -> list[str]:
         """What the data or the computation leave open, in words."""
         return draw_warnings(self)
-
-
-def bootstrap_result(
-    kind: type[B], fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions,
-    settings: type[BootstrapSettings] = BootstrapSettings, how: Mapping[str, Any] | None = None, **further: Any,
-) -> B:  # fmt: skip
-    """Return the draws of one slice, of a class of bootstraps that has ``further`` fields, and ``settings`` how."""
-    board = fit._board
-    m = len(board.theta)
-    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]  # written over: nothing else reads them
-    lost = np.flatnonzero(standing.any(1))  # resamples, as a rule none: IDENTIFIED is 0
-    if options.ridge == 0:
-        values = np.array([0.0, np.inf, -np.inf, np.nan])[standing[lost]]
-        theta[lost] = np.where(standing[lost] == Standing.IDENTIFIED, theta[lost], values)
-    theta[:, ~board.active] = np.nan
-    theta[~refitted.converged] = np.nan
-    names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
-    made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
-    made |= {"device": device_name(), "n_devices": n_devices() * n_sharing()}
-    return kind(
-        fit=fit, draws=fit.scale.aligned_ratings(theta, board.theta), draws_logit=theta, converged=refitted.converged,
-        n_steps=refitted.n_steps, grad_norm=refitted.grad_norm,
-        degenerate=pd.DataFrame({name: (standing[lost] == code).sum(0) for code, name in names.items()}, board.models),
-        settings=settings.of(vars(options) | made | dict(how or {})),
-        n_by_slower_solvers=int((~np.isin(refitted.solver, _FIRST_SOLVERS)).sum()), **further,
-    )  # fmt: skip

@@ -1,17 +1,54 @@
-"""The bootstraps of slices: a result for each group, and what is in no slice."""
+"""The bootstraps of slices: the result of each group, made of its draws, and what is in no slice."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
+from jaxeval.execution.precision import device_name, n_devices
+from jaxeval.execution.processes import n_sharing
+from jaxeval.kernels.batch.refits import Solver
+from jaxeval.kernels.connectivity import Standing
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
+from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.slices import Slices, slice_name
 from jaxeval.show.shown import Answer, Result
 from jaxeval.wording import Noun, common_noun, counted, named, slice_title
+
+B = TypeVar("B", bound=Bootstrap)
+_FIRST_SOLVERS = Solver.CHORD, Solver.SPARSE, Solver.FIRTH
+
+
+def bootstrap_result(
+    kind: type[B], fit: BradleyTerryFit, refitted: Refitted, options: BootstrapOptions,
+    settings: type[BootstrapSettings] = BootstrapSettings, how: Mapping[str, Any] | None = None, **further: Any,
+) -> B:  # fmt: skip
+    """Return the draws of one slice, of a class of bootstraps that has ``further`` fields, and ``settings`` how."""
+    board = fit._board
+    m = len(board.theta)
+    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]  # written over: nothing else reads them
+    lost = np.flatnonzero(standing.any(1))  # resamples, as a rule none: IDENTIFIED is 0
+    if options.ridge == 0:
+        values = np.array([0.0, np.inf, -np.inf, np.nan])[standing[lost]]
+        theta[lost] = np.where(standing[lost] == Standing.IDENTIFIED, theta[lost], values)
+    theta[:, ~board.active] = np.nan
+    theta[~refitted.converged] = np.nan
+    names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
+    made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
+    made |= {"device": device_name(), "n_devices": n_devices() * n_sharing()}
+    return kind(
+        fit=fit, draws=fit.scale.aligned_ratings(theta, board.theta), draws_logit=theta, converged=refitted.converged,
+        n_steps=refitted.n_steps, grad_norm=refitted.grad_norm,
+        degenerate=pd.DataFrame({name: (standing[lost] == code).sum(0) for code, name in names.items()}, board.models),
+        settings=settings.of(vars(options) | made | dict(how or {})),
+        n_by_slower_solvers=int((~np.isin(refitted.solver, _FIRST_SOLVERS)).sum()), **further,
+    )  # fmt: skip
 
 
 class Bootstraps(Result, dict[Hashable, Bootstrap]):

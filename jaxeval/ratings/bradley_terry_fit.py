@@ -354,15 +354,13 @@ class BradleyTerryFit(Result):
         messages = board_warnings(
             self.component, self.standing, self.settings.ridge, self.settings.penalty, self.status, far, self.competitor
         )
-        alone = self._in_one_cluster
-        if len(alone):
+        if len(alone := self._in_one_cluster):
             messages.append(
                 f"{self.competitor.counted(len(alone), 'has', 'have')} all battles in one cluster: the data do not "
                 "show how much other clusters would differ, so that errors and intervals are too small: "
                 f"{named(alone)}"
             )
-        tied = self._only_tied
-        if len(tied):
+        if len(tied := self._only_tied):
             messages.append(
                 f"{self.competitor.counted(len(tied), 'has', 'have')} only ties, which do not show who would win: "
                 f"{named(tied)}"

@@ -14,7 +14,8 @@ from jaxeval.arrays import Float
 from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
 from jaxeval.ratings.boards import Board
-from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bootstraps import bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard, tie_parameters, unit_coefficients
 from jaxeval.ratings.options import BootstrapOptions, FitOptions, FitSettings

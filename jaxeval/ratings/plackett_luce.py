@@ -33,7 +33,8 @@ from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.options.boards import Gauge
 from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms
-from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bootstraps import bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members

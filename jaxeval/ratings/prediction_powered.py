@@ -20,7 +20,8 @@ from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.prediction_powered import Form
 from jaxeval.options.resampling import RunningOptions
-from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bootstraps import bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
 from jaxeval.ratings.prediction_powered_boards import PoweredBoard, fit_powered_board, powered_refits

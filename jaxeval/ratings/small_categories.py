@@ -23,8 +23,8 @@ from jaxeval.kernels.batch.small_categories import Belief, Split, category_belie
 from jaxeval.kernels.solve import Status
 from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import Board, fit_boards, fit_terms
-from jaxeval.ratings.bootstrap_result import Bootstrap, bootstrap_result
-from jaxeval.ratings.bootstraps import Bootstraps
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bootstraps import Bootstraps, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
