@@ -6,20 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from jaxeval.arrays import Bool, Float, Int, as_leaf
-from jaxeval.capability.columns import by_benchmark, columns_by_role, shares, texts
+from jaxeval.arrays import Bool, Float, as_leaf
+from jaxeval.capability.columns import BenchmarkCells, benchmark_cells
 from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import check_choice, checked_finite, checked_integer
-from jaxeval.data.columns import require_column
-from jaxeval.data.numbers import numbers, reject_values
 from jaxeval.engine.draws_of import draws_of
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
@@ -48,16 +44,6 @@ FEW_BENCHMARKS = 4
 _PERMUTATIONS = 999
 
 
-class _Cells(NamedTuple):
-    models: pd.Index
-    benchmarks: pd.Index
-    model: Int
-    benchmark: Int
-    share: Float
-    questions: Float
-    told: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class CapabilityIndex(Result):
     """Indices of models and difficulties of benchmarks on one scale; see `capability_index`.
@@ -77,7 +63,7 @@ class CapabilityIndex(Result):
     residual_sd: float  # of shares about their fit
     settings: Mapping[str, Any] = field(repr=False)
     warnings: tuple[str, ...]
-    _cells: _Cells = field(repr=False)
+    _cells: BenchmarkCells = field(repr=False)
     _fit: kernel.IndexScale = field(repr=False)  # on the scale of the fit
     _line: tuple[float, float] = field(repr=False)  # index = first + second * capability
 
@@ -324,7 +310,7 @@ def capability_index(
     if not 0 <= checked_finite("clip", clip, 0.0) < 0.5:
         raise ValueError(f"clip must be at least 0 and below 0.5, got {clip}")
     level, seed = checked_level(level), checked_integer("seed", seed)
-    cells = _cells(scores, {"model": model, "benchmark": benchmark, "score": score}, n)
+    cells = benchmark_cells(scores, {"model": model, "benchmark": benchmark, "score": score}, n)
     if anchors is not None:
         missing = [name for name in anchors if name not in cells.models]
         if missing:
@@ -404,56 +390,12 @@ def capability_index(
     )  # fmt: skip
 
 
-def _cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> _Cells:
-    frame, told = by_benchmark(table, columns) if n is None else (table, ())
-    frame, names = columns_by_role(frame, columns, "scores")
-    of_model, of_benchmark = (texts(frame, names[role]) for role in ("model", "benchmark"))
-    share = shares(frame, names["score"])
-    reject_values(share, (share < 0) | (share > 1), names["score"], "a share between 0 and 1; divide per cents by 100")
-    questions = np.ones(len(frame))
-    if n is not None:
-        require_column(frame, n)
-        questions = numbers(frame[n], n)
-        reject_values(questions, ~(questions > 0), n, "above 0")
-        questions = questions / questions.mean()
-    model, models = pd.factorize(of_model, sort=True)
-    benchmark, benchmarks = pd.factorize(of_benchmark, sort=True)
-    pairs = pd.DataFrame({"model": model, "benchmark": benchmark})
-    if pairs.duplicated().any():
-        one = pairs[pairs.duplicated()].iloc[0]
-        raise DataError(
-            f"{models[one['model']]!r} has several scores on {benchmarks[one['benchmark']]!r}: keep one, or give each "
-            "setting a name of its own"
-        )
-    _check_connected(model, benchmark, pd.Index(models), pd.Index(benchmarks))
-    return _Cells(pd.Index(models, name="model"), pd.Index(benchmarks), model, benchmark, share, questions, told)
-
-
-def _check_connected(model: Int, benchmark: Int, models: pd.Index, benchmarks: pd.Index) -> None:
-    n = len(models) + len(benchmarks)
-    graph = coo_array((np.ones(len(model)), (model, len(models) + benchmark)), shape=(n, n))
-    n_parts, part = connected_components(graph, directed=False)
-    if n_parts > 1:
-        smallest = int(np.argmin(np.bincount(part)))
-        apart = part == smallest
-        raise DataError(
-            f"models and benchmarks fall into {n_parts} parts that share nothing: "
-            f"{named(models[apart[: len(models)]])} and {named(benchmarks[apart[len(models) :]])} meet none of the "
-            "others, so no scale holds both; leave them out, or rate them by themselves"
-        )
-    if len(models) < 3 or len(benchmarks) < 2:
-        raise DataError(
-            f"an index needs 3 models and 2 benchmarks, got {counted(len(models), 'model')} and "
-            f"{counted(len(benchmarks), 'benchmark')}"
-        )
-
-
-def _ridge_of_one(cells: _Cells, ridge: float) -> float:
+def _ridge_of_one(cells: BenchmarkCells, ridge: float) -> float:
     return ridge / (len(cells.models) + 2 * len(cells.benchmarks) - 1)
 
 
 def _fitted(
-    cells: _Cells, weights: Float, settings: Mapping[str, Any], start: kernel.IndexScale | None
+    cells: BenchmarkCells, weights: Float, settings: Mapping[str, Any], start: kernel.IndexScale | None
 ) -> tuple[kernel.IndexScale, Array, Solution]:
     shape = len(cells.models), len(cells.benchmarks)
     weight, share = np.zeros(shape), np.full(shape, 0.5)
@@ -470,7 +412,7 @@ def _fitted(
         )
 
 
-def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.IndexScale, running: Any) -> Draws:
+def _resampled(cells: BenchmarkCells, settings: Mapping[str, Any], start: kernel.IndexScale, running: Any) -> Draws:
     free: Any = np.asarray(cells.benchmarks != settings["easiest"])
     statistic = partial(
         kernel.indices, start=jax.tree.map(np.asarray, start), free=free, ridge=_ridge_of_one(cells, settings["ridge"]),
@@ -485,7 +427,7 @@ def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.IndexSc
     return draws_of(statistic, data, n_resamples=settings["n_resamples"], seed=settings["seed"], **units, **running)
 
 
-def _p_of_equal_models(cells: _Cells, seed: int) -> float:
+def _p_of_equal_models(cells: BenchmarkCells, seed: int) -> float:
     """Return the p-value of the models' mean standard scores, where scores are permuted within benchmarks.
 
     Among equal models each benchmark's scores may stand in any order, whatever their spread. The statistic is

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Float, Int
 from jaxeval.data.columns import as_frame, reject_missing, require_column
 from jaxeval.data.labels import SCORES_IN_WORDS
-from jaxeval.data.numbers import numbers
+from jaxeval.data.numbers import numbers, reject_values
 from jaxeval.data.roles import usual_column
 from jaxeval.errors import ColumnError, DataError
-from jaxeval.wording import named, words_of
+from jaxeval.wording import counted, named, words_of
 
 #: Names that columns have in public files; the first one that is there is read, in any spelling.
 USUAL = {
@@ -159,3 +160,65 @@ def of_each(table: Any, name: str | None, role: str, column: str) -> dict[str, A
         raise DataError(f"{several.idxmax()!r} has several values of {column!r}, and each {key} has one")
     each: dict[str, Any] = values.first().to_dict()
     return each
+
+
+class BenchmarkCells(NamedTuple):
+    """Shares of models on benchmarks, one for each pair that is there."""
+
+    models: pd.Index
+    benchmarks: pd.Index
+    model: Int
+    benchmark: Int
+    share: Float
+    questions: Float
+    told: tuple[str, ...]
+
+
+def benchmark_cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> BenchmarkCells:
+    """Return the shares of a table in the ``columns`` of these roles; ``n`` is that of the numbers of questions."""
+    frame, told = by_benchmark(table, columns) if n is None else (table, ())
+    frame, names = columns_by_role(frame, columns, "scores")
+    of_model, of_benchmark = (texts(frame, names[role]) for role in ("model", "benchmark"))
+    share = shares(frame, names["score"])
+    reject_values(share, (share < 0) | (share > 1), names["score"], "a share between 0 and 1; divide per cents by 100")
+    questions = np.ones(len(frame))
+    if n is not None:
+        require_column(frame, n)
+        questions = numbers(frame[n], n)
+        reject_values(questions, ~(questions > 0), n, "above 0")
+        questions = questions / questions.mean()
+    model, models = pd.factorize(of_model, sort=True)
+    benchmark, benchmarks = pd.factorize(of_benchmark, sort=True)
+    pairs = pd.DataFrame({"model": model, "benchmark": benchmark})
+    if pairs.duplicated().any():
+        one = pairs[pairs.duplicated()].iloc[0]
+        raise DataError(
+            f"{models[one['model']]!r} has several scores on {benchmarks[one['benchmark']]!r}: keep one, or give each "
+            "setting a name of its own"
+        )
+    _check_connected(model, benchmark, pd.Index(models), pd.Index(benchmarks))
+    return BenchmarkCells(
+        pd.Index(models, name="model"), pd.Index(benchmarks), model, benchmark, share, questions, told
+    )
+
+
+def _check_connected(model: Int, benchmark: Int, models: pd.Index, benchmarks: pd.Index) -> None:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(models) + len(benchmarks)
+    graph = coo_array((np.ones(len(model)), (model, len(models) + benchmark)), shape=(n, n))
+    n_parts, part = connected_components(graph, directed=False)
+    if n_parts > 1:
+        smallest = int(np.argmin(np.bincount(part)))
+        apart = part == smallest
+        raise DataError(
+            f"models and benchmarks fall into {n_parts} parts that share nothing: "
+            f"{named(models[apart[: len(models)]])} and {named(benchmarks[apart[len(models) :]])} meet none of the "
+            "others, so no scale holds both; leave them out, or rate them by themselves"
+        )
+    if len(models) < 3 or len(benchmarks) < 2:
+        raise DataError(
+            f"an index needs 3 models and 2 benchmarks, got {counted(len(models), 'model')} and "
+            f"{counted(len(benchmarks), 'benchmark')}"
+        )
