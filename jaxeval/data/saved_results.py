@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.versioned_json import check_version, read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.statistics.differences import MOST_NOT_FINITE, TabledDifferences, not_finite
+from jaxeval.statistics.differences import MOST_NOT_FINITE, not_finite, tabled
 from jaxeval.statistics.draws import Draws
 
 _FORMAT, _VERSION = "jaxeval draws", 1
@@ -124,7 +125,7 @@ def read_draws(path: str | Path) -> Draws:
         if "limits" in arrays:
             arrays["limits"] = tuple(arrays["limits"])
         if "closed_rows" in arrays:
-            arrays["closed_form"] = TabledDifferences(*(arrays.pop(f"closed_{name}") for name in _CLOSED_FORM))
+            arrays["closed_form"] = partial(tabled, *(arrays.pop(f"closed_{name}") for name in _CLOSED_FORM))
         return Draws(
             names=index, status=None if about["status"] is None else np.array(about["status"], object),
             settings=about["settings"], gauge=str(about["gauge"]), precision=float(about["precision"]),

@@ -103,18 +103,12 @@ def abstain(
     table["rating_shift"] = table["rating_trusted"] - table["rating"]
     rows = []
     for key, block in table.groupby(level=["model", "anchor"], sort=False):
-        rows.append((*key, block["coverage"].mean(), *_spread(block["probability"], block["probability_se"]),
-                     *_spread(block["probability_trusted"], block["probability_se_trusted"])))  # fmt: skip
+        spreads = [(block[f"probability_se{end}"].mean(), _cv(block[f"probability{end}"])) for end in ("", "_trusted")]
+        rows.append((*key, block["coverage"].mean(), *spreads[0], *spreads[1]))
     names = ["model", "anchor", "coverage", "standard_error", "cv", "standard_error_trusted", "cv_trusted"]
     return Abstention(
         table.reset_index(), pd.DataFrame(rows, columns=names), trusted, threshold if runs_count else None, confidence
     )
-
-
-def _spread(probability: pd.Series, error: pd.Series) -> tuple[float, float]:
-    values: Float = probability.dropna().to_numpy()
-    cv = values.std(ddof=1) / values.mean() if len(values) > 1 else np.nan
-    return float(error.mean()), float(cv)
 
 
 def summarised_scores(
@@ -173,7 +167,7 @@ def _over_judges(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def _cv(values: pd.Series) -> float:
-    return float(values.std(ddof=1) / values.mean()) if len(values) > 1 else np.nan
+    return float(values.std(ddof=1) / values.mean()) if values.count() > 1 else np.nan
 
 
 def prior_sensitivity(

@@ -35,7 +35,6 @@ from jaxeval.scores.facets import (
 )
 from jaxeval.scores.paired_tests import (
     Alternative,
-    FlipTest,
     anytime_test,
     check_margin,
     interval_of_answers,
@@ -406,7 +405,7 @@ def _compare(
     parts = estimates.parts[:, 0]
     several = scores.benchmark is not None and len({*scores.benchmark.number[shared].tolist()}) > 1
     weighted = scores.weight is not None or several
-    flips = sign_flips(parts, seed, alternative)
+    p_flip, n_flips = sign_flips(parts, seed, alternative)
     anytime, scale, known = anytime_test(parts, estimates, pair[shared], bounds, weighted)
     only_a, only_b = int((apart > 0).sum()), int((apart < 0).sum())
     graded = not np.isin(pair[shared], (0.0, 1.0)).all()
@@ -416,12 +415,12 @@ def _compare(
     else:
         lower, upper, p_beyond = interval_of_answers(differences, shared, level)
     unlike = int((np.abs(parts) > 1e-12 * np.abs(parts).max()).sum())
-    status = _status(estimates, graded, alone, flips, int(one.sum()), np.isfinite(lower))
+    status = _status(estimates, graded, alone, n_flips, int(one.sum()), np.isfinite(lower))
     p_student = float(np.maximum(student_p(difference, error, dof, alternative), least_p(unlike, alternative)))
     return ScoreComparison(
         a=a, b=b, difference=difference, lower=lower, upper=upper, standard_error=error,
-        p_mcnemar=float(mcnemar(only_a, only_b, alternative)) if alone else np.nan, p_sign_flip=flips.p,
-        p_student=p_student, p_anytime=anytime(alternative, 0.0), n_flips=flips.n_flips,
+        p_mcnemar=float(mcnemar(only_a, only_b, alternative)) if alone else np.nan, p_sign_flip=p_flip,
+        p_student=p_student, p_anytime=anytime(alternative, 0.0), n_flips=n_flips,
         **of_margin(margin, p_beyond, anytime), only_a=only_a, only_b=only_b, n_items=int(shared.sum()),
         n_left_out=int(one.sum()), status=tuple(status),
         settings={"unit": estimates.unit, "margin": margin, "alternative": alternative, "level": float(level),
@@ -430,7 +429,7 @@ def _compare(
 
 
 def _status(
-    estimates: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n_left_out: int, known: bool
+    estimates: ScoreEstimates, graded: bool, alone: bool, n_flips: int, n_left_out: int, known: bool
 ) -> list[str]:
     texts = []
     if n_left_out:
@@ -448,6 +447,6 @@ def _status(
         texts.append(_NO_VARIANCE if known else f"{_NO_VARIANCE}: no interval")
     if not estimates.in_one_cluster and estimates.n_effective < FEW_ITEMS:
         texts.append(f"{few_units_text(estimates)}: rely on the exact tests more than on the interval")
-    if flips.n_flips:
-        texts.append(f"the p-value of sign flips is of {flips.n_flips:,} random ones")
+    if n_flips:
+        texts.append(f"the p-value of sign flips is of {n_flips:,} random ones")
     return texts

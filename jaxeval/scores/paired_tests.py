@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -40,13 +40,6 @@ _MANY = 64  # units that differ: one sign for all has a chance of 1e-19
 _BLOCK = 1024
 
 
-class FlipTest(NamedTuple):
-    """The p-value of a sign-flip test."""
-
-    p: float
-    n_flips: int  # random flips; 0 where all were counted
-
-
 def mcnemar(only_a: Int | int, only_b: Int | int, alternative: Alternative = "two-sided") -> Float:
     """Exact p of McNemar's test (DOI 10.1007/BF02295996), from the items that only one of two models solves.
 
@@ -63,32 +56,33 @@ def least_p(n: Int | int, alternative: Alternative = "two-sided") -> Float:
     return np.asarray(0.5 ** np.maximum(np.asarray(n) - (alternative == "two-sided"), 0))
 
 
-def sign_flips(difference: Float, seed: int, alternative: Alternative = "two-sided") -> FlipTest:
-    """Sign-flip test (Fisher's randomisation) of the mean of (U,) differences, whose signs the null leaves to chance.
+def sign_flips(difference: Float, seed: int, alternative: Alternative = "two-sided") -> tuple[float, int]:
+    """Return the p-value of a sign-flip test of the mean of (U,) differences, and its random flips: 0 if all counted.
 
+    The null leaves signs to chance (Fisher's randomisation).
     Few differences, and differences of one size (as of right and wrong answers), are flipped in all ways: the p is
     exact, and for those of one size equal to `mcnemar`. Others are flipped at random, and p = (1 + n) / (1 + flips),
     with n the number of flips whose sum is at least as far from 0.
     """
     moved = difference[difference != 0]
     if len(moved) == 0:
-        return FlipTest(1.0, 0)
+        return 1.0, 0
     size = np.abs(moved)
     if np.ptp(size) <= 1e-12 * size.max():
         up = int((moved > 0).sum())
-        return FlipTest(float(mcnemar(up, len(moved) - up, alternative)), 0)
+        return float(mcnemar(up, len(moved) - up, alternative)), 0
     total = moved.sum()
     if len(moved) <= _ALL_FLIPS:
         sums = np.zeros(1)
         for x in size:
             sums = np.concatenate([sums + x, sums - x])
-        return FlipTest(float(_as_far(sums, total, alternative, size.sum()).mean()), 0)
+        return float(_as_far(sums, total, alternative, size.sum()).mean()), 0
     rng = np.random.default_rng([seed, len(moved)])
     step, n = max(_AT_ONCE // len(moved), 1), 0
     for start in range(0, N_FLIPS, step):
         signs = 2.0 * rng.integers(0, 2, (min(step, N_FLIPS - start), len(moved)), np.int8) - 1
         n += int(_as_far(signs @ size, total, alternative, size.sum()).sum())
-    return FlipTest((1 + n) / (1 + N_FLIPS), N_FLIPS)
+    return (1 + n) / (1 + N_FLIPS), N_FLIPS
 
 
 def _as_far(sums: Float, total: float, alternative: Alternative, largest: float) -> Bool:

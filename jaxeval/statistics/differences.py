@@ -38,18 +38,12 @@ _ROUNDING = 3e-7
 ClosedForm: TypeAlias = Callable[[NDArray[np.intp], float], tuple[Float, Float]]
 
 
-@dataclass(frozen=True, eq=False)
-class TabledDifferences:
-    """A `ClosedForm` of some models alone, in tables: what a file of draws keeps of it, at one level."""
-
-    rows: NDArray[np.intp]  # (R,) positions of these models, in order
-    difference: Float  # (R, N)
-    error: Float  # (R, N)
-
-    def __call__(self, rows: NDArray[np.intp], level: float) -> tuple[Float, Float]:
-        """(R, N) differences of the models ``rows`` to all others, and their standard errors."""
-        place = np.searchsorted(self.rows, rows)
-        return self.difference[place], self.error[place]
+def tabled(
+    of: NDArray[np.intp], difference: Float, error: Float, rows: NDArray[np.intp], _: float
+) -> tuple[Float, Float]:
+    """Be a `ClosedForm` that knows (R, N) differences of the models ``of`` (R,) alone, in order, at one level."""
+    place = np.searchsorted(of, rows)
+    return difference[place], error[place]
 
 
 def not_finite(draws: Float, converged: Bool | None = None) -> Float:

@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import jaxeval
-from jaxeval.capability.capability_index import _cells, _p_of_equal_models
+from jaxeval.capability.capability_index import _p_of_equal_models
+from jaxeval.capability.columns import benchmark_cells
 from jaxeval.engine import draws_of, statistic
 from jaxeval.errors import DataError
 
@@ -278,7 +279,7 @@ def test_equal_models_have_no_rank(found):
         return pd.DataFrame(cells, columns=["model", "benchmark", "score"])
 
     none = {"model": None, "benchmark": None, "score": None}
-    p = np.array([_p_of_equal_models(_cells(table(), none, None), 0) for _ in range(50)])
+    p = np.array([_p_of_equal_models(benchmark_cells(table(), none, None), 0) for _ in range(50)])
     assert abs(p.mean() - 0.5) < 3 * p.std() / np.sqrt(len(p))
     assert (p <= 0.1).mean() < 0.1 + 3 * np.sqrt(0.09 / len(p))
     equal = jaxeval.capability_index(table(), **RUN)

@@ -105,7 +105,7 @@ from jaxeval import core
 steps = [sorted({"numpy", "scipy"} & set(sys.modules))]
 import numpy as np
 table = np.array([[8, 2], [1, 9]])
-steps.append([float(core.mcnemar(8, 2)), core.sign_flips(np.array([1.0, -1, 1, 1, 0, 2]), 0).p])
+steps.append([float(core.mcnemar(8, 2)), core.sign_flips(np.array([1.0, -1, 1, 1, 0, 2]), 0)[0]])
 steps.append(core.holm(np.array([0.01, 0.04, 0.03])).tolist())
 steps.append([float(end) for end in core.wilson(0.7, 500, 0.95)])
 labels = core.coincidences(np.array([[2, 0], [0, 2], [1, 1]]))
