@@ -64,8 +64,7 @@ _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_C
                  "rank", "ranking")  # fmt: skip
 _WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
 _REPEATED = (
-    "correct it first: rows repeat a model and an item, and no column says why. If they are runs, number those of each "
-    "item in a column run; else drop the copies"
+    "correct it first: rows repeat a model and an item: number an item's runs in a column run, or drop the copies"
 )
 _METRICS = ("metric", "metric_name", "scorer", "criterion")
 #: Columns of what verdicts of one judge may differ in besides items.
@@ -324,14 +323,17 @@ def _sampled_scores(frame: pd.DataFrame, sides: SidePairs, roles: Mapping[str, A
 
 
 def _item_scores(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
-    if {"doc_id", "task_id", "evaluation_name"} & {*map(str, frame)}:
+    if {"doc_id", "evaluation_name"} & {*map(str, frame)}:
         return
     model, item, score = (guessed_column(frame, role) for role in ("model", "item", "score"))
+    task = usual_column(frame, None, "task")
+    runs = guessed_columns(frame, "run")[:1]
+    if item is None and model and task and score and is_binary(frame[score]):
+        item = None if frame.duplicated([model, task, *runs]).any() else task  # solved or not
     # Of LangSmith's runs; their status says whether they ended.
     feedback = [name for name in map(str, frame) if name.startswith("feedback.") and is_numeric_dtype(frame[name])]
     score = next(iter(feedback), score)
     roles = {"model": model, "item": item, "score": score}
-    runs = guessed_columns(frame, "run")[:1]
     keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
     if score is not None and keys and frame.duplicated(keys).any():  # of several judges, metrics, or references
         uses = [*_sampled_scores(frame, sides, roles)]
@@ -383,8 +385,8 @@ def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence
         return
     whole, scored = _is_whole(frame, [x for x in (model, item) if x]), frame[score].notna().all()
     missing = () if whole and scored else ("--missing", "available")
-    note = "" if whole else "each model has its own items; --missing complete takes those that all have"
-    note = note or ("" if scored else "rows without a score are left out")
+    note = "" if scored else "rows without a score are left out"
+    note = note if whole else "each model has its own items; --missing complete takes those that all have"
     # Rows below the first ones may be of another judge, or of another version.
     others = (*ROLES["judge"].names, *_CONDITIONS) if len(frame) >= HEAD_ROWS else ()
     alone = [name for name in columns_of(frame, others) if name not in roles.values() and n_values(frame, name) == 1]

@@ -21,6 +21,7 @@ from jaxeval.data.found_columns import (
     fits,
     found,
     found_panel,
+    names_people,
     quoted,
     reading_of,
     reading_with_blanks,
@@ -150,7 +151,8 @@ def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments)
     options, why = read.options(), f"{found(two_sides=sides)}, {read.why}"
     voters, times = (guessed_columns(frame, role)[:1] for role in ("rater", "time"))
     if not voters:  # more judges than a panel has are people, as the "arena_user_7" of FastChat's files
-        voters = [name for name in usual(frame, "judge") if name is not None and n_values(frame, name) > MOST_JUDGES]
+        judges = [name for name in usual(frame, "judge") if name is not None]
+        voters = [name for name in judges if n_values(frame, name) > MOST_JUDGES or names_people(frame[name])]
     # Votes of one person are alike: as if unrelated, they would make leaders of noise.
     by_units = (*options, *each("--cluster", [name for name in voters if 1 < n_values(frame, name) < len(frame)]))
     yield use_of("leaderboard", by_units, why, read.hint)

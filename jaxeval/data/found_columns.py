@@ -325,7 +325,7 @@ def found_panel(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
     if not sides or output is not None:
         return None
     a, b = sides[0]
-    if judge is not None and is_plain(frame[judge]) and frame[judge].dropna().map(is_person).mean() > 0.5:
+    if judge is not None and names_people(frame[judge]):
         judge = None  # people, one or many, are no panel of judges
     n_judges = 0 if judge is None else n_values(frame, judge)
     one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
@@ -390,6 +390,12 @@ def _is_votes(frame: pd.DataFrame) -> bool:
 def is_person(name: str) -> bool:
     """Whether a name is one of a person: expert, annotator_2."""
     return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
+
+
+def names_people(column: pd.Series) -> bool:
+    """Whether most values of a column name people: expert_3, arena_user_7."""
+    named_so = [is_person(value) or "user" in folded(value) for value in column.dropna()] if is_plain(column) else []
+    return sum(named_so) > len(named_so) / 2
 
 
 def quoted(names: Sequence[str]) -> str:

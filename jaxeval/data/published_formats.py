@@ -407,7 +407,9 @@ PAIRS = (
            about=f"a battle for every pair of models on a question; scores within {_MT_BENCH_TIE} are a tie, and -1 is "
            "missing", hint=_MT_BENCH_HINT, asks=_mt_bench_failed),
     Format("AlpacaEval's annotations", ("generator_1", "generator_2", "preference"), _alpaca_eval,
-           about="the target is 2 minus the preference", reference=lambda battles: battles["model_a"]),
+           about="the target is 2 minus the preference", reference=lambda battles: battles["model_a"],
+           hint="annotations without a preference are left out",
+           asks=lambda rows: ("--missing", "drop") if rows["preference"].isna().any() else ()),
     Format("Arena-Hard's judgments", ("model", "games"), _arena_hard, reference=_baseline,
            about="two battles per row, one in each order",
            hint="BASELINE is the model that all others were compared with, which the file does not name",

@@ -474,15 +474,24 @@ def test_files_of_the_arena(tmp_path, monkeypatch):
     assert (tmp_path / "board.html").stat().st_size > 0
 
 
+def test_annotations_of_which_some_lack_a_preference(tmp_path):
+    rows = [{"generator_1": "x", "generator_2": "y", "preference": value} for value in (1, 2, None, 1.5)]
+    path = file_of(tmp_path, pd.DataFrame(rows))
+    assert "annotations without a preference are left out" in looked_at(path)
+    assert "4 rows: 3 battles" in run_first(path)[1]
+
+
 def test_people_are_no_judges(tmp_path):
     rng = np.random.default_rng(0)
     a, b = rng.permuted(np.tile(list("pqr"), (60, 1)), axis=1)[:, :2].T
     table = pd.DataFrame({"model_a": a, "model_b": b, "winner": rng.choice(["model_a", "model_b"], 60)})
     people = table.assign(judge=[f"expert_{k % 5}" for k in range(60)])
+    users = table.assign(judge=[f"arena_user_{k % 5}" for k in range(60)])
     columns = table.drop(columns="winner").assign(
         **{f"annotator_{k}": rng.choice(["model_a", "model_b"], 60) for k in (1, 2)}
     )
-    for frame in (people, columns):
+    assert lines(looked_at(file_of(tmp_path, users)))[0][2:] == ["--cluster", "judge"]
+    for frame in (people, users, columns):
         found = lines(looked_at(file_of(tmp_path, frame)))
         assert not [words for words in found if words[0] in ("panel", "soft-elo")]
         for words in found:
@@ -558,6 +567,8 @@ def test_results_as_people_write_them(tmp_path, text, words):
 
 @pytest.mark.parametrize(("text", "words"), [
     ("model,question,rating\nx,1,5\nx,2,4\ny,1,3\ny,2,1\n", ["--item", "question", "--score", "rating"]),
+    ("model,task,passed\nx,1,True\nx,2,True\ny,1,False\ny,2,True\n", ["--item", "task", "--score", "passed"]),
+    ("model,task_id,passed\nx,1,1\nx,2,1\ny,1,0\ny,2,1\n", ["--item", "task_id", "--score", "passed"]),
     ("model,test,status\nx,1,pass\nx,2,fail\ny,1,fail\ny,2,fail\n", ["--item", "test", "--score", "status"]),
 ])  # fmt: skip
 def test_scores_as_people_call_them(tmp_path, text, words):
