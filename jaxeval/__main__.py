@@ -3,8 +3,8 @@
 import gc
 
 # Nearly all objects that imports and tracing make stay alive. To look for garbage among them after every 700 new ones,
-# as Python does, takes a seventh of a small board's time.
-gc.set_threshold(100_000)
+# as Python does, takes a seventh of a small board's time. A short command makes fewer than these.
+gc.set_threshold(300_000)
 
 from jaxeval.cli.main import run  # noqa: E402
 

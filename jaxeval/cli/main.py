@@ -41,9 +41,6 @@ def main() -> None:
 
 def run() -> None:
     """`main` as a process of its own, which Ctrl-C ends at once: what XLA still computes does not outlive an exit."""
-    # Nearly all objects that imports and tracing make stay alive. To look for garbage among them after every 700 new
-    # ones, as Python does, takes a seventh of a small board's time.
-    gc.set_threshold(100_000)
     try:
         code = main(standalone_mode=False, obj=kept_programs)
         sys.exit(code if isinstance(code, int) else 0)
@@ -55,6 +52,8 @@ def run() -> None:
 
         remove_copies()
         tell("Aborted!")
+    finally:
+        gc.freeze()  # Python's last search for garbage, at the end, takes a fifth of a small board's time
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, none
             stream.flush()

@@ -54,11 +54,16 @@ def each_in_threads(function: Callable[..., Part], *of_slices: Iterable[Any]) ->
             raise
 
 
-@cache
 def _blas() -> list[Any]:
+    if not spares_jax():
+        import_module("scipy.linalg")  # JAX calls its OpenBLAS
+    return _loaded_blas("scipy.linalg" in sys.modules)
+
+
+@cache
+def _loaded_blas(with_scipy: bool) -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
-    import_module("scipy.linalg")  # JAX calls its OpenBLAS; the controller knows only libraries that are already loaded
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 

@@ -71,7 +71,7 @@ class Budget(NamedTuple):
     side_by_side: bool = False  # whether a CPU runs calls side by side, as XLA computes a chunk by one core
 
 
-REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32, side_by_side=True)
+REFITS = Budget(Room(1_000_000, 1024), Room(2**28, 4096), 32, side_by_side=True)
 # In bytes. Lanes side by side share gathered lines of memory. But they wait for the slowest lane, and their arrays do
 # not fit in the cache: four lanes took half the time of sixteen on a CPU.
 SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**31, 128), 32)

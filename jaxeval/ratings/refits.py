@@ -188,8 +188,9 @@ def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[i
         n_models: (S,) models of the slices.
     """
     lanes = problem.n_slices, problem.options.n_resamples
+    solvers = problem.solvers(n_models, run)  # before the block: they may be the first to need JAX, and its BLAS
     with one_blas_thread():  # which Newton's method factors by
-        solved = run.solve(problem.solvers(n_models, run), Lanes.of(*lanes), section)
+        solved = run.solve(solvers, Lanes.of(*lanes), section)
     every, solver = map_tree(lambda x: x.reshape(*lanes, *x.shape[1:]), solved)
     # Slices are parts of one array, which lives as long as any of them. If much of it is padding, they are copied.
     leave = sum(n_models) < _MOSTLY_USED * problem.n_slices * max(n_models)

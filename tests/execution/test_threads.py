@@ -61,12 +61,15 @@ def test_one_thread_inside_and_the_callers_number_after():
 
 
 def test_the_library_that_jax_calls_is_among_them():
-    """SciPy's, which is loaded when it is first used: later than a controller may have been made."""
+    """SciPy's. A command loads it with JAX: later than the first controller was made."""
     code = (
-        "from jaxeval.execution.precision import one_blas_thread; import scipy, threadpoolctl, numpy\n"
-        "with one_blas_thread(): pass\n"
-        "import scipy.linalg\n"
-        "with one_blas_thread(): print({x['num_threads'] for x in threadpoolctl.threadpool_info()})"
+        "from jaxeval.execution.precision import one_blas_thread; import sys, threadpoolctl, numpy\n"
+        "from jaxeval.lazy_names import called_once\n"
+        "with called_once():\n"
+        "    with one_blas_thread(): assert 'scipy.linalg' not in sys.modules\n"
+        "    import jax\n"
+        "    with one_blas_thread(): print({x['num_threads'] for x in threadpoolctl.threadpool_info()})\n"
+        "assert 'scipy.linalg' in sys.modules"
     )
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)

@@ -117,26 +117,37 @@ def test_a_command_compiles_quickly(monkeypatch):
     def halved(x):
         return x / 2
 
-    assert (programs._short_compile() is not None) == (jax.default_backend() == "cpu")
+    assert (programs._cpu_options(1) is not None) == (jax.default_backend() == "cpu")
     assert programs.jitted(halved.__wrapped__, halved, 3)(np.float32(3)) == 1.5
-    programs._short_compile.cache_clear()
+    programs._cpu_options.cache_clear()
     monkeypatch.setattr(programs, "_SHORT", {"xla_has_no_such_option": 1})
-    assert programs._short_compile() is None
-    programs._short_compile.cache_clear()
+    assert programs._cpu_options(1) is None
+    programs._cpu_options.cache_clear()
+
+
+@pytest.mark.parametrize("flags", ["avx2 avx512f", "avx2 avx512f avx512_fp16", None])
+def test_vectors_are_as_wide_as_the_cpu_computes_fast(flags, monkeypatch, tmp_path):
+    if flags:
+        (tmp_path / "cpuinfo").write_text(f"flags\t\t: fpu {flags} amx_bf16\n")
+    monkeypatch.setattr(programs, "_CPU", tmp_path / "cpuinfo")
+    programs._cpu_options.cache_clear()
+    wide = (programs._cpu_options() or {}).get("xla_cpu_prefer_vector_width")
+    programs._cpu_options.cache_clear()
+    assert wide == (512 if flags and "fp16" in flags and jax.default_backend() == "cpu" else None)
 
 
 def test_what_runs_briefly_is_compiled_with_least_work(monkeypatch):
     """Unless its arguments are many numbers; what runs long is compiled as in the library."""
     options = []
 
-    def jit(function, compiler_options="usual"):
+    def jit(function, compiler_options):
         options.append(compiler_options)
         return jax.jit(function)
 
     monkeypatch.setattr(programs, "jax", SimpleNamespace(jit=jit, tree=jax.tree))
-    monkeypatch.setattr(programs, "_short_compile", lambda level: level)
+    monkeypatch.setattr(programs, "_cpu_options", lambda level: level)
     for runs in ("briefly", "often", "long"):
         one = program(runs=runs)(lambda x: x)
         for numbers in (programs._FEW, programs._FEW + 1):
             programs.jitted(one.__wrapped__, one, {"x": np.zeros(numbers)})
-    assert options == [0, 1, 1, 1, "usual", "usual"]
+    assert options == [0, 1, 1, 1, None, None]

@@ -182,3 +182,18 @@ def test_a_cpu_factors_one_matrix_at_a_time(function):
     calls = [line for line in text.splitlines() if "@lapack_" in line]
     assert calls
     assert not [line for line in calls if re.search(r"tensor<\d+x\d+x\d+x", line)]
+
+
+def test_a_short_process_solves_without_scipy(monkeypatch):
+    """To rounding the same; of a stack each matrix by itself, and NaN for one that is not positive definite."""
+    root = np.random.default_rng(0).normal(size=(3, 6, 6))
+    matrix = root @ root.swapaxes(1, 2) + np.eye(6)
+    matrix[1] *= -1
+    both = []
+    for short in (True, False):
+        monkeypatch.setattr(solve, "spares_jax", lambda short=short: short)
+        both.append(solve.solved_and_log_det(matrix, root))
+    for of_numpy, of_scipy in zip(*both, strict=True):
+        np.testing.assert_allclose(of_numpy, of_scipy, rtol=1e-12)
+        assert np.isnan(of_numpy[1]).all()
+        assert np.isfinite(of_numpy[[0, 2]]).all()
