@@ -21,7 +21,7 @@ from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bootstraps import bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
-from jaxeval.ratings.panel_boards import PanelBoard, fit_panel_board, messages_of, panel_refits
+from jaxeval.ratings.panel_boards import ONE_CONTEST, ONE_SIDE, PanelBoard, fit_panel_board, messages_of, panel_refits
 from jaxeval.ratings.random_facets import board_facets, with_random_facets
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
@@ -117,6 +117,11 @@ class JudgePanelFit(BradleyTerryFit):
         there = fitted.moves[m + block * k : m + (block + 1) * k]
         return pd.Series(np.where(there, values, np.nan), fitted.judges, name=name)
 
+    @property
+    def _left_out(self) -> bool:
+        """Whether no judge is left, as the side biases of all are unknown."""
+        return all(text in (ONE_SIDE, ONE_CONTEST) for text in self._board.judge_status)
+
     def _how_many(self) -> str:
         n, k = counted(int(self.n_battles.sum()) // 2, "verdict"), counted(len(self._board.judges), "judge")
         return f"{n} of {k} on {self.competitor.counted(len(self.ratings))}"
@@ -126,6 +131,8 @@ class JudgePanelFit(BradleyTerryFit):
         """As in `BradleyTerryFit`, and what the verdicts do not say of judges."""
         if self._board.confounded:  # nothing else is worth saying
             return [*self.report.warnings, *self._board.flags]
+        if self._left_out:  # nor do models without verdicts show who met whom
+            return [*self.report.warnings, *messages_of(self._board)]
         return [*super().warnings, *messages_of(self._board)]
 
 
@@ -157,6 +164,10 @@ class JudgePanel(Bootstrap):
         self, level: float = 0.95, *, kind: BoardInterval | None = None, min_battles: int | None = None
     ) -> str:
         """As in `Bootstrap`, and by which judges a difference of 400 means odds of 10 to 1."""
+        if self.fit._left_out:
+            why = named(list(dict.fromkeys(text.partition(";")[0] for text in self.fit.judge_status)))
+            none = f"no {self.competitor.one} can be ranked: all judges are left out ({why})"
+            return f"{none}; side_bias=False (on the command line --no-side-bias) takes no judge to favour a side"
         sentence = super().first_sentence(level, kind=kind, min_battles=min_battles)
         if not np.isfinite(self.ratings).any() or not (self.fit.converged or self.ranked(min_battles).any()):
             return sentence

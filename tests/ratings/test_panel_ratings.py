@@ -457,6 +457,16 @@ class TestWhatCannotBeTold:
         found = fit_judge_panel(frame, B)
         assert not np.isfinite(found.ratings).any()
 
+    def test_two_models_by_judges_whose_side_biases_are_unknown(self):
+        """They met, and took points off each other: no sentence says otherwise. What it advises gives ratings."""
+        verdicts = ["model_a", "model_b", "model_b", "tie"] * 2
+        pair = {"item": [0, 1, 2, 3] * 2, "model_a": "a", "model_b": "b", "verdict": verdicts}
+        frame = pd.DataFrame({"judge": ["j"] * 4 + ["k"] * 4, **pair})
+        found = fit_judge_panel(frame, B)
+        assert found.first_sentence().startswith("no model can be ranked: all judges are left out (too few different")
+        assert not any("never met" in text or "took points" in text for text in found.warnings)
+        assert np.isfinite(fit_judge_panel(frame, B, side_bias=False).ratings).all()
+
 
 @pytest.mark.slow
 def test_the_arena(data):
