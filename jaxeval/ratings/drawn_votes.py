@@ -78,7 +78,7 @@ class DrawnEntries(NamedTuple):
         """Return how draws are kept if no model has more than ``heaviest`` battles."""
         if not self.packed:
             return Packing(None, self.keep_ties)
-        return Packing(np.uint64 if self.keep_ties else packed_word(self.cells, heaviest), self.keep_ties)
+        return Packing(packed_word(self.cells, heaviest, 3 if self.keep_ties else 2), self.keep_ties)
 
     def draw(self, s: int, scheme: DrawScheme, label: str, packing: Packing) -> UnitDraw:
         """Return what is drawn for slice ``s``, called ``label``.
@@ -280,14 +280,14 @@ def _padded(entries: Sequence[Entries], n_pairs: int, n_columns: int | None = No
     ]
 
 
-def packed_word(cells: Sequence[Cells], heaviest: float) -> type:
+def packed_word(cells: Sequence[Cells], heaviest: float, n_parts: int) -> type:
     """Narrowest packed word that is exact in every resample.
 
-    Half of it must hold twice the battles of any pair; and a model's score, a sum of halves in single precision for 32
-    bits, must stay under 2**23.
+    Each of its two or three parts must hold twice the battles of any pair; and a model's score, a sum of halves in
+    single precision for 32 bits, must stay under 2**23.
     """
     most = max(of_slice.battles.max() for of_slice in cells)
-    fits = 2 * _largest_draw(most) < 2**16 and _largest_draw(heaviest) < 2**23
+    fits = 2 * _largest_draw(most) < 2 ** (32 // n_parts) and _largest_draw(heaviest) < 2**23
     return np.uint32 if fits else np.uint64
 
 
