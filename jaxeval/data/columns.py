@@ -83,7 +83,7 @@ def as_frame(table: Any) -> pd.DataFrame:
     if hasattr(table, "__arrow_c_stream__"):
         with contextlib.suppress(pa.ArrowInvalid):  # one column
             return frame_of(pa.table(table))
-    advice = "; read_battles reads files" if isinstance(table, str | Path) else ""
+    advice = "; read the file first, by read_battles, read_scores or such" if isinstance(table, str | Path) else ""
     advice = "; collect() it first" if hasattr(table, "collect") else advice
     raise TypeError(
         "expected a pandas DataFrame, a table with the Arrow interface, a list of rows as dicts or a dict of columns, "

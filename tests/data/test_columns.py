@@ -34,7 +34,7 @@ def test_rows_and_columns_of_python_are_a_table(made):
     (VOTES["winner"], TypeError, "a dict of columns, got Series$"),
     ([], TypeError, "a dict of columns, got list$"),
     (pl.from_pandas(VOTES).lazy(), TypeError, r"got LazyFrame; collect\(\) it first$"),
-    ("votes.csv", TypeError, "got str; read_battles reads files$"),
+    ("votes.csv", TypeError, "got str; read the file first, by read_battles, read_scores or such$"),
     ({"model_a": ["x"], "model_b": ["x", "y"]}, DataError, "the dict is no table of rows or columns: All arrays"),
 ])  # fmt: skip
 def test_what_is_no_table(table, error, said):

@@ -283,7 +283,7 @@ class TestColumns:
     def test_tables_are_not_files(self):
         with pytest.raises(TypeError, match=r"reads files, got a DataFrame: Battles\.from_pandas reads tables"):
             read_battles(VOTES)
-        with pytest.raises(TypeError, match="got str; read_battles reads files"):
+        with pytest.raises(TypeError, match="got str; read the file first, by read_battles"):
             Battles.from_pandas("votes.parquet")
 
 
