@@ -165,11 +165,10 @@ class Program(Generic[T]):
 
     def of_others(self, static: Mapping[str, Any], others: Mapping[str, Any]) -> Wrapped:
         """Return the jitted function of the ``others``, its arguments but the ``static`` ones, which are given."""
-        anew = self._anew()
 
         def function(others: Mapping[str, Any]) -> T:
             bound = BoundArguments(self.signature, {**static, **others})
-            result: T = anew(*bound.args, **bound.kwargs)
+            result: T = self.__wrapped__(*bound.args, **bound.kwargs)  # a jitted one has options of its own
             return result
 
         return jitted(function, self, others)
