@@ -19,9 +19,7 @@ from jaxeval.kernels.solve import (
     centred,
     conjugate_gradients,
     inverse_and_diagonal,
-    iterate,
     loop,
-    newton_step,
     regular,
     solved_and_log_det,
 )
@@ -61,22 +59,34 @@ def newton(
 
     ``table`` holds no battles of models that are not ``active``: their theta stays 0. On the host there may be lanes,
     the first axis of tables and the last one of all else.
+
+    It has not converged where the rounding of the gradient may be worth more than `solve.MOST_ROUNDING`. Of all signs
+    that roundings of the models may have, those are tried in turn that the last ones moved (Hager 1984, DOI
+    10.1137/0905023): they come to weigh down one of two groups that little joins.
     """
     xp = namespace(table.n)
+    battles = row_sums(table.n).astype(table.score.dtype)
     if start is None:
-        battles = row_sums(table.n).astype(table.score.dtype)
         start = xp.log((table.score + 1) / (battles - table.score + 1)).T
+    # Uneven, as whole numbers of battles may cancel.
+    noise = np.finfo(table.score.dtype).eps * battles * (1 + 0.1 * xp.sin(xp.arange(battles.shape[-1])))
 
     def gradient(theta: Array) -> Array:
         return pair_tables.gradient(link, theta.T, table, terms.ridge).T
 
-    def step(theta: Array) -> tuple[Array, Array]:
-        grad, matrix = gradient(theta), information(link, theta.T, table, terms.ridge)
-        return capped(newton_step(grad, matrix, active, len(active), terms.ridge)), grad
+    def step(theta: Array, running: Array, moved: Array) -> SolveStep:
+        grad = gradient(theta)
+        matrix, _ = regular(information(link, theta.T, table, terms.ridge), active.T, len(active), terms.ridge)
+        right = xp.stack([grad.T, xp.where(moved.T > 0, noise, -noise)], -1)
+        change, by_noise = (centred(x.T, active) for x in xp.moveaxis(solved_and_log_det(matrix, right)[0], -1, 0))
+        return SolveStep(capped(change), grad, xp.where(running, by_noise, moved))
 
-    end = iterate(step, centred(start, active), terms, order=2)
+    start = centred(start, active)
+    end, moved = loop(step, start, start, terms, order=2)
+    is_rough = (end.status == Status.CONVERGED) & (abs(moved).max(0) > solve.MOST_ROUNDING[start.dtype.name])
     # The last step may take most of the gradient with it.
-    return end._replace(grad_norm=abs(gradient(end.theta)).max(0))
+    grad_norm = abs(gradient(end.theta)).max(0)
+    return end._replace(status=xp.where(is_rough, xp.int8(Status.STEP_LIMIT), end.status), grad_norm=grad_norm)
 
 
 def newton_cg(

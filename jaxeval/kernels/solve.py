@@ -22,13 +22,18 @@ Memory = TypeVar("Memory")
 
 #: Logits that a step may change a parameter by: far from the optimum full steps overshoot.
 LONGEST_STEP = 2.0
+#: Logits that the rounding of a gradient may be worth where an iteration converges, by a bound of about ten times the
+#: real error. It is exceeded where hardly anything joins groups of models whose battles weigh far more.
+MOST_ROUNDING = {"float64": 1e-6, "float32": 5e-3}
+# The error that conjugate gradients leave, in units of what they say that it is: at most that in measurements.
+_SAFELY = 3.0
 
 
 class Status(IntEnum):
     """How an iteration ended."""
 
     CONVERGED = 0
-    "The error predicted to remain is under the tolerance."
+    "The error predicted to remain is under the tolerance, and what rounding may be worth under `MOST_ROUNDING`."
     STEP_LIMIT = 1
     "It ran out of steps, or rounding leaves more than may be trusted."
     NON_FINITE = 2
@@ -71,6 +76,8 @@ class SolveStep(NamedTuple):
     memory: Any  # for the next step; a step must itself leave the memory of lanes at rest as it is
     # Error that it predicts to remain after the change, NaN where it gives up; None: `loop` predicts it from the rate.
     remaining: Float[Array, "*lanes"] | None = None
+    # Error that the change has as a solution of its equations, which a rate does not show: at least this remains.
+    left: Float[Array, "*lanes"] | float = 0.0
 
 
 class _State(NamedTuple):
@@ -133,7 +140,7 @@ def loop(
             if order == 2:  # steps that no longer shrink have met the limit of precision
                 ahead = xp.where(worst < 0.5, 10 * size * rate * xp.maximum(rate, state.rate**2), ahead)
             # The first change has no rate to go by.
-            remaining = xp.where(state.n_steps > 0, ahead, size)
+            remaining = xp.maximum(xp.where(state.n_steps > 0, ahead, size), taken.left)
         grad_norm = abs(taken.grad).max(0)
         new = _State(state.theta + taken.change, size, rate, remaining, grad_norm, state.n_steps + 1)
         if xp is np and not lanes:  # a loop on the host ends when its only problem does
@@ -223,7 +230,8 @@ class ConjugateSolution(NamedTuple):
 
     solution: Float[Array, "P *lanes"]
     is_solved: Bool[Array, "*lanes"]  # whether the residual became small enough
-    least: Float[Array, "*lanes"]  # curvature of the weakest direction that was met, in units of the diagonal
+    least: Float[Array, "*lanes"]  # curvature of the weakest direction that was met, in units of the preconditioner's
+    left: Float[Array, "*lanes"]  # largest error, by the preconditioned residual and this curvature
 
 
 def conjugate_gradients(
@@ -248,7 +256,7 @@ def conjugate_gradients(
             solved: r being the residual, and z the preconditioned one.
         most_steps: the limit.
         running: lanes to solve.
-        least: the least curvature that is already known, in units of the diagonal.
+        least: the least curvature that is already known, in units of the preconditioner's.
     """
     xp = namespace(right)
     eps = np.finfo(right.dtype).eps
@@ -268,23 +276,26 @@ def conjugate_gradients(
         return xp.any(go) & (n_steps < most_steps)
 
     def advance(state: tuple[Any, ...]) -> tuple[Any, ...]:
-        x, r, p, rz, least, go, n_steps = state
+        x, r, z, p, rz, scale, least, go, n_steps = state
         hp = product(p)
-        curvature, scale = dot(p, hp), dot(p, diagonal * p)
+        curvature = dot(p, hp)
         # With less curvature, rounding decides, as along the common shift, which has none.
-        go = go & (curvature > 100 * eps * scale)
+        go = go & (curvature > 100 * eps * dot(p, diagonal * p))
         least = xp.where(go, xp.minimum(least, curvature / xp.where(go, scale, 1.0)), least)
         alpha = xp.where(go, rz / xp.where(go, curvature, 1.0), 0.0)
         x, r = x + alpha * p, r - alpha * hp
         z = precondition(r)
         rz_next = dot(r, z)
-        p = xp.where(go, z + rz_next / xp.where(go, rz, 1.0) * p, p)
-        return x, r, p, xp.where(go, rz_next, rz), least, go & unsolved(rz_next, least), n_steps + 1
+        beta = rz_next / xp.where(go, rz, 1.0)
+        # The curvature of the new p by the preconditioner, in which z and the old p are at right angles.
+        scale = xp.where(go, rz_next + beta**2 * scale, scale)
+        p = xp.where(go, z + beta * p, p)
+        return x, r, z, p, xp.where(go, rz_next, rz), scale, least, go & unsolved(rz_next, least), n_steps + 1
 
     go = running & unsolved(rz_start, known)
-    start: tuple[Any, ...] = xp.zeros_like(right), right, z, rz_start, known, go, xp.int32(0)
-    x, _, _, rz, met, _, _ = _repeated(xp, more, advance, start)
-    return ConjugateSolution(x, ~unsolved(rz, met), met)
+    start: tuple[Any, ...] = xp.zeros_like(right), right, z, z, rz_start, rz_start, known, go, xp.int32(0)
+    x, _, z, _, rz, _, met, _, _ = _repeated(xp, more, advance, start)
+    return ConjugateSolution(x, ~unsolved(rz, met), met, _SAFELY * abs(z).max(0) / met)
 
 
 def newton_cg_step(
@@ -292,10 +303,11 @@ def newton_cg_step(
     precondition: Callable[[Array], Array],
     diagonal: Float[Array, "P *lanes"],
     grad: Float[Array, "P *lanes"],
-) -> Float[Array, "P *lanes"]:
+    least: Float[Array, "*lanes"] | float = 1.0,
+) -> ConjugateSolution:
     """Change by a few steps of conjugate gradients, fewer where only rounding noise is left."""
     rounding = 100 * np.finfo(grad.dtype).eps
-    return conjugate_gradients(product, precondition, diagonal, grad, lambda start, _: rounding * start, 4).solution
+    return conjugate_gradients(product, precondition, diagonal, grad, lambda start, _: rounding * start, 4, least=least)
 
 
 def newton_cg(
@@ -310,8 +322,9 @@ def newton_cg(
 ) -> Solution:
     """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
 
-    In a resample, the information of a model with a handful of battles is far from the full data's, and the
-    `preconditioner` corrects for that.
+    In a resample, the information of a model with a handful of battles is far from the full data's, for which the
+    `preconditioner` corrects. What few steps leave of the gap between groups that a resample hardly joins is predicted
+    from the weakest direction that any step met.
 
     Args:
         products: from parameters to the gradient, the diagonal of the information, and what multiplies by it; 0 for
@@ -325,13 +338,14 @@ def newton_cg(
         limited: from parameters and a change of them to a change that is not too long.
     """
 
-    def step(theta: Array) -> tuple[Array, Array]:
+    def step(theta: Array, running: Array, least: Array) -> SolveStep:
         grad, diagonal, product = products(theta)
         apply = preconditioner(inverse, full_diagonal, diagonal, terms.ridge, n_models)
-        change = newton_cg_step(product, lambda r: jnp.where(moves, apply(r), 0.0), diagonal, grad)
-        return limited(theta, change), grad
+        found = newton_cg_step(product, lambda r: jnp.where(moves, apply(r), 0.0), diagonal, grad, least)
+        least = jnp.where(running, found.least, least)
+        return SolveStep(limited(theta, found.solution), grad, least, left=found.left)
 
-    return iterate(step, start, terms)
+    return loop(step, start, jnp.ones(start.shape[1:], start.dtype), terms)[0]
 
 
 def preconditioner(
@@ -492,5 +506,4 @@ def inverse_and_diagonal(
 
 
 def _both(kept: Bool[Array, "*lanes P"]) -> Bool[Array, "*lanes P P"]:
-    """Return whether row and column are ``kept``."""
     return kept[..., :, None] & kept[..., None, :]

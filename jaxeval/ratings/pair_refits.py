@@ -28,6 +28,7 @@ from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Solver
 from jaxeval.kernels.batch.sparse import SLOTS, SparseData
 from jaxeval.kernels.kinds import Array
 from jaxeval.kernels.resample import DrawScheme
+from jaxeval.kernels.solve import MOST_ROUNDING
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries, secure_on_board
@@ -51,6 +52,9 @@ _BYTES_PER_WORD = 10
 #: steps of Newton-CG may miss it. It is near 1 on a well connected board, and 4,000 where one vote of target 0.01 joins
 #: two groups of 600 battles.
 _WEAKLY_JOINED = 1e4
+#: The largest weight of a battle by the least. From this value on, a resample may lack what joins groups in the full
+#: data, and Newton-CG would not see them drift: from 1e7 on its claims were wrong in simulations.
+_MOST_UNEQUAL = 1e4
 # Of a model with less of it, in battles of equals fewer than 200, the information varies so much from resample to
 # resample that chord steps take half as many steps again.
 _LITTLE_INFORMATION = 50.0
@@ -76,7 +80,8 @@ def dense_refits(
     """Return the refits of fitted ``boards``, one a slice.
 
     By chord steps where practically no resample separates models, with Newton's method for some models where most are
-    so, by Newton-CG of other boards where groups are not weakly joined, and of what those leave by dense Newton.
+    so, by Newton-CG of other boards where groups are not weakly joined and battles weigh about as much, and of what
+    those leave by dense Newton. It alone takes boards on which rounding may be worth too much, and says of which lanes.
 
     Args:
         labels: names of the slices, which choose their random numbers.
@@ -89,10 +94,14 @@ def dense_refits(
     secure = [secure_on_board(board, groups.clusters) for board, groups in zip(boards, drawn, strict=True)]
     few, takes_few = _models_of_few_battles(secure, diagonal)
     problems = problems._replace(few=few)
+    rounding = np.finfo(float).eps * np.einsum("sij,sj->si", abs(inverse), problems.main[: len(boards)])
+    exact = rounding.max(-1) <= MOST_ROUNDING["float64"]
+    weights = [board.cells.weight[board.cells.weight > 0] for board in boards]
+    alike = np.array([w.max(initial=0) <= _MOST_UNEQUAL * w.min(initial=np.inf) for w in weights])
     takes = {
-        Solver.CHORD: np.array([models.all() for models in secure]),
-        Solver.CHORD_WITH_NEWTON: takes_few,
-        Solver.NEWTON_CG: (worth.max(-1) <= _WEAKLY_JOINED) & ~takes_few,
+        Solver.CHORD: np.array([models.all() for models in secure]) & exact,
+        Solver.CHORD_WITH_NEWTON: takes_few & exact,
+        Solver.NEWTON_CG: (worth.max(-1) <= _WEAKLY_JOINED) & ~takes_few & exact & alike,
     }
     ways = [
         Stage(

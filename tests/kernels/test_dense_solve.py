@@ -271,6 +271,42 @@ def test_resamples_that_only_the_ridge_holds_together(ridge):
     assert_at(np.asarray(cg.theta)[converged], lanes.optimum[converged], 1e-7)
 
 
+def test_weights_that_differ_by_powers_of_ten():
+    """Newton-CG knows from the full data how models depend: what its steps leave in a resample must not hide."""
+    rng = np.random.default_rng(5)
+    boards = []
+    while len(boards) < 36:
+        counts = played(rng, rng.normal(0, 1, M), rng.poisson(4, (M, M)))
+        weight = 10 ** rng.uniform(-2, 2, (M, M))
+        weight = np.triu(weight) + np.triu(weight, 1).T
+        again = rng.poisson(counts)
+        if twins.closure(counts > 0).all() and twins.closure(again > 0).all():
+            boards.append((None, counts * weight, again * weight, 0.0))
+    lanes = make_lanes(boards)
+    cg = by_newton_cg(lanes, tolerance=1e-8)
+    converged = np.asarray(cg.status) == Status.CONVERGED
+    assert np.count_nonzero(converged) >= 30
+    assert_at(np.asarray(cg.theta)[converged], lanes.optimum[converged], 1e-8)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_newton_claims_no_more_than_the_rounding_of_heavy_battles_leaves(size):
+    """What one pair joins has a known difference: the log-odds of that pair's results, whatever they weigh."""
+    rng, errors = np.random.default_rng(0), []
+    for weight in 10.0 ** -np.arange(17):
+        wins = np.zeros((2 * size, 2 * size))
+        wins[:size, :size], wins[size:, size:] = rng.integers(50, 500, (2, size, size))
+        np.fill_diagonal(wins, 0)
+        wins[0, size], wins[size, 0] = 3 * weight, weight
+        table = PairTable(wins + wins.T, wins.sum(1))
+        with np.errstate(all="ignore"):
+            end = dense_solve.newton(Link.LOGIT, table, np.ones(2 * size, bool), Terms(np.zeros(()), 1e-9, 200))
+        if end.status == Status.CONVERGED:
+            errors.append(abs(end.theta[0] - end.theta[size] - np.log(3)))
+    assert 7 <= len(errors) <= 13
+    assert max(errors) < 1e-6
+
+
 def test_newton_leaves_the_mean_at_zero(lanes):
     np.testing.assert_allclose(np.asarray(by_newton(lanes).theta).mean(1), 0, atol=1e-12)
 

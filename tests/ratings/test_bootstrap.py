@@ -259,6 +259,22 @@ class TestDraws:
             expected += 1000 - expected.mean(1, keepdims=True)
         np.testing.assert_allclose(board.draws, expected, rtol=0, atol=1e-5)
 
+    def test_weights_that_differ_by_many_powers_of_ten(self):
+        """In a resample without its heavy battles, light ones alone join two groups: their log-odds are its gap."""
+        rng = np.random.default_rng(3)
+        a = np.repeat(["a", "a", "b", "d", "d", "e", "a"], [40, 40, 40, 40, 40, 40, 11])
+        b = np.repeat(["b", "c", "c", "e", "f", "f", "d"], [40, 40, 40, 40, 40, 40, 11])
+        rows = pd.DataFrame({"model_a": a, "model_b": b, "winner": rng.choice(["model_a", "model_b"], len(a))})
+        rows["weight"] = np.where(np.arange(len(a)) < 243, 1.0, 1e-10)
+        rows.loc[240:, "winner"] = ["model_a", "model_a", "model_b", *4 * ["model_a"], *4 * ["model_b"]]
+        battles = Battles.from_pandas(rows, weight="weight")
+        board = bootstrap(battles, 200, interval="percentile")
+        _, wins = tables(battles, 200)
+        gap = (board.draws[:, 0] - board.draws[:, 3]) / ELO_PER_LOGIT
+        known = board.converged & np.isfinite(gap)
+        np.testing.assert_allclose(gap[known], np.log(wins[known, 0, 3] / wins[known, 3, 0]), rtol=0, atol=1e-6)
+        assert 100 < np.count_nonzero(known) < np.count_nonzero(np.isfinite(gap) | ~board.converged)
+
     @pytest.mark.slow
     def test_real_votes(self, arena):
         battles, board = arena

@@ -193,7 +193,7 @@ def refit(board: FullBoard, changes: Change, terms: Terms, newton: bool, numbers
         lambda r: product(board.inverse, r),
         diagonal,
         difference,
-    )
+    ).solution
     rated = active[lanes, change.above] & active[lanes, change.below]
     status, n_steps, grad_norm = how
     return Changed(theta.T, xp.where(rated, status, xp.int8(Status.TOO_FEW)), n_steps, grad_norm, pull.T)

@@ -23,6 +23,7 @@ from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Num,
 from jaxeval.kernels.links import Link, bend, score_of_points, share
 from jaxeval.kernels.platforms import by_platform
 from jaxeval.kernels.solve import (
+    MOST_ROUNDING,
     ConjugateSolution,
     Solution,
     SolveStep,
@@ -109,9 +110,6 @@ def _over_slots(
 _INNER_TOLERANCE = 0.01
 # Rounding of a gradient, in units of the precision times the battles that it adds up.
 _GRADIENT_ROUNDING = 1.0
-# Logits that rounding may be worth in a fit that has converged, by a bound that is about ten times the real error. It
-# is exceeded where hardly any battles join groups of models.
-_MOST_ROUNDING = {"float64": 1e-6, "float32": 5e-3}
 _MOST_STALLS = 3
 
 
@@ -220,7 +218,7 @@ def newton_cg(
         rounding=jnp.full(lanes, jnp.inf, start.dtype),
     )
     end, memory = loop(step, centred(start, active), first, terms)
-    is_rough = (end.status == Status.CONVERGED) & (memory.rounding > _MOST_ROUNDING[start.dtype.name])
+    is_rough = (end.status == Status.CONVERGED) & (memory.rounding > MOST_ROUNDING[start.dtype.name])
     return end._replace(status=jnp.where(is_rough, jnp.int8(Status.STEP_LIMIT), end.status))
 
 
