@@ -43,8 +43,6 @@ SCALES = {
         lambda p: np.log(-np.log1p(-p)), lambda p: -1 / ((1 - p) * np.log1p(-p)), lambda x: -np.expm1(-np.exp(x))
     ),
 }
-
-
 #: Up to parameters of this size SciPy gives Beta quantiles. Beyond, it loses digits, and they come from a normal
 #: distribution with a correction for skewness, to 1e-8 of a standard deviation.
 _LARGE = 1e9

@@ -33,8 +33,6 @@ _ESTIMATORS = (
     "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared", "calibration_only", "difference", "conditional", "eif",
     "naive",
 )  # fmt: skip
-
-
 _OF_LABELS = "human: the labels that correct the scores"
 
 

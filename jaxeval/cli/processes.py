@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _HEARTBEAT_SECONDS = 30
 #: Seconds that a process waits for the others to start, and seconds until it says that it waits.
 _SECONDS_TO_CONNECT, _SECONDS_UNTOLD = 300, 5
-
-
 #: Where the first process is, which one this is, and how many there are.
 _VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES")
 

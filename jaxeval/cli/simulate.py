@@ -143,8 +143,6 @@ KINDS = {
                  ".csv", 120, 4, "runs of agents on tasks of seconds to a day: horizons"),
     "benchmarks": Made(_benchmarks, ".csv", 15, 40, "shares of right answers, half of them missing: index"),
 }  # fmt: skip
-
-
 _EPILOG = "\b\nKINDs of data, and the commands that read them:\n" + "\n".join(
     f"  {name:<11} {kind.text}" for name, kind in KINDS.items()
 )

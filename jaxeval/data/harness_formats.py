@@ -282,8 +282,6 @@ ANSWERS = (
     _table("results of tau-bench", ("task_id", "reward"),
            _renamed({"task_id": "item", "reward": "score"}, {"trial": "trial", "model": "model"})),
 )  # fmt: skip
-
-
 #: Columns of samples that are not metrics.
 _NO_METRICS = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",

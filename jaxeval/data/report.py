@@ -15,8 +15,6 @@ from jaxeval.wording import MODEL, Noun, counted
 
 #: What to do about missing judgments.
 MissingJudgment = Literal["error", "drop", "complete", "incorrect"]
-
-
 #: Votes of a person are alike. Where each stands beside four or more others of its voter, on average, intervals that
 #: take votes as independent are some 10 % too short at a correlation of .05 (Kish 1965: 1 + .05 (n / n_eff - 1)).
 _VOTES_OF_A_VOTER = 5

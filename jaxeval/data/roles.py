@@ -93,8 +93,6 @@ ROLES = {
         ("language", "lang", "category", "category_tag", "turn", "topic", "domain", "tournament", "subset", "dataset"),
     ),
 }  # fmt: skip
-
-
 #: The columns of both sides unless others are named.
 USUAL_SIDES = ROLES["model_a"].names + ROLES["model_b"].names
 #: Names of columns of results, in folded spelling; of labels of answers; and of labels in a table of their own.

@@ -109,8 +109,6 @@ Sharing = Literal["rows", "index", "none"]
 Pair: TypeAlias = tuple[pd.Series, pd.Series]
 #: The most rows of a table: two numbers below it fit in one.
 _MOST_ROWS = 2**31
-
-
 #: Columns that may name a vote, in folded spelling. Only a warning uses them.
 _MAY_NAME_VOTES = {"id", "voteid", "battleid", "conversationid", "questionid", "uuid", "item", "tstamp", "timestamp",
                    "time", "date", "judge", "voter", "user", "evaluationsessionid", "evaluationorder"}  # fmt: skip

@@ -288,8 +288,6 @@ SHOWN = ("n_resamples", "resample", "strata", "level", "seed")
 #: Percentile intervals over fewer models say little.
 FEW_MODELS = 10
 _SLACK = 1e-9  # a number so little outside its interval, as a share of the number, counts as inside
-
-
 #: Where so many pairs of models, times ln(2 / (1 - level)), are expected to disagree, none does in (1 - level) / 2 of
 #: the samples. In simulations of 5 to 50 models with normal scores it is 1.0 to 1.17; of independent pairs it is 1.
 _NONE_SEEN = 1.1

@@ -45,8 +45,6 @@ _ROWS_OF_A_GROUP = 1.8  # in a pass of 32 lanes a group takes as long as so many
 
 #: Numbers of a block of `host.evaluate`; up to so many are computed by NumPy, which takes ten milliseconds.
 ELEMENTS = 2**16
-
-
 # A TPU keeps the last two axes of arrays in tiles, and doubles as pairs of singles. Compiled for one, refits of boards
 # of 24 to 300 models took up to twice the bytes of a CPU or GPU for each number of a tile, and 18 bytes on average.
 _TILE = 8, 128

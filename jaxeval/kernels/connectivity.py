@@ -31,8 +31,6 @@ class Standing(IntEnum):
 Models = Bool[Array, "M ..."]
 #: One step of a search: from the models reached to those and their successors.
 Grow = Callable[[Models], Models]
-
-
 State = TypeVar("State")
 
 

@@ -28,8 +28,6 @@ _STYLES = {
 #: The estimators that arXiv:2605.06939 compares.
 FIVE = ("naive", "rogan_gladen_shared", "rogan_gladen", "ppi_plus_plus_half", "ppi_plus_plus")
 _MOST = 30
-
-
 _ACCURACY = Takes("a JudgeAccuracy, as judge_accuracy() returns it", kinds=(AccuracyTables,))
 _BIASES = {"flips": "flips with the order", "first_chosen": "first answer", "longer_chosen": "longer answer",
            "own_family": "own family"}  # fmt: skip

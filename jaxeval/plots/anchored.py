@@ -20,8 +20,6 @@ from jaxeval.wording import counted
 
 _MOST_MODELS = 40
 _PANELS_A_ROW = 4
-
-
 _POOLING = {"empirical": "resampled items", "predicted": "by ICC(3,k)", "predicted_observed": "by observed correlation"}
 _SUBSAMPLES = ("empirical", "theoretical", "corrected", "adjusted")
 

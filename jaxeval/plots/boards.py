@@ -28,8 +28,6 @@ LEADERBOARD = Takes(
 )
 COLOUR, MUTED, _PALE = "#1f5a93", "#8a8f98", "#e9edf2"
 _MOST_ROWS = 40
-
-
 _DRAWS = Takes("Draws, as results hand them out as joint", kinds=(Draws,))
 
 

@@ -18,8 +18,6 @@ from jaxeval.plots.style import ABOUT_A_MIDDLE, AMOUNTS, COLOURS, GREY, FigureLa
 from jaxeval.wording import counted
 
 _MOST_REFERENCES = 60
-
-
 _STUDY = Takes("a ReferenceStudy, as reference_study() returns it", kinds=(ReferenceStudy,))
 
 

@@ -14,8 +14,6 @@ from jaxeval.softelo.soft_elo import HeldOutRatings, SoftElo, models_table
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
 _OTHERS = ("#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", "#8a8f98")
 _FEW_BATTLES = 30  # bins with fewer are pale
-
-
 _RATED = ("model", "method", "human_elo", "judge_elo", "standard_error", "residual")
 
 

@@ -33,8 +33,6 @@ _MAX_NEWTON_STEPS = 200
 MOST_INVERTED = 6_000
 #: The inverse-pair-frequency weights of the Arena: 1 / max(battles of the pair, 50).
 PAIR_FREQUENCY_FLOOR = 50
-
-
 _NO_PAIR = np.zeros(1)
 
 

@@ -18,8 +18,6 @@ from jaxeval.wording import MODEL, Noun, alike_names, named
 # A resample lacks all of k given battles with probability at most exp(-k).
 _SECURE_UNITS = 40
 _MOST_CUTS = 3
-
-
 STATUS_TEXT: dict[int, str] = {
     Status.CONVERGED: "converged",
     Status.STEP_LIMIT: "stopped before converging, at the step limit or at the limit of double precision",

@@ -24,8 +24,6 @@ from jaxeval.resampling.units import UnitDraw, pad, unit_draw, without_tables
 _MOST_OF_HALF = 2**30
 # If a pair has fewer battles, a resample has under 2**20 of them: twice their score takes less than a third of 64 bits.
 _MOST_OF_THIRD = 1_000_000
-
-
 _OF_WHOLE_BOARDS: WeakKeyDictionary[Cells, dict[tuple[tuple[int, ...], DrawScheme], UnitDraw]] = WeakKeyDictionary()
 
 

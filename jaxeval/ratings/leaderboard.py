@@ -39,8 +39,6 @@ PRELIMINARY_VOTES = 300
 _FEW_ALIKE = 3
 #: The standing of models that have too few battles for a rank.
 TOO_FEW_BATTLES = "too few battles"
-
-
 #: Columns that matter most to readers.
 _SHOWN_FIRST = ("category", "rank", "model", "rating", "lower", "upper", "vote_count", "tier")
 

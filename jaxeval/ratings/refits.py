@@ -35,8 +35,6 @@ TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
 RESULT_BYTES = 30
 # All slices have results as wide as the widest one. Nothing is copied if at least this share of them belongs to models.
 _MOSTLY_USED = 0.75
-
-
 Fit = TypeVar("Fit")
 Resampled = TypeVar("Resampled")
 

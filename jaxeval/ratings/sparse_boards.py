@@ -23,13 +23,9 @@ from jaxeval.ratings.connectivity import Connectivity, per_model, with_component
 from jaxeval.resampling.units import pad
 
 Index = NDArray[np.integer[Any]]
-
-
 #: From so many models on "auto" is sparse. At 40 matches a model the graph of pairs is the faster one from about 125 on
 #: (benchmarks/wide.py), but boards where all models met are not sparse, and every wide slice is compiled anew.
 SPARSE_MODELS = 1000
-
-
 # Merges of rows: enough for 4,096 opponents; more are made if a model has more.
 _MERGES = 3
 

@@ -32,8 +32,6 @@ from jaxeval.resampling.units import (
 
 # Equal rows are drawn together if they are this many on average: drawing rows one by one is three times as fast.
 _ALIKE = 4
-
-
 _OF_UNITS = ("shift", "offset", "least")  # constants of `RateTables`, of each unit
 
 

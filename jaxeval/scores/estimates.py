@@ -31,8 +31,6 @@ FEW_ITEMS = 30
 FEWEST_BENCHMARKS = 5
 #: Standard errors, relative to the largest score, that come from the rounding of equal scores.
 _ROUNDING = 1e-13
-
-
 #: What another evaluation would draw anew, as intervals show how much scores would then vary; in words.
 POPULATIONS = {
     "items": "new items like these",  # or clusters of them, within the same benchmarks
