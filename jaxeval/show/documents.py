@@ -212,15 +212,8 @@ def _aligned(cells: list[str], right: bool) -> list[str]:
 
 #: Characters that Markdown interprets; GitHub makes links of "://" and "www.", too.
 MARKDOWN_SIGN = re.compile(r"([\\`*_{}\[\]<>|~$&@^#]|:(?=//)|(?<=www)\.)")
-LATEX = {
+LATEX = {sign: f"\\{sign}" for sign in "{}$&#%_"} | {
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
     "<": r"\textless{}",
@@ -229,14 +222,9 @@ LATEX = {
     "`": r"\textasciigrave{}",
     "'": r"\textquotesingle{}",
     '"': r"\char34{}",  # babel gives the sign itself another meaning
-    # After the end of a row LaTeX would read these as options of the row.
-    "[": "{[}",
-    "]": "{]}",
-    "*": "{*}",
-    # LaTeX would draw two in a row as one character.
-    "-": "-{}",
-    ",": ",{}",
 }
+LATEX |= {sign: f"{{{sign}}}" for sign in "[]*"}  # after the end of a row LaTeX would read these as its options
+LATEX |= {sign: f"{sign}{{}}" for sign in "-,"}  # LaTeX would draw two in a row as one character
 LATEX_SIGN = re.compile(r"[\\{}$&#%_^~<>|`'\"\[\]*]|-(?=-)|,(?=,)")
 _NUMBER = re.compile(r"[+-]?[\d.,]+(e[+-]?\d+)?")
 #: A page holds so many rows.
