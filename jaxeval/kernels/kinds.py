@@ -12,26 +12,9 @@ import numpy as np
 from jaxeval.lazy_names import jnp
 
 __all__ = [
-    "Array",
-    "ArrayLike",
-    "Bool",
-    "Float",
-    "Float64",
-    "Int8",
-    "Int32",
-    "Int64",
-    "Integer",
-    "Jaxpr",
-    "Mesh",
-    "Num",
-    "Real",
-    "Shaped",
-    "UInt",
-    "UInt8",
-    "UInt32",
-    "UInt64",
-    "Wrapped",
-]
+    "Array", "ArrayLike", "Bool", "Float", "Float64", "Int8", "Int32", "Int64", "Integer", "Jaxpr", "Mesh", "Num",
+    "Real", "Shaped", "UInt", "UInt8", "UInt32", "UInt64", "Wrapped",
+]  # fmt: skip
 
 if TYPE_CHECKING or "jaxtyping" in sys.modules:
     from jax import Array
