@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
+from jaxeval.data import human_labels
 from jaxeval.data.columns import (
     codes_of,
     encode_models,
@@ -20,16 +21,6 @@ from jaxeval.data.columns import (
     require_column,
     rows_of,
     without_blanks,
-)
-from jaxeval.data.human_labels import (
-    PAIRS,
-    LabelScale,
-    VerdictTable,
-    agreed,
-    human_labels_of,
-    most_frequent,
-    targets_of,
-    units_of,
 )
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labels import Labels
@@ -64,7 +55,7 @@ class LabelledVerdicts:
     confidence: Float  # (N, J) in [0, 1]; NaN where none was stated
     longer: Float  # (N,) 1 if the first model's answer is longer, -1 if the second's is, 0 if neither; NaN if unknown
     notes: list[str]
-    scale: LabelScale = PAIRS
+    scale: human_labels.LabelScale = human_labels.PAIRS
     answers_of: NDArray[np.intp] | None = None  # (N,) number of the model whose single answer was labelled
     verdict_column: str | None = None  # of all judges, where another column names them
     facets: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)  # (N,) by column, when it is asked for
@@ -83,7 +74,7 @@ class LabelledVerdicts:
     def _most(self, labels: Float) -> Float:
         """Return (N,) the most frequent of (N, K) labels."""
         n, k = labels.shape
-        return most_frequent(np.repeat(np.arange(n), k), labels.reshape(-1), n, self.scale)
+        return human_labels.most_frequent(np.repeat(np.arange(n), k), labels.reshape(-1), n, self.scale)
 
     @classmethod
     def of(
@@ -115,7 +106,7 @@ class LabelledVerdicts:
         return reader.read(human, shown_first, lengths)
 
 
-class _LabelledTable(VerdictTable):
+class _LabelledTable(human_labels.VerdictTable):
     """The same with labels of people, and how its rows are battles."""
 
     def __init__(
@@ -200,7 +191,9 @@ class _LabelledTable(VerdictTable):
         pair = np.where(self.flipped[:, None], 1 - pair[:, ::-1], pair)
         cell, n_cells = self.unit * len(self.names) + self.judge, self.n * len(self.names)
         for k, values in enumerate([self._turned(verdict), *pair.T]):
-            verdicts[..., k] = most_frequent(cell, values, n_cells, PAIRS).reshape(verdicts.shape[:2])
+            verdicts[..., k] = human_labels.most_frequent(cell, values, n_cells, human_labels.PAIRS).reshape(
+                verdicts.shape[:2]
+            )
         if "confidence" in self.frame:
             confidence = finite_or_nan(self.frame["confidence"], "confidence")
             odd = (confidence < 0) | (confidence > 1)
@@ -243,7 +236,7 @@ class _LabelledTable(VerdictTable):
             targets = self._turned(self.targets(column))
             known = ~np.isnan(targets)
             # Rows of several judges repeat the label of a battle.
-            labels[:, k], disputed = agreed(self.unit[known], targets[known], self.n, "majority")
+            labels[:, k], disputed = human_labels.agreed(self.unit[known], targets[known], self.n, "majority")
             if disputed:
                 self.notes.append(
                     f"column {column!r} has different labels in the rows of {counted(disputed, 'battle')}: the "
@@ -259,11 +252,11 @@ class _LabelledTable(VerdictTable):
                 "(item=, --item)"
             )
         columns: dict[str, str | None] = {"item": self.item, "model_a": self.sides[0], "model_b": self.sides[1]}
-        table, messages = human_labels_of(human, self.coding, columns)
+        table, messages = human_labels.human_labels_of(human, self.coding, columns)
         self.notes += messages
         start = np.unique(self.unit, return_index=True)[1]
         battles = self.frame.iloc[start].rename(columns={name: role for role, name in columns.items()})
-        of_battle, of_label = units_of(battles, table)
+        of_battle, of_label = human_labels.units_of(battles, table)
         battle = 2 * of_battle.unit + (of_battle.flipped ^ self.flipped[start])
         cell = 2 * of_label.unit + of_label.flipped
         turned = ~np.isin(cell, battle)  # a label may write the pair the other way round
@@ -276,7 +269,7 @@ class _LabelledTable(VerdictTable):
             )
         if not met.all():
             self.notes.append(f"{counted((~met).sum(), 'human label')} on items and pairs without a verdict: not used")
-        target = targets_of(table["verdict"])
+        target = human_labels.targets_of(table["verdict"])
         target, cell = np.where(turned, 1 - target, target)[met], cell[met]
         names, rater = None, table["rater"][met]
         slot = pd.Series(cell).groupby(cell).cumcount().to_numpy()

@@ -19,19 +19,9 @@ from scipy.special import expit, logit
 
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.checks import checked_number, checked_positive
+from jaxeval.evaluators import resamples
 from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Scores, of_evaluators
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
-from jaxeval.evaluators.resamples import (
-    EvaluatorResamples,
-    checked_deltas,
-    evaluator_table,
-    first_reason,
-    in_slots,
-    interval_columns,
-    opened,
-    resampled,
-    resampled_delta_sums,
-)
 from jaxeval.execution.shapes import Step, padded
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
@@ -61,7 +51,7 @@ class AgreementFits(Shown):
     """Regressions of agreement with gold on the gap of scores, of the data and of the resamples."""
 
     scores: ModelScores
-    settings: EvaluatorResamples
+    settings: resamples.EvaluatorResamples
     ridge: float
     regressions: GapRegression  # (1 + B, E)
     edges: Float  # (E, G + 1) of bins of the gap with about the same number of pairs each; infinite beyond the last
@@ -78,13 +68,13 @@ class AgreementFits(Shown):
 
     def by_gap(self, deltas: Sequence[float] | ArrayLike) -> pd.DataFrame:
         """As `agreement_by_gap` describes it."""
-        gaps = checked_deltas(deltas, finite=True)
+        gaps = resamples.checked_deltas(deltas, finite=True)
         aligned, settings, fits = self.scores, self.settings, self.regressions
         probability = expit(fits.intercept[..., None] + fits.slope[..., None] * gaps)
         # No pair shows what happens beyond the largest gap, so the regression gives no probability there.
         beyond = gaps > _largest_gaps(aligned)[:, None]
         probability = np.where(beyond, np.nan, probability)
-        sums = resampled_delta_sums(aligned, gaps, settings)
+        sums = resamples.resampled_delta_sums(aligned, gaps, settings)
         below = (1 + tau_b(sums)) / 2
         bins = np.stack([np.searchsorted(edges, gaps, side="right") - 1 for edges in self.edges])
         near = np.clip(bins, 0, fits.bin_pairs.shape[-1] - 1)[None]
@@ -103,10 +93,10 @@ class AgreementFits(Shown):
             "status": np.where(beyond & (status == OK), BEYOND, status),
         }
         for name, values in (("average_below", below), ("observed", observed)):
-            for key, ends in interval_columns(values, settings, 0.0, 1.0).items():
+            for key, ends in resamples.interval_columns(values, settings, 0.0, 1.0).items():
                 if key != "failed_share":
                     columns[f"{name}_{key}"] = ends
-        columns |= interval_columns(probability, settings, 0.0, 1.0, centre=False)
+        columns |= resamples.interval_columns(probability, settings, 0.0, 1.0, centre=False)
         if settings.n_resamples:
             columns["lack_of_fit"] = self.lack_of_fit
         return self._table([("delta", gaps)], columns)
@@ -130,7 +120,7 @@ class AgreementFits(Shown):
             "n_models": aligned.n_models,
             "n_missing": aligned.n_missing,
             "status": status,
-            **interval_columns(gap, settings, 0.0, np.inf, centre=False),
+            **resamples.interval_columns(gap, settings, 0.0, np.inf, centre=False),
         }
         if settings.n_resamples:
             columns["reached_share"] = np.isfinite(gap[1:]).mean(0)
@@ -172,7 +162,7 @@ class AgreementFits(Shown):
         return np.asarray(self.regressions.bin_agreeing) / np.where(n > 0, n, np.nan)
 
     def _table(self, inner: Sequence[tuple[str, Any]], columns: dict[str, Any]) -> pd.DataFrame:
-        table = evaluator_table(self.scores, inner, columns, self.settings)
+        table = resamples.evaluator_table(self.scores, inner, columns, self.settings)
         table.attrs["settings"]["ridge"] = self.ridge
         if self.lack_of_fit.any():
             worst = [self._worst_misfit(e) if unfit else "" for e, unfit in enumerate(self.lack_of_fit)]
@@ -193,18 +183,18 @@ class AgreementFits(Shown):
         )
 
 
-@spelled_out(EvaluatorResamples, RunningOptions)
+@spelled_out(resamples.EvaluatorResamples, RunningOptions)
 def agreement_fits(
     scores: Scores, gold: Gold, *, ridge: float = 0.01, **options: Unpack[KendallTauArguments]
 ) -> AgreementFits:
     """The regressions behind `agreement_by_gap` and `smallest_gap`, fitted once for any number of calls of both."""
     checked_positive("ridge", ridge)
-    aligned, settings = opened(scores, gold, options)
+    aligned, settings = resamples.opened(scores, gold, options)
     edges = _bins(aligned)
     return AgreementFits(aligned, settings, ridge, _fits(aligned, ridge, edges, settings), edges)
 
 
-@spelled_out(EvaluatorResamples, RunningOptions)
+@spelled_out(resamples.EvaluatorResamples, RunningOptions)
 def agreement_by_gap(
     scores: Scores,
     gold: Gold,
@@ -250,11 +240,11 @@ def agreement_by_gap(
         0    0.5         0.66         15
         1    1.0         0.97         15
     """
-    gaps = checked_deltas(deltas, finite=True)
+    gaps = resamples.checked_deltas(deltas, finite=True)
     return agreement_fits(scores, gold, ridge=ridge, **options).by_gap(gaps)
 
 
-@spelled_out(EvaluatorResamples, RunningOptions)
+@spelled_out(resamples.EvaluatorResamples, RunningOptions)
 def smallest_gap(
     scores: Scores,
     gold: Gold,
@@ -334,7 +324,7 @@ def _bins(scores: ModelScores) -> Float:
     return edges
 
 
-def _fits(scores: ModelScores, ridge: float, edges: Float, settings: EvaluatorResamples) -> GapRegression:
+def _fits(scores: ModelScores, ridge: float, edges: Float, settings: resamples.EvaluatorResamples) -> GapRegression:
     """Return (1 + B, E) regressions; NaN where there are no pairs or the iteration did not converge."""
     e, m = scores.scores.shape
     first, second = np.triu_indices(m, 1)
@@ -342,17 +332,17 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: EvaluatorRe
     # Padding pairs a model with itself: a gap of 0 has no weight.
     ends = [as_leaf(pad(x, (padded(len(x), Step.PAIRS),)), np.int32) for x in (first, second)]
 
-    def fitted(start: Float, settings: EvaluatorResamples) -> Any:
+    def fitted(start: Float, settings: resamples.EvaluatorResamples) -> Any:
         question = GapQuestion(
             first=ends[0],
             second=ends[1],
-            scale=as_leaf(in_slots(scale, settings), np.float64),
-            start=as_leaf(in_slots(start, settings), np.float64),
-            edges=as_leaf(in_slots(edges, settings), np.float64),
+            scale=as_leaf(resamples.in_slots(scale, settings), np.float64),
+            start=as_leaf(resamples.in_slots(start, settings), np.float64),
+            edges=as_leaf(resamples.in_slots(edges, settings), np.float64),
             ridge=as_leaf(ridge, np.float64),
             tolerance=as_leaf(_TOLERANCE_LOGIT, np.float64),
         )
-        return resampled(gap_regression, scores, (question,), settings, 6 * len(ends[0]))
+        return resamples.resampled(gap_regression, scores, (question,), settings, 6 * len(ends[0]))
 
     start = np.zeros((e, 2))
     if settings.n_resamples and len(ends[0]) * settings.n_resamples > _WORTH_A_START:
@@ -372,7 +362,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: EvaluatorRe
 def _status(scores: ModelScores, fits: GapRegression) -> NDArray[Any]:
     """Return (E,) "ok", or what is wrong with the regression of the data."""
     pairs, agreeing, code = (np.asarray(x[0]) for x in (fits.pairs, fits.agreeing, fits.status))
-    return first_reason(
+    return resamples.first_reason(
         (scores.n_models < 2, FEW_SCORED),
         (pairs == 0, CONSTANT),
         (scores.constant_gold, CONSTANT_GOLD),

@@ -18,21 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
+from jaxeval.evaluators import resamples
 from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Scores, hide_few_pairs
-from jaxeval.evaluators.resamples import (
-    SHOWN,
-    EvaluatorResamples,
-    checked_deltas,
-    evaluator_table,
-    first_reason,
-    interval_columns,
-    open_ends,
-    opened,
-    resampled,
-    resampled_delta_sums,
-    shown_draws,
-    with_evaluator,
-)
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import RankedPairs, rank_measures, tau_b, tier_changes
 from jaxeval.options.resampling import RunningOptions
@@ -51,7 +38,7 @@ MEASURES = ("kendall_tau", "spearman", "pair_accuracy", "top_overlap", "rank_dev
 NO_MODEL = "no model of the tier is scored"
 
 
-@spelled_out(EvaluatorResamples, RunningOptions)
+@spelled_out(resamples.EvaluatorResamples, RunningOptions)
 def kendall_tau_delta(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, **options: Unpack[KendallTauArguments]
 ) -> pd.DataFrame:
@@ -108,14 +95,18 @@ def kendall_tau_delta(
         "n_models": aligned.n_models,
         "n_missing": aligned.n_missing,
         "status": tau_status(aligned, sums),
-        **interval_columns(
-            tau, settings, -1.0, 1.0, ends=open_ends("kendall_tau", sums.pairs[0], aligned.n_models, settings.level)
+        **resamples.interval_columns(
+            tau,
+            settings,
+            -1.0,
+            1.0,
+            ends=resamples.open_ends("kendall_tau", sums.pairs[0], aligned.n_models, settings.level),
         ),
     }
-    return evaluator_table(aligned, [("delta", gaps)], columns, settings)
+    return resamples.evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
 
-@spelled_out(EvaluatorResamples, RunningOptions)
+@spelled_out(resamples.EvaluatorResamples, RunningOptions)
 def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[KendallTauArguments]) -> pd.DataFrame:
     """Return Kendall's tau-b with gold over all pairs: `kendall_tau_delta` at infinity, a row per evaluator.
 
@@ -127,7 +118,7 @@ def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[KendallTauArgument
     return kendall_tau_delta(scores, gold, [np.inf], **options).drop(columns="delta")
 
 
-@spelled_out(EvaluatorResamples, RunningOptions)
+@spelled_out(resamples.EvaluatorResamples, RunningOptions)
 def joint_tau(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike = (np.inf,), **options: Unpack[KendallTauArguments]
 ) -> Draws:
@@ -154,23 +145,23 @@ def joint_tau(
     return Draws(
         pd.MultiIndex.from_product([aligned.evaluators, gaps], names=["evaluator", "delta"]),
         tau[0].reshape(-1),
-        shown_draws(tau, settings).reshape(settings.n_resamples, -1),
+        resamples.shown_draws(tau, settings).reshape(settings.n_resamples, -1),
         limits=(-1.0, 1.0),
         status=tau_status(aligned, sums).reshape(-1),
-        settings={key: getattr(settings, key) for key in SHOWN},
+        settings={key: getattr(settings, key) for key in resamples.SHOWN},
     )
 
 
 def _delta_sums(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: Mapping[str, Any]
-) -> tuple[ModelScores, Float, RankedPairs, EvaluatorResamples]:
+) -> tuple[ModelScores, Float, RankedPairs, resamples.EvaluatorResamples]:
     """Return the scores aligned with gold, the checked deltas, the sums that give each tau, and the settings."""
-    gaps = checked_deltas(deltas)
-    aligned, settings = opened(scores, gold, options)
-    return aligned, gaps, resampled_delta_sums(aligned, gaps, settings), settings
+    gaps = resamples.checked_deltas(deltas)
+    aligned, settings = resamples.opened(scores, gold, options)
+    return aligned, gaps, resamples.resampled_delta_sums(aligned, gaps, settings), settings
 
 
-@spelled_out(EvaluatorResamples, RunningOptions)
+@spelled_out(resamples.EvaluatorResamples, RunningOptions)
 def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpack[KendallTauArguments]) -> pd.DataFrame:
     """Return every measure of agreement over all models: five rows per evaluator.
 
@@ -204,11 +195,11 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
         4  rank_deviation  0.333
     """
     top = checked_integer("top", top, 1)
-    aligned, settings = opened(scores, gold, options)
-    sums = resampled_delta_sums(aligned, np.array([np.inf]), settings)
+    aligned, settings = resamples.opened(scores, gold, options)
+    sums = resamples.resampled_delta_sums(aligned, np.array([np.inf]), settings)
     m = len(aligned.gold)
     size = 4 * m * (1 if settings.resample == "models" else m)
-    ranks = resampled(rank_measures, aligned, (float(top),), settings, size)
+    ranks = resamples.resampled(rank_measures, aligned, (float(top),), settings, size)
     draws = {
         "kendall_tau": (tau_b(sums)[..., 0], -1.0, 1.0),
         "spearman": (ranks.spearman, -1.0, 1.0),
@@ -218,7 +209,7 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
     }
     about = sums.pairs[0, :, 0], aligned.n_models, settings.level, top
     ends = [
-        interval_columns(x, settings, least, most, ends=open_ends(name, *about))
+        resamples.interval_columns(x, settings, least, most, ends=resamples.open_ends(name, *about))
         for name, (x, least, most) in draws.items()
     ]
     if settings.n_resamples:
@@ -234,7 +225,7 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
         "status": status,
         **{name: np.stack([one[name] for one in ends], -1) for name in ends[0]},
     }
-    return evaluator_table(aligned, [("measure", list(MEASURES))], columns, settings)
+    return resamples.evaluator_table(aligned, [("measure", list(MEASURES))], columns, settings)
 
 
 def accuracy(sums: RankedPairs) -> Float:
@@ -247,7 +238,7 @@ def accuracy(sums: RankedPairs) -> Float:
 def tau_status(scores: ModelScores, sums: RankedPairs) -> NDArray[Any]:
     """Return (E, D) "ok", or why the data have no tau."""
     pairs, tied, tied_gold = (np.asarray(x[0]) for x in (sums.pairs, sums.tied_scores, sums.tied_gold))
-    return first_reason(
+    return resamples.first_reason(
         (scores.n_models[:, None] < 2, FEW_SCORED),
         (scores.constant[:, None], CONSTANT),
         (scores.constant_gold[:, None], CONSTANT_GOLD),
@@ -263,12 +254,12 @@ def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
     Args:
         few_pairs: taus of fewer pairs are hidden (NaN); 0 shows all.
     """
-    shown = with_evaluator(hide_few_pairs(taus, "tau", few_pairs))
+    shown = resamples.with_evaluator(hide_few_pairs(taus, "tau", few_pairs))
     order = list(dict.fromkeys(shown["evaluator"]))
     return shown.set_index(["evaluator", "delta"])["tau"].unstack().loc[order]  # noqa: PD010
 
 
-@spelled_out(EvaluatorResamples, RunningOptions)
+@spelled_out(resamples.EvaluatorResamples, RunningOptions)
 def stratified_rank_change(
     scores: Scores, gold: Gold, n_tiers: int = 4, *, within_tier: bool = False, **options: Unpack[KendallTauArguments]
 ) -> pd.DataFrame:
@@ -302,16 +293,16 @@ def stratified_rank_change(
         1     2         0.00         3
     """
     n_tiers = checked_integer("n_tiers", n_tiers, 1)
-    aligned, settings = opened(scores, gold, options)
+    aligned, settings = resamples.opened(scores, gold, options)
     m = len(aligned.gold)
     if m < n_tiers:
         few = f"{counted(m, 'model')} cannot be split into {counted(n_tiers, 'tier')}"
         raise DataError(f"{few}: ask for fewer (n_tiers=, on the command line --tiers)")
     size = 6 * m * (1 if settings.resample == "models" else m)
     tiers = as_leaf(np.arange(n_tiers), np.int64), as_leaf(within_tier, np.bool_)
-    change, n_changed = resampled(tier_changes, aligned, tiers, settings, size)
+    change, n_changed = resamples.resampled(tier_changes, aligned, tiers, settings, size)
     n = aligned.n_models[:, None]
-    status = first_reason(
+    status = resamples.first_reason(
         (n < 2, FEW_SCORED),
         (aligned.constant[:, None], CONSTANT),
         (aligned.constant_gold[:, None], CONSTANT_GOLD),
@@ -325,10 +316,10 @@ def stratified_rank_change(
         "n_pairs": inside if within_tier else inside + of_tier * (n - of_tier),
         "n_missing": aligned.n_missing,
         "status": status,
-        **interval_columns(np.where(status == OK, change, np.nan), settings, 0.0, m - 1.0),
+        **resamples.interval_columns(np.where(status == OK, change, np.nan), settings, 0.0, m - 1.0),
     }
     if settings.n_resamples:  # no model of those that the evaluator scored can move by more
         columns["upper"] = np.minimum(columns["upper"], np.maximum(n - 1.0, 0))
-    table = evaluator_table(aligned, [("tier", np.arange(1, n_tiers + 1))], columns, settings)
+    table = resamples.evaluator_table(aligned, [("tier", np.arange(1, n_tiers + 1))], columns, settings)
     table.attrs["settings"] |= {"n_tiers": n_tiers, "within_tier": within_tier}
     return table

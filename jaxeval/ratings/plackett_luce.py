@@ -18,15 +18,8 @@ from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.ranking_places import REST, Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
+from jaxeval.execution import shapes
 from jaxeval.execution.host import fetched
-from jaxeval.execution.shapes import (
-    CONTEXTUAL_REFITS,
-    padded_cells,
-    padded_columns,
-    padded_size,
-    padded_units,
-    power_of_two,
-)
 from jaxeval.kernels.batch.choice_models import ChoiceData, refit_choices
 from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, RankingModel, fit_rankings
 from jaxeval.kernels.batch.refits import Solver
@@ -122,11 +115,11 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
     check_square(m, MOST_INVERTED, "the information of a fit of rankings", "the rankings of the items that you compare")
     connectivity, battles = _connectivity(cells, m)
     active = (connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
-    size = padded_size(m + 1)  # at least one item is padding, which fills up the sets
+    size = shapes.padded_size(m + 1)  # at least one item is padding, which fills up the sets
     choices = make_choices(cells, size)
     standing = np.full(size, Standing.INCOMPARABLE, np.int8)
     standing[:m] = connectivity.standing
-    count = pad(cells.count, (padded_cells(len(cells.count)),))
+    count = pad(cells.count, (shapes.padded_cells(len(cells.count)),))
     of_items = standing, np.arange(size) < m
     solution, inverse, diagonal = fetched(fit_rankings, choices, count, *of_items, fit_terms(options.ridge))
     main_weight = np.where(connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
@@ -179,7 +172,7 @@ def make_choices(cells: RankingCells, size: int) -> Choices:
     by_width: dict[int, list[tuple[Int, NDArray[np.intp], float]]] = defaultdict(list)
     for rankings, items, columns, share in _chosen_from(cells.places):
         members = np.sort(items[:, columns], 1)
-        width = power_of_two(members.shape[1])
+        width = shapes.power_of_two(members.shape[1])
         filled = np.pad(members, [(0, 0), (0, width - members.shape[1])], constant_values=size - 1)
         by_width[width].append((filled, rankings, share))
     sets, numbers, of_cells, factors, n_before = [], [], [], [], 0
@@ -188,7 +181,7 @@ def make_choices(cells: RankingCells, size: int) -> Choices:
         parts = by_width.get(width, [])
         tables = np.concatenate([np.zeros((0, width), np.int64), *(table for table, _, _ in parts)])
         distinct, number = np.unique(tables, axis=0, return_inverse=True)
-        padding = ((0, padded_columns(len(distinct)) - len(distinct)), (0, 0))
+        padding = ((0, shapes.padded_columns(len(distinct)) - len(distinct)), (0, 0))
         padded = np.pad(distinct, padding, constant_values=size - 1)
         sets.append(as_leaf(padded.T, np.int32))
         numbers.append(n_before + number.reshape(-1))
@@ -236,7 +229,7 @@ def _chosen_from(places: Places) -> Iterator[tuple[NDArray[np.intp], Int, list[i
 
 def padded_use(number: NDArray[Any], cell: NDArray[Any], factor: Float) -> ChoiceUse:
     """Return a `ChoiceUse` for the kernels, with padding."""
-    shape = (padded_cells(len(number)),)
+    shape = (shapes.padded_cells(len(number)),)
     return ChoiceUse(
         number=as_leaf(pad(number, shape), np.int32),
         cell=as_leaf(pad(cell, shape), np.int32),
@@ -256,21 +249,21 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     Chord steps leave resamples that do not rate the same items as the full data.
     """
     members = unit_members(fitted.cells, drawn)
-    draw, place = members.drawn(padded_units(members.units.shape[1]), options.drawn, label)
+    draw, place = members.drawn(shapes.padded_units(members.units.shape[1]), options.drawn, label)
     m, size = len(fitted.theta), len(fitted.diagonal)
     drawn_members = padded_use(members.cell, place, members.times.astype(float))
     is_item = as_leaf(np.arange(size)[None] < m, np.float64)
     data = ChoiceData(drawn_members, fitted.choices, is_item)
     main, moves = pad(fitted.main_weight, (size,)), fitted.diagonal > 0
     problem = refit_problem(draw, data, fitted.start, main, fitted.inverse, fitted.diagonal, moves)
-    n_cells = padded_cells(len(fitted.cells.count))
+    n_cells = shapes.padded_cells(len(fitted.cells.count))
     entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
 
     def words(solver: Solver) -> int:
         return entries + (_PER_PAIR if solver == Solver.NEWTON else 1) * size**2
 
     model = RankingModel(n_cells)
-    return lane_refits(options, refit_choices, model, problem, _MAX_STEPS, words, budget=CONTEXTUAL_REFITS)
+    return lane_refits(options, refit_choices, model, problem, _MAX_STEPS, words, budget=shapes.CONTEXTUAL_REFITS)
 
 
 #: Options of a fit that are about battles, with the value that stands for none.

@@ -14,17 +14,7 @@ from jaxeval.checks import checked_finite
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.scores.facets import (
-    ITEM,
-    FacetCells,
-    FacetErrors,
-    board_errors,
-    cells_of,
-    errors_of,
-    facet_sentence,
-    facet_warnings,
-    with_facets,
-)
+from jaxeval.scores import facets
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level
@@ -57,7 +47,7 @@ class ErrorBudget(Result):
     decision: pd.DataFrame = field(repr=False)  # designs that reach the target; empty where there is none
     settings: Mapping[str, Any] = field(repr=False)
     warnings: tuple[str, ...]
-    _cells: FacetCells = field(repr=False)
+    _cells: facets.FacetCells = field(repr=False)
 
     def _shown(self) -> Answer:
         title = f"ErrorBudget: {counted(len(self.models), 'model')}, random {', '.join(self.settings['random'])}"
@@ -82,7 +72,7 @@ class ErrorBudget(Result):
         rows = self.differences if len(self.differences) else self.models
         of = "difference" if len(self.differences) else "score"
         shares = error_shares(rows)
-        about = f"{facet_sentence(self._cells)}: "
+        about = f"{facets.facet_sentence(self._cells)}: "
         if rows["standard_error"].isna().all():
             lone = [name for name in self._cells.facets if len(self._cells.levels[name]) == 1]
             return [f"{about}no error can be given, as {named(list(map(visible_line, lone)))} has one level"]
@@ -154,10 +144,10 @@ def error_budget(
     checked_level(level)
     if not (isinstance(target, int | float) and 0 < target < 1):
         raise ValueError(f"target must be between 0 and 1, got {target!r}")
-    scores = with_facets(data, random)
-    cells = cells_of(scores)
+    scores = facets.with_facets(data, random)
+    cells = facets.cells_of(scores)
     prices = _checked_prices(prices, cells)
-    models, differences = board_errors(cells)
+    models, differences = facets.board_errors(cells)
     whole, notes = _whole_design(cells)
     values = cells.score[~np.isnan(cells.score)][:, None]
     components = whole.components(whole.squares(values))[:, 0, 0]
@@ -165,7 +155,7 @@ def error_budget(
     warnings = [
         *scores.notes,
         *notes,
-        *facet_warnings(cells, differences.design if len(cells.models) > 1 else models.design),
+        *facets.facet_warnings(cells, differences.design if len(cells.models) > 1 else models.design),
     ]
     if scores.n_repeated:
         warnings.append(
@@ -180,7 +170,7 @@ def error_budget(
     if chosen is not None and not models.alone:
         decision = _decision(cells, chosen, target, prices)
     settings = {
-        "random": [*cells.facets, ITEM], "level": float(level), "target": float(target), "prices": prices,
+        "random": [*cells.facets, facets.ITEM], "level": float(level), "target": float(target), "prices": prices,
         "pair": None if chosen is None else [plain(cells.models[m]) for m in chosen],
     }  # fmt: skip
     return ErrorBudget(
@@ -197,7 +187,7 @@ def error_shares(rows: pd.DataFrame) -> dict[str, float]:
     return dict(sorted(shares.items(), key=lambda x: -np.nan_to_num(x[1])))
 
 
-def _whole_design(cells: FacetCells) -> tuple[FacetDesign, list[str]]:
+def _whole_design(cells: facets.FacetCells) -> tuple[FacetDesign, list[str]]:
     """The effects of all single scores, models and interactions among them."""
     there = ~np.isnan(cells.score)
     cell, model = np.nonzero(there)
@@ -216,7 +206,7 @@ def _whole_design(cells: FacetCells) -> tuple[FacetDesign, list[str]]:
     raise DataError("the facets cannot be told apart in the cells that are there: leave one out")
 
 
-def _component_table(cells: FacetCells, design: FacetDesign, components: Float, level: float) -> pd.DataFrame:
+def _component_table(cells: facets.FacetCells, design: FacetDesign, components: Float, level: float) -> pd.DataFrame:
     kept = np.maximum(components, 0.0)
     lower, upper = design.component_intervals(components, level)
     rows = []
@@ -239,9 +229,9 @@ def _component_table(cells: FacetCells, design: FacetDesign, components: Float, 
     return Table.of(table, "Variance components", ("facet", "component", "lower", "upper", "share"), "component")
 
 
-def _error_columns(errors: FacetErrors, level: float) -> dict[str, Any]:
+def _error_columns(errors: facets.FacetErrors, level: float) -> dict[str, Any]:
     lower, upper = errors.interval(level)
-    over_items = sum((np.nan_to_num(errors.parts[name]) for name in (ITEM, RESIDUAL)), np.zeros(len(lower)))
+    over_items = sum((np.nan_to_num(errors.parts[name]) for name in (facets.ITEM, RESIDUAL)), np.zeros(len(lower)))
     columns = {
         "standard_error": np.sqrt(errors.variance), "lower": lower, "upper": upper, "dof": errors.dof,
         "standard_error_items": np.sqrt(over_items),
@@ -249,14 +239,14 @@ def _error_columns(errors: FacetErrors, level: float) -> dict[str, Any]:
     return columns | {f"variance_{name}": value for name, value in errors.parts.items()}
 
 
-def _model_table(cells: FacetCells, errors: FacetErrors, level: float) -> pd.DataFrame:
+def _model_table(cells: facets.FacetCells, errors: facets.FacetErrors, level: float) -> pd.DataFrame:
     rows = {"model": [plain(name) for name in cells.models], "score": errors.estimate}
     table = pd.DataFrame(rows | _error_columns(errors, level))
     table = table.sort_values("score", ascending=False, kind="stable", ignore_index=True)
     return Table.of(table, "Errors of models", ("model", "score", "lower", "upper", "standard_error"), "score")
 
 
-def _difference_table(cells: FacetCells, errors: FacetErrors, level: float) -> pd.DataFrame:
+def _difference_table(cells: facets.FacetCells, errors: facets.FacetErrors, level: float) -> pd.DataFrame:
     first, second = np.triu_indices(len(cells.models), 1)
     names = np.array([plain(name) for name in cells.models], object)
     rows = {"model_a": names[first], "model_b": names[second], "difference": errors.estimate}
@@ -281,7 +271,7 @@ def _coefficients(design: FacetDesign, components: Float, n_models: int) -> tupl
     return float(of_models / (of_models + relative)), float(of_models / (of_models + absolute))
 
 
-def _pair(cells: FacetCells, pair: tuple[Any, Any] | None, models: FacetErrors) -> tuple[int, int] | None:
+def _pair(cells: facets.FacetCells, pair: tuple[Any, Any] | None, models: facets.FacetErrors) -> tuple[int, int] | None:
     if pair is None:
         if len(cells.models) < 2:
             return None
@@ -296,7 +286,7 @@ def _pair(cells: FacetCells, pair: tuple[Any, Any] | None, models: FacetErrors) 
     return a, b
 
 
-def _checked_prices(prices: Mapping[str, float] | None, cells: FacetCells) -> dict[str, float]:
+def _checked_prices(prices: Mapping[str, float] | None, cells: facets.FacetCells) -> dict[str, float]:
     known = [*cells.factors, "score"]
     checked = {"score": 1.0} if prices is None else dict(prices)
     for name, price in checked.items():
@@ -308,10 +298,12 @@ def _checked_prices(prices: Mapping[str, float] | None, cells: FacetCells) -> di
     return checked
 
 
-def _decision(cells: FacetCells, pair: tuple[int, int], target: float, prices: Mapping[str, float]) -> pd.DataFrame:
+def _decision(
+    cells: facets.FacetCells, pair: tuple[int, int], target: float, prices: Mapping[str, float]
+) -> pd.DataFrame:
     """Designs whose standard error of the difference is ``target`` times the present one, or less."""
     there = cells.shared(pair)
-    error = float(np.sqrt(errors_of(cells, [pair], there).variance[0]))
+    error = float(np.sqrt(facets.errors_of(cells, [pair], there).variance[0]))
     try:
         design = cells.design(there, 2)
     except ValueError:
@@ -321,8 +313,8 @@ def _decision(cells: FacetCells, pair: tuple[int, int], target: float, prices: M
     if not parts.sum() > 0:
         return pd.DataFrame()
     factors = [name for name in cells.factors if name not in design.alone and name not in design.merged]
-    if ITEM not in factors:  # each item has one score: more items are more of the residual
-        factors = [ITEM, *factors]
+    if facets.ITEM not in factors:  # each item has one score: more items are more of the residual
+        factors = [facets.ITEM, *factors]
     within = {effect.factors[0]: effect.within for effect in design.effects if len(effect.factors) == 1}
     now = {name: len(np.unique(cells.factors[name][there])) for name in factors}
     scaled = [
@@ -367,7 +359,7 @@ def _decision(cells: FacetCells, pair: tuple[int, int], target: float, prices: M
 
     same: dict[str, Any] = dict.fromkeys(factors, 1.0)
     rows = [row("as it is", same), *(row(f"more {name}s", grown(same, name)) for name in factors)]
-    others = [name for name in factors if name != ITEM]
+    others = [name for name in factors if name != facets.ITEM]
     most = max(int(_MOST_DESIGNS ** (1 / max(len(others), 1))), 2)
     tries = []
     for name in others:  # at least two levels, and of nested ones, one in each level of what they are nested in
@@ -375,8 +367,8 @@ def _decision(cells: FacetCells, pair: tuple[int, int], target: float, prices: M
         levels_each = now[name] / max(above, 1)
         tries.append(np.arange(1 if above else 2, max(4 * levels_each, _MOST_LEVELS) + 1)[:most] / levels_each)
     grid = dict(zip(others, (axis.reshape(-1) for axis in np.meshgrid(*tries, indexing="ij")), strict=True))
-    ratios = {name: np.atleast_1d(values) for name, values in grown({**grid, ITEM: 1.0}, ITEM).items()}
-    costs = np.where(np.isfinite(ratios[ITEM]), cost(levels(ratios)), np.inf)
+    ratios = {name: np.atleast_1d(values) for name, values in grown({**grid, facets.ITEM: 1.0}, facets.ITEM).items()}
+    costs = np.where(np.isfinite(ratios[facets.ITEM]), cost(levels(ratios)), np.inf)
     if np.isfinite(costs).any():
         best = int(costs.argmin())
         rows.append(row("cheapest", {name: float(values[best]) for name, values in ratios.items()}))

@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd, scipy
+from jaxeval.statistics import variance_components
 from jaxeval.statistics.quantiles import normal_quantile, student_quantile
-from jaxeval.statistics.variance_components import (
-    RESIDUAL,
-    FacetDesign,
-    design_of,
-    normal_effects,
-    sentence_of,
-    warnings_of,
-)
 from jaxeval.wording import counted, named
 
 #: Names of columns that are sampled in most evaluations; commands propose to declare them.
@@ -40,7 +33,7 @@ _LEVEL = 0.95  # at which intervals of lengthened draws are as long as Student's
 class RandomFacets:
     """The facets of N rows that are drawn anew, beside the rows, or clusters of them, that draws vary by already."""
 
-    design: FacetDesign
+    design: variance_components.FacetDesign
     levels: Mapping[str, int]  # of each facet
     unit: str  # what is drawn already: "row", "battle", or the name of the clusters
     n_units: int
@@ -62,11 +55,11 @@ class RandomFacets:
         sizes = {name: len(np.unique(code)) for name, code in factors.items()}
         levels = {name: sizes[name] for name in facets}
         try:
-            design = design_of(factors)
+            design = variance_components.design_of(factors)
         except ValueError as error:
             raise DataError(f"{error}: leave one out of random= (--random)") from None
         if alone := [name for name in facets if name in design.alone]:
-            raise DataError(warnings_of(design, {alone[0]: 1})[0])
+            raise DataError(variance_components.warnings_of(design, {alone[0]: 1})[0])
         fixed = []
         for name in (name for name in USUAL_FACETS if name in beside and name not in factors):
             with contextlib.suppress(TypeError):  # of lists
@@ -77,12 +70,12 @@ class RandomFacets:
     def about(self) -> str:
         """What numbers are about, in words."""
         fixed = f" under these {named([f'{name}s' for name in self.fixed])}" if self.fixed else ""
-        return sentence_of({**self.levels, self.unit: self.n_units}) + fixed
+        return variance_components.sentence_of({**self.levels, self.unit: self.n_units}) + fixed
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Which facets have few levels, are nested, or come together."""
-        return tuple(warnings_of(self.design, self.levels))
+        return tuple(variance_components.warnings_of(self.design, self.levels))
 
     def errors(self, influence: Float, *, alike: bool = True) -> tuple[Float, Float]:
         """Standard errors (K,) of numbers of ``influence`` (N, K), and their degrees of freedom; see `effects`."""
@@ -100,11 +93,11 @@ class RandomFacets:
         rng = np.random.default_rng([seed, _STREAM])
         effects = np.zeros((n, influence.shape[1]))
         for k, effect in enumerate(design.effects):
-            if effect.factors[0] not in (RESIDUAL, self.unit):
-                effects += normal_effects(design.spread[k] * components[k], n, rng)
+            if effect.factors[0] not in (variance_components.RESIDUAL, self.unit):
+                effects += variance_components.normal_effects(design.spread[k] * components[k], n, rng)
         return effects, dof
 
-    def _components(self, influence: Float, alike: bool) -> tuple[Float, FacetDesign]:
+    def _components(self, influence: Float, alike: bool) -> tuple[Float, variance_components.FacetDesign]:
         """(R, K, K) components, and the design, in which strata of numbers that are alike have more freedom.
 
         Three judges say little about how much judges move one rating, and more about how much they move twenty. So

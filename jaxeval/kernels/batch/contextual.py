@@ -18,18 +18,6 @@ from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, Solver, lane_draws_of, rated, refit_program
 from jaxeval.kernels.kinds import Array, Bool, Float, Int32, Integer, Num, namespace
 from jaxeval.kernels.platforms import added, einsum, increased, product
-from jaxeval.kernels.solve import (
-    Solution,
-    SolveStep,
-    Status,
-    Terms,
-    capped,
-    inverse_and_diagonal,
-    iterate,
-    loop,
-    newton_step,
-    preconditioner,
-)
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 from jaxeval.lazy_names import jax, jnp, lax
 
@@ -70,7 +58,7 @@ class RowLanes(NamedTuple):
     model: Response  # static
     rows: ContextualRows
     draws: Num[Array, "T E G R"]
-    terms: Terms  # the ridge is (P,), a coefficient for each parameter
+    terms: solve.Terms  # the ridge is (P,), a coefficient for each parameter
 
     @property
     def n_models(self) -> int:
@@ -250,7 +238,7 @@ def at_estimate(problem: RefitProblem, form: RefitForm) -> tuple[RefitProblem, R
     return problem, RowBase(z, score, phi, problem.inverse, problem.diagonal, single)
 
 
-def chord(lanes: RowLanes, base: RowBase) -> Solution:
+def chord(lanes: RowLanes, base: RowBase) -> solve.Solution:
     """Steps by the full data's information, shared by all lanes, for resamples whose information is not far from it.
 
     The gradient is that of the resample at the full data's estimate, plus what has changed since. Where ties are half a
@@ -303,10 +291,12 @@ def chord(lanes: RowLanes, base: RowBase) -> Solution:
         change, grad = along(gradient(near))
         return near - moved + change, grad
 
-    end = iterate(step, zero, terms, along(at_base))
+    end = solve.iterate(step, zero, terms, along(at_base))
     of_features = jnp.matmul(single.widest, jnp.abs(end.theta[n_models:-1]), precision="highest")
     far = jnp.ptp(end.theta[:n_models], 0) + of_features > _FARTHEST
-    status = jnp.where(far & (end.status == Status.CONVERGED), Status.STEP_LIMIT, end.status).astype(jnp.int8)
+    status = jnp.where(far & (end.status == solve.Status.CONVERGED), solve.Status.STEP_LIMIT, end.status).astype(
+        jnp.int8
+    )
     return end._replace(theta=base.phi[:, None] + end.theta, status=status)
 
 
@@ -372,7 +362,7 @@ def _at_limit(model: Response, phi: Float[Array, "P #R"], moves: Bool[Array, "P 
 
 def newton(
     lanes: RowLanes, start: Float[Array, "P #R"], moves: Bool[Array, "P R"]
-) -> tuple[Solution, Float[Array, "R P P"]]:
+) -> tuple[solve.Solution, Float[Array, "R P P"]]:
     """Newton's method by each lane's own information, from ``start``, for the parameters that ``moves``.
 
     ``lanes`` are `among` models that move, here and below. It returns the information of the last step, too, which is
@@ -380,26 +370,26 @@ def newton(
     """
     model, terms, n_models = lanes.model, lanes.terms, lanes.n_models
 
-    def step(phi: Array, _: Array, __: Array) -> SolveStep:
+    def step(phi: Array, _: Array, __: Array) -> solve.SolveStep:
         grad, matrix = derivatives(lanes, phi)
         grad = xp.where(moves, grad, 0.0)
-        change = newton_step(grad, matrix, moves, n_models, terms.ridge[0])
-        return SolveStep(_damped(model, phi, change), grad, matrix)
+        change = solve.newton_step(grad, matrix, moves, n_models, terms.ridge[0])
+        return solve.SolveStep(_damped(model, phi, change), grad, matrix)
 
     xp = namespace(moves)
     matrix = xp.zeros((moves.shape[1], len(moves), len(moves)))
-    return loop(step, _at_limit(model, start, moves), matrix, terms)
+    return solve.loop(step, _at_limit(model, start, moves), matrix, terms)
 
 
 def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R"]) -> Float[Array, "P R"]:
     """``change`` of each lane, shrunk where it is too long; a threshold t stays positive."""
-    change, xp = capped(change), namespace(change)
+    change, xp = solve.capped(change), namespace(change)
     if model.ties != TieModel.RAO_KUPPER:
         return change
     return xp.concatenate([change[:-1], xp.maximum(change[-1:], -0.75 * phi[-1:])])
 
 
-def scaled_chord(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solution:
+def scaled_chord(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> solve.Solution:
     """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
 
     Each step is one pass over the rows, in double precision.
@@ -415,10 +405,10 @@ def scaled_chord(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> S
         zero = jnp.zeros(phi.shape)
         grad, diagonal = over_blocks(lanes.rows, add, (zero, zero))
         grad, diagonal = _with_ridge(phi, grad, diagonal, moves, terms.ridge)
-        change = preconditioner(base.inverse, base.diagonal, diagonal, terms.ridge[0], n_models)(grad)
+        change = solve.preconditioner(base.inverse, base.diagonal, diagonal, terms.ridge[0], n_models)(grad)
         return _damped(model, phi, jnp.where(moves, change, 0.0)), grad
 
-    return iterate(step, _at_limit(model, base.phi[:, None], moves), terms)
+    return solve.iterate(step, _at_limit(model, base.phi[:, None], moves), terms)
 
 
 def _with_ridge(
@@ -430,7 +420,7 @@ def _with_ridge(
     return jnp.where(moves, grad, 0.0), jnp.where(moves, diagonal, 0.0)
 
 
-def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solution:
+def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> solve.Solution:
     """As `solve.newton_cg`: a pass over the rows gives each product with the information.
 
     On wide boards this is far cheaper than an (M, M) table for every lane.
@@ -480,8 +470,8 @@ def fit_contextual(
     active: Bool[Array, "M"],
     free: Bool[Array, "D+1"],
     response: Response,
-    terms: Terms,
-) -> tuple[Solution, Float[Array, "P P"], Float[Array, "P"]]:
+    terms: solve.Terms,
+) -> tuple[solve.Solution, Float[Array, "P P"], Float[Array, "P"]]:
     """Fit one slice by Newton's method from ``start``: ``count`` battles of ``active`` models, ``free`` parameters.
 
     It also returns the pseudo-inverse of the information, and the diagonal of the information itself.
@@ -490,8 +480,8 @@ def fit_contextual(
     moves = alive(lane, active[:, None], free)
     end, (matrix,) = newton(lane, start[:, None], moves)
     moves = moves[:, 0]
-    of_all = inverse_and_diagonal(matrix, moves, len(active), terms.ridge[0])
-    return Solution(*(x[..., 0] for x in end)), *of_all
+    of_all = solve.inverse_and_diagonal(matrix, moves, len(active), terms.ridge[0])
+    return solve.Solution(*(x[..., 0] for x in end)), *of_all
 
 
 def count_rows(
@@ -505,7 +495,7 @@ def refit_lanes(
     posed: tuple[RefitProblem, RowBase],
     form: RefitForm,
     seed: Integer[Array, ""],
-    terms: Terms,
+    terms: solve.Terms,
     numbers: Integer[Array, "R"],
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does. The ridge is (P,), a coefficient for each parameter."""
@@ -534,7 +524,7 @@ def refit_lanes(
 
 @partial(refit_program, ready=at_estimate)
 def refit_contextual(
-    posed: tuple[RefitProblem, RowBase], form: RefitForm, seed: Integer[Array, ""], terms: Terms,
+    posed: tuple[RefitProblem, RowBase], form: RefitForm, seed: Integer[Array, ""], terms: solve.Terms,
     numbers: Integer[Array, "R"],
 ) -> Refits:  # fmt: skip
     """`refit_lanes` in a program."""

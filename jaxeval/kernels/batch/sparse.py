@@ -16,24 +16,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from jaxeval.kernels import connectivity, pair_tables
+from jaxeval.kernels import connectivity, pair_tables, solve
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem, Refits, draw_pairs, rated, refit_program
 from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Num, Real, Shaped
 from jaxeval.kernels.links import Link, bend, score_of_points, share
 from jaxeval.kernels.platforms import by_platform
-from jaxeval.kernels.solve import (
-    MOST_ROUNDING,
-    ConjugateSolution,
-    Solution,
-    SolveStep,
-    Status,
-    Terms,
-    capped,
-    centred,
-    conjugate_gradients,
-    loop,
-)
 from jaxeval.lazy_names import jax, jnp, lax
 
 SLOTS = 8
@@ -139,7 +127,7 @@ def log_odds(adjacency: Adjacency, pairs: SparsePairs, active: Bool[Array, "M L"
     """Centred log-odds of each model's own score, to start from."""
     n, _, score = slot_battles(adjacency, pairs)
     battles = opponent_sums(adjacency, lambda k: n[k])
-    return centred(jnp.log((score + 1) / (battles - score + 1)), active)
+    return solve.centred(jnp.log((score + 1) / (battles - score + 1)), active)
 
 
 def gradient(
@@ -177,8 +165,8 @@ def newton_cg(
     pairs: SparsePairs,
     active: Bool[Array, "M L"],
     start: Float[Array, "M L"],
-    terms: Terms,
-) -> Solution:
+    terms: solve.Terms,
+) -> solve.Solution:
     """Return the maximum from ``start``, with fields (M, L) and (L,). ``pairs`` holds no battles of inactive models.
 
     The first steps are solved roughly, the last ones to the rounding of the gradient: only these move groups that few
@@ -193,20 +181,20 @@ def newton_cg(
     noise = _GRADIENT_ROUNDING * jnp.finfo(start.dtype).eps * opponent_sums(adjacency, lambda k: battles.n[k])
     close = jnp.sqrt(0.1 * terms.tolerance)
 
-    def step(theta: Array, running: Array, memory: _Memory) -> SolveStep:
+    def step(theta: Array, running: Array, memory: _Memory) -> solve.SolveStep:
         grad, weights = gradient(link, adjacency, battles, theta, terms.ridge)
         grad = jnp.where(active, grad, 0.0)
         shrink = jnp.where(memory.is_close, 0.0, _INNER_TOLERANCE)
         direction, rounding = newton_step(
             adjacency, weights, grad, noise, terms, shrink=shrink, least=memory.least, running=running
         )
-        change = capped(centred(direction.solution, active))
+        change = solve.capped(solve.centred(direction.solution, active))
         size = jnp.max(jnp.abs(change), 0)
         n_stalls = memory.n_stalls + ~direction.is_solved
         remaining = jnp.where(memory.is_close & direction.is_solved, 10 * size**2, jnp.inf)
         remaining = jnp.where(n_stalls < _MOST_STALLS, remaining, jnp.nan)
         rounding = jnp.where(running, rounding, memory.rounding)
-        return SolveStep(
+        return solve.SolveStep(
             change, grad, _Memory(_INNER_TOLERANCE * size <= close, n_stalls, direction.least, rounding), remaining
         )
 
@@ -217,9 +205,9 @@ def newton_cg(
         least=jnp.ones(lanes, start.dtype),
         rounding=jnp.full(lanes, jnp.inf, start.dtype),
     )
-    end, memory = loop(step, centred(start, active), first, terms)
-    is_rough = (end.status == Status.CONVERGED) & (memory.rounding > MOST_ROUNDING[start.dtype.name])
-    return end._replace(status=jnp.where(is_rough, jnp.int8(Status.STEP_LIMIT), end.status))
+    end, memory = solve.loop(step, solve.centred(start, active), first, terms)
+    is_rough = (end.status == solve.Status.CONVERGED) & (memory.rounding > solve.MOST_ROUNDING[start.dtype.name])
+    return end._replace(status=jnp.where(is_rough, jnp.int8(solve.Status.STEP_LIMIT), end.status))
 
 
 def newton_step(
@@ -227,12 +215,12 @@ def newton_step(
     weights: Float[Array, "8 R L"],
     grad: Float[Array, "M L"],
     noise: Float[Array, "M L"],
-    terms: Terms,
+    terms: solve.Terms,
     *,
     shrink: Float[Array, "L"],
     least: Float[Array, "L"],
     running: Bool[Array, "L"],
-) -> tuple[ConjugateSolution, Float[Array, "L"]]:
+) -> tuple[solve.ConjugateSolution, Float[Array, "L"]]:
     """Solution of information * change = gradient by conjugate gradients, for the lanes ``running``.
 
     The information is D - V + 2 ridge, V the slots' ``weights`` and D their sums. The residual's norm shrinks by
@@ -253,7 +241,7 @@ def newton_step(
         bound = jnp.where(shrink > 0, shrink**2 * rz_start, (0.1 * terms.tolerance) ** 2 * least * weakest)
         return jnp.maximum(bound, floor)
 
-    solution = conjugate_gradients(
+    solution = solve.conjugate_gradients(
         product, lambda r: inverse * r, diagonal, grad, enough, 1000 + len(grad), running=running, least=least
     )
     # A direction that rounding hides altogether was not met: there is one if the weakest pair alone joins two groups.
@@ -308,7 +296,7 @@ def fit_sparse(
     graph: Graph,
     n: Float[Array, "P"],
     wins: Float[Array, "P"],
-    terms: Terms,
+    terms: solve.Terms,
     start: Float[Array, "M"] | None = None,
     link: Link = Link.LOGIT,
 ) -> Refits:
@@ -337,7 +325,7 @@ class SparseData(NamedTuple):
 
 @partial(refit_program, runs="long")
 def refit_sparse(
-    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "L"]
+    problem: RefitProblem, form: RefitForm, seed: Integer[Array, ""], terms: solve.Terms, numbers: Integer[Array, "L"]
 ) -> Refits:
     """Draw and refit resamples of one board, as `refit` does; models are as in the graph, which follows the layout."""
     layout, graph = problem.data.layout, problem.data.graph
