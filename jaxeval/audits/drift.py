@@ -11,20 +11,8 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float
+from jaxeval.audits import periods
 from jaxeval.audits.parts import Answered, Audited, Severity, check_plain
-from jaxeval.audits.periods import (
-    Every,
-    Periods,
-    StepTest,
-    TimedVotes,
-    cut_periods,
-    fit_timed,
-    period_word,
-    step_test,
-    timed_votes,
-    usual_period,
-    vote_seconds,
-)
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.errors import DataError
@@ -90,9 +78,9 @@ class Drift(Answered):
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
             text = f"No {noun.one} has {counted(self.settings['min_votes'], 'vote')} before and after a split of the "
-            yield Severity.CAUTION, f"{text}{n} {period_word(every)}s: drift cannot be seen."
+            yield Severity.CAUTION, f"{text}{n} {periods.period_word(every)}s: drift cannot be seen."
             return
-        among = f"of {noun.counted(int(tested.sum()))} over {counted(n, period_word(every))}"
+        among = f"of {noun.counted(int(tested.sum()))} over {counted(n, periods.period_word(every))}"
         if len(self.changes) == 0:
             best, usual = self.table.loc[tested].iloc[0], self.table.loc[tested, "detectable"].median()
             text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} ({visible_line(best['model'])})"
@@ -119,7 +107,7 @@ def drift(
     battles: Battles | Any,
     time: str,
     *,
-    every: Every = "week",
+    every: periods.Every = "week",
     cluster: str | None = None,
     min_votes: int = 30,
     alpha: float = 0.05,
@@ -174,7 +162,7 @@ def drift(
     clusters = None if cluster is None else battles.codes(cluster)[0]
     if clusters is not None and clusters.max() == 0:
         raise DataError(f"column {cluster!r} has one value only: one cluster does not show how far others would differ")
-    cut = cut_periods(vote_seconds(battles, time), every)
+    cut = periods.cut_periods(periods.vote_seconds(battles, time), every)
     n = len(cut.starts)
     if n < 2:
         raise DataError(f"all votes fall into one period (every={every!r}, from {cut.names[0]}): take a shorter one")
@@ -185,7 +173,7 @@ def drift(
             f"periods (every={most} makes as many as there is room for), or fewer {battles.competitor.many} "
             "(Battles.filter, on the command line --models)"
         )
-    votes = timed_votes(
+    votes = periods.timed_votes(
         battles.model_a, battles.model_b, battles.target, battles.weight, battles.count, cut.number,
         clusters, n_periods=n, n_models=battles.n_models,
     )  # fmt: skip
@@ -215,18 +203,19 @@ def audited_drift(audited: Audited) -> Drift:
     """Return the part of an audit, by weeks, or by what suits the votes."""
     options = audited.options
     check_plain(audited)
+    every = periods.usual_period(periods.vote_seconds(audited.battles, str(options.time)))
     return drift(
-        audited.battles, str(options.time), every=usual_period(vote_seconds(audited.battles, str(options.time))),
-        cluster=options.cluster, alpha=1 - options.level, level=options.level, seed=options.seed,
+        audited.battles, str(options.time), every=every, cluster=options.cluster, alpha=1 - options.level,
+        level=options.level, seed=options.seed,
     )  # fmt: skip
 
 
 def _search(
-    votes: TimedVotes, min_votes: int, alpha: float, most: int, n_draws: int, rng: np.random.Generator
-) -> tuple[StepTest, list[_Change], TimedVotes, Board]:
+    votes: periods.TimedVotes, min_votes: int, alpha: float, most: int, n_draws: int, rng: np.random.Generator
+) -> tuple[periods.StepTest, list[_Change], periods.TimedVotes, Board]:
     """Return the test before any step is taken out, the steps, and the votes and their fit with all steps taken out."""
     changes: list[_Change] = []
-    first = test = step_test(votes, fit_timed(votes), min_votes, n_draws, rng)
+    first = test = periods.step_test(votes, periods.fit_timed(votes), min_votes, n_draws, rng)
     while len(changes) < most and not np.isnan(test.z).all():
         split, unit = np.unravel_index(np.nanargmax(np.abs(test.z)), test.z.shape)
         p = (1 + (test.largest >= abs(test.z[split, unit])).sum()) / (n_draws + 1)
@@ -234,16 +223,16 @@ def _search(
             break
         changes.append(_Change(int(unit), votes.n_units, int(split) + 1, float(p)))
         votes = votes.split(int(unit), int(split) + 1)
-        test = step_test(votes, fit_timed(votes), min_votes, n_draws, rng)
+        test = periods.step_test(votes, periods.fit_timed(votes), min_votes, n_draws, rng)
     return first, changes, votes, test.board
 
 
-def _quantile(test: StepTest, level: float) -> float:
+def _quantile(test: periods.StepTest, level: float) -> float:
     """Return what the largest |z| over all models and splits stays below, with this chance."""
     return float(np.quantile(test.largest, level, method="higher"))
 
 
-def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: float) -> pd.DataFrame:
+def _models_table(test: periods.StepTest, cut: periods.Periods, models: pd.Index, critical: float) -> pd.DataFrame:
     z = np.where(np.isnan(test.z), 0.0, np.abs(test.z))
     tested, best = (z > 0).any(0), z.argmax(0)
     largest = np.take_along_axis(test.z, best[None], 0)[0]
@@ -263,7 +252,12 @@ def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: floa
 
 
 def _changes_table(
-    changes: list[_Change], votes: TimedVotes, board: Board, cut: Periods, models: pd.Index, largest: float
+    changes: list[_Change],
+    votes: periods.TimedVotes,
+    board: Board,
+    cut: periods.Periods,
+    models: pd.Index,
+    largest: float,
 ) -> pd.DataFrame:
     """Return the steps, from the fit in which every model that changed counts as several models.
 
@@ -302,7 +296,7 @@ def _neighbours(change: _Change, changes: list[_Change]) -> tuple[int, int]:
     return before, change.later
 
 
-def _sandwich(votes: TimedVotes, board: Board) -> Float:
+def _sandwich(votes: periods.TimedVotes, board: Board) -> Float:
     """Return (U, U) sandwich covariance of the strengths, over votes or whole clusters."""
     cells, cell = votes.cells()
     scores = board.scores()
@@ -317,7 +311,7 @@ def _sandwich(votes: TimedVotes, board: Board) -> Float:
     return np.asarray(inverse @ squares @ inverse)
 
 
-def _ratings(battles: Battles, cut: Periods, whole: Board, z_level: float) -> pd.DataFrame:
+def _ratings(battles: Battles, cut: periods.Periods, whole: Board, z_level: float) -> pd.DataFrame:
     """Return the ratings of every period."""
     rows = battles.rows_by_group(cut.number, len(cut.starts))
     slices = [battles.compress(period_rows)[0].localise(battles.models) for period_rows in rows]

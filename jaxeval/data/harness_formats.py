@@ -11,17 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxeval.data import harness_runs
 from jaxeval.data.formats import Format, Source
-from jaxeval.data.harness_runs import (
-    EvaluationRun,
-    as_score,
-    document_of,
-    first_named,
-    inspect_table,
-    model_arguments,
-    object_in,
-    scorers_of,
-)
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
@@ -60,7 +51,7 @@ def _lm_eval_samples(source: Source) -> pd.DataFrame:
     if "filter" in frame:
         filters = list(dict.fromkeys(x for x in frame["filter"] if x is not None and x == x))
         if chosen is not None:
-            wanted, chosen = chosen, first_named(chosen, filters)
+            wanted, chosen = chosen, harness_runs.first_named(chosen, filters)
             if chosen is None:
                 raise DataError(f"no filter {wanted!r}; there are {named(filters)}{did_you_mean(wanted, filters)}")
             frame = frame[frame["filter"] == chosen]
@@ -183,7 +174,7 @@ def _helm(source: Source) -> pd.DataFrame:
     frame = table.drop(columns=["stats", "perturbation"], errors="ignore")
     frame = frame.rename(columns={"instance_id": "item", "train_trial_index": "trial"})
     frame["score"] = [row.get(metric) for row in scores]
-    spec = document_of(source.paths[0].parent / "run_spec.json", 2**24) or {}
+    spec = harness_runs.document_of(source.paths[0].parent / "run_spec.json", 2**24) or {}
     folder = source.paths[0].parent.name
     frame["model"] = (spec.get("adapter_spec") or {}).get("model") or folder
     frame["benchmark"] = re.split(r",?model(_deployment)?=", str(spec.get("name", folder)))[0].rstrip(":,")
@@ -232,7 +223,7 @@ def _mlflow(source: Source) -> pd.DataFrame:
     about = table["trace_metadata"] if "trace_metadata" in table else [{}] * len(table)
     models = [one.get("mlflow.modelId") if isinstance(one, Mapping) else None for one in about]
     frame = pd.DataFrame(
-        {"item": items.map(str), "score": [as_score(row.get(metric)) for row in scores], "model": models}
+        {"item": items.map(str), "score": [harness_runs.as_score(row.get(metric)) for row in scores], "model": models}
     )
     frame["trial"] = frame.groupby(["model", "item"], dropna=False).cumcount()
     return frame if frame["model"].notna().all() else with_model(frame.drop(columns="model"), source.name)
@@ -265,9 +256,9 @@ ANSWERS = (
     _document("results of lm-evaluation-harness", ("results", "configs", "versions", "n-shot"), _lm_eval_results,
               about="they name the models of samples, and tasks without samples are told"),
     _document("a log of Inspect", ("eval", "samples|status"),
-              lambda source: inspect_table(source.document, source.score),
+              lambda source: harness_runs.inspect_table(source.document, source.score),
               about="epochs are trials, tasks benchmarks", hint="there are several scorers, and the first is taken",
-              one_of=lambda log: {"--score": scorers_of(log)}),
+              one_of=lambda log: {"--score": harness_runs.scorers_of(log)}),
     _document("results of HAL", ("config", "results", "raw_eval_results"), _hal,
               about="agents are models; the score cost is the part of a task in the cost of its run"),
     _document("results of tau2-bench", ("simulations",), _tau2),
@@ -301,7 +292,7 @@ def metric_of(names: Sequence[str], metric: str | None) -> str:
     metrics = metrics_of(names)
     if metric is None and len(metrics) == 1:
         return metrics[0]
-    first = first_named(metric, metrics)
+    first = harness_runs.first_named(metric, metrics)
     if first is None:
         wrong = f"no metric {metric!r}; " if metric else ""
         hint = did_you_mean(metric, metrics) if metric else ""
@@ -360,7 +351,7 @@ def named_by_results(
             table["model"] = str(stated["model_name"])
         model, task = (str(next(iter(table[column]), "")) for column in ("model", "benchmark"))
         compared = {what: table.attrs.get(what) for what in ("metric", "filter")} | _said(stated or {}, task)
-        table.attrs["run"] = EvaluationRun(model, task, compared)
+        table.attrs["run"] = harness_runs.EvaluationRun(model, task, compared)
     for name, document in results:
         folder = _source(name)[0]
         have = {task for task_folder, task, _ in (_source(file) for file, _ in tables) if task_folder == folder}
@@ -385,18 +376,22 @@ def named_by_results(
 
 def _said(document: Mapping[str, Any], task: str) -> dict[str, Any]:
     """Return what results say of how a task was run, and should be alike in evaluations that are compared."""
-    config, own = object_in(document, "config"), object_in(object_in(document, "configs"), task)
+    config, own = (
+        harness_runs.object_in(document, "config"),
+        harness_runs.object_in(harness_runs.object_in(document, "configs"), task),
+    )
     arguments = config.get("model_args")
     if isinstance(arguments, str):
         arguments = dict(part.partition("=")[::2] for part in arguments.split(",") if part)
     return {
-        "version": object_in(document, "versions").get(task),
-        "number of shots": object_in(document, "n-shot").get(task), "number of repeats": own.get("repeats"),
+        "version": harness_runs.object_in(document, "versions").get(task),
+        "number of shots": harness_runs.object_in(document, "n-shot").get(task),
+        "number of repeats": own.get("repeats"),
         "version of lm_eval": document.get("lm_eval_version"), "system instruction": document.get("system_instruction"),
         "chat template": document.get("chat_template"),
         "few-shot examples as turns": document.get("fewshot_as_multiturn"), "kind of model": config.get("model"),
-        **{f"setting {name}": value for name, value in object_in(own, "generation_kwargs").items()},
-        **model_arguments(arguments if isinstance(arguments, dict) else {}),
+        **{f"setting {name}": value for name, value in harness_runs.object_in(own, "generation_kwargs").items()},
+        **harness_runs.model_arguments(arguments if isinstance(arguments, dict) else {}),
     }  # fmt: skip
 
 

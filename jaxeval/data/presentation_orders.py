@@ -9,18 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import (
-    codes_of,
-    distinct_values,
-    encode_models,
-    factorized,
-    first_place,
-    folded,
-    plain,
-    reject_missing,
-    require_column,
-    seen_before,
-)
+from jaxeval.data import columns
 from jaxeval.data.judge_calls import Calls, ReplyRules, read_calls, unread_error
 from jaxeval.data.labels import Sides
 from jaxeval.data.roles import is_plain, usual_column
@@ -60,8 +49,8 @@ def called_pairs(
             "no column of what the judge printed, such as 'output': name it with output= (on the command line "
             f"--output); the table has {listed(frame)}"
         )
-    require_column(frame, a, b)
-    models, first, second = encode_models(frame, a, b)
+    columns.require_column(frame, a, b)
+    models, first, second = columns.encode_models(frame, a, b)
     judge, judges = _levels(frame, roles["judge"], ["judge"])
     item, items = _levels(frame, roles["item"], range(len(frame)))
     run, runs = _levels(frame, roles["run"], [0])
@@ -98,8 +87,8 @@ def called_pairs(
 
 def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return (N,) numbers and (L,) names of a column's values; without a column, those of the names ``without``."""
-    number, names = codes_of(frame, column, pd.Index(without))
-    return number, np.array([plain(name) for name in names], object)
+    number, names = columns.codes_of(frame, column, pd.Index(without))
+    return number, np.array([columns.plain(name) for name in names], object)
 
 
 def without_repeats(calls: CalledPairs, roles: dict[str, str | None], repeats: Repeats) -> tuple[CalledPairs, int]:
@@ -150,7 +139,7 @@ _N_ORDERS = 2
 _SEPARATE = "take rows as battles of their own with one_order='separate' (on the command line --one-order separate)"
 _A_FIRST = ("model_a", "a", "ab", "a_first", "original", "first", "false", "0", "0.0")
 _B_FIRST = ("model_b", "b", "ba", "b_first", "swapped", "reversed", "second", "true", "1", "1.0")
-_WORDS = {folded(word): which for which, words in enumerate((_A_FIRST, _B_FIRST)) for word in words}
+_WORDS = {columns.folded(word): which for which, words in enumerate((_A_FIRST, _B_FIRST)) for word in words}
 #: These values say nothing about the order, unless the name of their column does.
 _OF_SWAPS = {"false", "true", "0", "1", "0.0", "1.0", "first", "second"}
 #: Two values that number the two orders, the usual order first.
@@ -178,12 +167,12 @@ def second_side_first(column: Any, name: str, models: Any, first: NDArray[np.int
 
     Of the numbers 1 and 2, or 0 and 1, the smaller one is the order with the first model first.
     """
-    codes, distinct = factorized(column)
-    reject_missing(codes < 0, name)
-    keys = [folded(value) for value in distinct]
-    known = [-1 if key in _OF_SWAPS and "swap" not in folded(name) else _WORDS.get(key, -1) for key in keys]
+    codes, distinct = columns.factorized(column)
+    columns.reject_missing(codes < 0, name)
+    keys = [columns.folded(value) for value in distinct]
+    known = [-1 if key in _OF_SWAPS and "swap" not in columns.folded(name) else _WORDS.get(key, -1) for key in keys]
     numbers = [_number_or_word(value) for value in distinct]
-    if set(numbers) in _NUMBERED and "swap" not in folded(name):
+    if set(numbers) in _NUMBERED and "swap" not in columns.folded(name):
         known = [int(key == max(numbers)) for key in numbers]
     by_word = np.array(known, int)[codes]
     named = models.get_indexer(objects(list(distinct)))[codes]
@@ -193,22 +182,22 @@ def second_side_first(column: Any, name: str, models: Any, first: NDArray[np.int
         value = distinct[codes[odd.argmax()]]
         raise DataError(
             f"column {name!r} does not say which side was shown first in {counted(odd.sum(), 'row')}"
-            f"{first_place(odd)}: {str(value)[:60]!r}; known are the name of one of the two models, 'model_a' and "
-            "'model_b', 'AB' and 'BA', 'original' and 'swapped', 1 and 2 or 0 and 1, and, in a column with "
+            f"{columns.first_place(odd)}: {str(value)[:60]!r}; known are the name of one of the two models, 'model_a' "
+            "and 'model_b', 'AB' and 'BA', 'original' and 'swapped', 1 and 2 or 0 and 1, and, in a column with "
             "'swap' in its name, true and false"
         )
     unsure = (by_word >= 0) & (by_name >= 0) & (by_word != by_name)
     if unsure.any():
         raise DataError(
             f"column {name!r} may hold names of models, or words for the sides, with different results in "
-            f"{counted(unsure.sum(), 'row')}{first_place(unsure)}: give the models other names"
+            f"{counted(unsure.sum(), 'row')}{columns.first_place(unsure)}: give the models other names"
         )
     return np.where(by_name >= 0, by_name, by_word) == 1
 
 
 def numbered_orders(column: Any) -> str:
     """Return how the two numbers of the orders in a column are read, in words; "" for a column of words or names."""
-    numbers = sorted({_number_or_word(value) for value in distinct_values(column)})
+    numbers = sorted({_number_or_word(value) for value in columns.distinct_values(column)})
     return f"{numbers[0]} as model_a shown first, {numbers[1]} as model_b" if set(numbers) in _NUMBERED else ""
 
 
@@ -230,15 +219,15 @@ def order_column(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence[
         return None, ""
     for name in [name for name in map(str, frame.columns) if name not in besides]:
         try:
-            codes, values = factorized(frame[name])
+            codes, values = columns.factorized(frame[name])
         except TypeError:  # lists
             continue
-        if len(values) != _N_ORDERS or (codes < 0).any() or seen_before(2 * cell + codes).any():
+        if len(values) != _N_ORDERS or (codes < 0).any() or columns.seen_before(2 * cell + codes).any():
             continue
         words = {_number_or_word(value) for value in values}
         spoken = {_WORDS.get(word) for word in words - _OF_SWAPS} == {0, 1}
         numbers = words in _NUMBERED
-        if spoken or (numbers and any(part in folded(name) for part in _SPEAK_OF_ORDER)):
+        if spoken or (numbers and any(part in columns.folded(name) for part in _SPEAK_OF_ORDER)):
             return name, ""
         if numbers and not advice:
             advice = (
@@ -249,7 +238,7 @@ def order_column(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence[
 
 
 def _number_or_word(value: Any) -> str:
-    return folded(str(value).removesuffix(".0"))
+    return columns.folded(str(value).removesuffix(".0"))
 
 
 def rows_by_order(battle: NDArray[np.intp], b_first: Bool) -> NDArray[np.intp]:

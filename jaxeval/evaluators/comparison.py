@@ -19,6 +19,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
+from jaxeval.evaluators import resamples
 from jaxeval.evaluators.meaningful_gaps import AT_ONCE, NEVER
 from jaxeval.evaluators.model_scores import (
     FEW_PAIRS,
@@ -31,19 +32,6 @@ from jaxeval.evaluators.model_scores import (
     score_table,
 )
 from jaxeval.evaluators.rank_correlation import FEW_SCORED, tau_status
-from jaxeval.evaluators.resamples import (
-    FEW_MODELS,
-    EvaluatorResamples,
-    evaluator_table,
-    first_reason,
-    in_slots,
-    interval_columns,
-    opened,
-    resampled,
-    resampled_delta_sums,
-    table_attributes,
-    with_evaluator,
-)
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import separation as separation_sums
 from jaxeval.kernels.rank_agreement import tau_b
@@ -61,7 +49,7 @@ NONE_APART = "no pair is separated"
 ALL_TIED = "gold ties all separated pairs"
 
 
-@spelled_out(EvaluatorResamples, RunningOptions, without="resample strata")
+@spelled_out(resamples.EvaluatorResamples, RunningOptions, without="resample strata")
 def separability(
     scores: Scores,
     gold: Gold,
@@ -101,11 +89,11 @@ def separability(
         0      0.733        1.0           11
     """
     checked_level(score_level)
-    aligned, settings = opened(scores, gold, options)
+    aligned, settings = resamples.opened(scores, gold, options)
     ends = _interval_ends(scores, aligned, lower, upper, standard_error, score_level)
     aligned = _with_intervals(aligned, ends)
-    by_model = np.stack([in_slots(end, settings, of_models=True) for end in ends], axis=1)
-    sums = resampled(separation_sums, aligned, (by_model,), settings, 4 * len(aligned.gold))
+    by_model = np.stack([resamples.in_slots(end, settings, of_models=True) for end in ends], axis=1)
+    sums = resamples.resampled(separation_sums, aligned, (by_model,), settings, 4 * len(aligned.gold))
     pairs, apart, ordered, agreeing = (np.asarray(x) for x in sums)
     separated = np.where(pairs > 0, apart / np.where(pairs > 0, pairs, 1), np.nan)
     agreement = np.where(ordered > 0, agreeing / np.where(ordered > 0, ordered, 1), np.nan)
@@ -116,13 +104,13 @@ def separability(
         "n_pairs": pairs[0].astype(int),
         "n_models": aligned.n_models,
         "n_missing": aligned.n_missing,
-        "status": first_reason(
+        "status": resamples.first_reason(
             (aligned.n_models < 2, FEW_SCORED), (apart[0] == 0, NONE_APART), (ordered[0] == 0, ALL_TIED)
         ),
     }
     for name, x in (("separated", separated), ("agreement", agreement)):
         columns |= _share_columns(name, x, settings, aligned.n_models)
-    return evaluator_table(aligned, [], columns, settings)
+    return resamples.evaluator_table(aligned, [], columns, settings)
 
 
 def _interval_ends(
@@ -195,7 +183,7 @@ _MOST_NAMES = 4
 _FALL = 0.1  # a tau of close models that is lower by more than this is introduced by "but"
 
 
-@spelled_out(EvaluatorResamples, RunningOptions)
+@spelled_out(resamples.EvaluatorResamples, RunningOptions)
 def compare_evaluators(
     scores: Scores, gold: Gold, *, few_pairs: int = FEW_PAIRS, **options: Unpack[KendallTauArguments]
 ) -> pd.DataFrame:
@@ -229,7 +217,7 @@ def compare_evaluators(
         0     judge  length  0.867        0.6       0.267
     """
     few_pairs = checked_integer("few_pairs", few_pairs)
-    aligned, settings = opened(scores, gold, options)
+    aligned, settings = resamples.opened(scores, gold, options)
     n = len(aligned.scores)
     if n < 2:
         raise DataError(f"a comparison needs two evaluators or more, got {n}")
@@ -241,7 +229,7 @@ def compare_evaluators(
     needed = np.concatenate([evaluator[:, None], np.concatenate([there, shared, shared])], axis=1)
     distinct, number = np.unique(needed, axis=0, return_inverse=True)
     parts = aligned.of(distinct[:, 0], distinct[:, 1:].astype(bool))
-    sums = resampled_delta_sums(parts, np.array([np.inf]), settings)
+    sums = resamples.resampled_delta_sums(parts, np.array([np.inf]), settings)
     tau, pairs, status = tau_b(sums)[..., 0], np.asarray(sums.pairs)[0, :, 0], tau_status(parts, sums)[:, 0]
     number = number.reshape(-1)
     alone, of_first, of_second = np.split(number, [n, n + len(first)])
@@ -260,25 +248,30 @@ def compare_evaluators(
             "n_models": shared.sum(1),
             "n_pairs": pairs[of_better].astype(int),
             "status": np.where(status[of_better] == OK, status[of_other], status[of_better]),
-            **interval_columns(difference, settings, -2.0, 2.0),
+            **resamples.interval_columns(difference, settings, -2.0, 2.0),
         }
     )
     table = table.iloc[np.lexsort([place[other], place[better]])].reset_index(drop=True)
-    table.attrs = table_attributes(aligned, table, "difference", settings)
+    table.attrs = resamples.table_attributes(aligned, table, "difference", settings)
     table.attrs["warnings"] += _few_shared(table, aligned, settings)
     table.attrs["answer"] = "\n".join(_best(table))
     return Table.of(table, f"Evaluators compared: {counted(len(table), 'pair')}")
 
 
-def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: EvaluatorResamples) -> list[str]:
+def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: resamples.EvaluatorResamples) -> list[str]:
     """A warning of differences over few shared models, where both evaluators scored enough models by themselves."""
     if not settings.n_resamples or settings.resample == "items":
         return []
-    enough = pd.Series(scores.n_models >= FEW_MODELS, scores.evaluators)
+    enough = pd.Series(scores.n_models >= resamples.FEW_MODELS, scores.evaluators)
     both = enough.loc[table["evaluator"]].to_numpy() & enough.loc[table["other"]].to_numpy()
-    n = int((both & table["difference"].notna() & (table["n_models"] < FEW_MODELS)).sum())
-    few = f"{n:,} of {counted(len(table), 'difference')} {'is' if n == 1 else 'are'} over fewer than {FEW_MODELS}"
-    return [f"{few} models that both evaluators scored: intervals over so few say little"] if n else []
+    n = int((both & table["difference"].notna() & (table["n_models"] < resamples.FEW_MODELS)).sum())
+    if n == 0:
+        return []
+    are = "is" if n == 1 else "are"
+    return [
+        f"{n:,} of {counted(len(table), 'difference')} {are} over fewer than {resamples.FEW_MODELS} models that both "
+        "evaluators scored: intervals over so few say little"
+    ]
 
 
 def evaluator_advice(
@@ -300,11 +293,11 @@ def evaluator_advice(
         few_pairs: numbers from fewer pairs of models are left out.
     """
     sentences_of_all = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
-    for evaluator, rows in with_evaluator(taus).groupby("evaluator", sort=False):
+    for evaluator, rows in resamples.with_evaluator(taus).groupby("evaluator", sort=False):
         sentences = [*_close_models(rows, few_pairs)]
         for table, of_table in ((changes, _tiers), (gaps, _smallest_gap), (improvements, _improvements)):
             if table is not None:
-                sentences += of_table(table[with_evaluator(table)["evaluator"] == evaluator], few_pairs)
+                sentences += of_table(table[resamples.with_evaluator(table)["evaluator"] == evaluator], few_pairs)
         sentences_of_all += [f"{evaluator}: {sentence}" if "evaluator" in taus else sentence for sentence in sentences]
     return sentences_of_all
 
@@ -409,13 +402,13 @@ def _improvements(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
         )
 
 
-def _share_columns(name: str, values: Float, settings: EvaluatorResamples, n_models: Int) -> dict[str, Any]:
+def _share_columns(name: str, values: Float, settings: resamples.EvaluatorResamples, n_models: Int) -> dict[str, Any]:
     """Give the interval columns of a share, (1 + B, E) ``values``; percentiles fall short where it is near 0 or 1.
 
     The interval is symmetric in log-odds, with Student's quantile. It is that of so many independent models where all
     resamples have one share, and reaches as far as percentiles do where some resamples have none.
     """
-    columns = interval_columns(values, settings, 0.0, 1.0)
+    columns = resamples.interval_columns(values, settings, 0.0, 1.0)
     if not columns:
         return {}
     share, failed = values[0], columns["failed_share"]
