@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, as_leaf
-from jaxeval.capability.columns import BenchmarkCells, benchmark_cells
+from jaxeval.capability.columns import BenchmarkCells, ScoreUnit, benchmark_cells
 from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import check_choice, checked_finite, checked_integer
 from jaxeval.engine.draws_of import draws_of
@@ -255,9 +255,9 @@ class CapabilityIndex(Result):
 @spelled_out()
 def capability_index(
     scores: Any, *, model: str | None = None, benchmark: str | None = None, score: str | None = None,
-    n: str | None = None, loss: Loss = "likelihood", ridge: float = 0.1, anchors: Mapping[str, float] | None = None,
-    easiest: str | None = None, clip: float = CLIP, resample: Unit = "cells", level: float = 0.9,
-    n_resamples: int = 1000, seed: int = 0, **running: Unpack[RunOptions],
+    n: str | None = None, unit: ScoreUnit = "auto", loss: Loss = "likelihood", ridge: float = 0.1,
+    anchors: Mapping[str, float] | None = None, easiest: str | None = None, clip: float = CLIP,
+    resample: Unit = "cells", level: float = 0.9, n_resamples: int = 1000, seed: int = 0, **running: Unpack[RunOptions],
 ) -> CapabilityIndex:  # fmt: skip
     """Fit one capability for each model and a difficulty and slope for each benchmark to shares of right answers.
 
@@ -271,11 +271,14 @@ def capability_index(
     sqrt((1 + 1 / n_m) / (1 - 1 / n_m - 2 K / N)) times as far from the estimate.
 
     Args:
-        scores: a table with a row for each model and benchmark. Repeated rows are an error.
+        scores: a table with a row for each model and benchmark, or with a column for each benchmark. Repeated rows are
+            an error.
         model: column of models, by default ``model``, ``model_name`` or ``model_id``.
         benchmark: column of benchmarks, by default ``benchmark``, ``benchmark_name`` or ``benchmark_id``.
-        score: column of shares in [0, 1], by default ``score``, ``performance`` or ``share``.
+        score: column of shares of right answers, by default ``score``, ``performance`` or ``share``.
         n: column with the number of questions behind a share; a score then weighs as many as it has, over their mean.
+        unit: of scores, "share" or "percent". "auto": shares; in a table with a column for each benchmark all are per
+            cents where most columns are above 1.
         loss: "likelihood", of a binomial whose dispersion is free; or "squared", as published indices have it. The
             first forecast scores that were held out a little better on the public table of 2025 (.0988 against .1000).
         ridge: of the mean square of all parameters.
@@ -306,11 +309,12 @@ def capability_index(
     """
     check_choice("loss", loss, Loss)
     check_choice("resample", resample, Unit)
+    check_choice("unit", unit, ScoreUnit)
     checked_finite("ridge", ridge, 0.0)
     if not 0 <= checked_finite("clip", clip, 0.0) < 0.5:
         raise ValueError(f"clip must be at least 0 and below 0.5, got {clip}")
     level, seed = checked_level(level), checked_integer("seed", seed)
-    cells = benchmark_cells(scores, {"model": model, "benchmark": benchmark, "score": score}, n)
+    cells = benchmark_cells(scores, {"model": model, "benchmark": benchmark, "score": score}, n, unit)
     if anchors is not None:
         missing = [name for name in anchors if name not in cells.models]
         if missing:

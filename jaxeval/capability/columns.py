@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ from jaxeval.data.numbers import numbers, reject_values
 from jaxeval.data.roles import usual_column
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, named, words_of
+
+ScoreUnit = Literal["auto", "share", "percent"]
 
 #: Names that columns have in public files; the first one that is there is read, in any spelling.
 USUAL = {
@@ -65,10 +67,11 @@ _NO_BENCHMARKS = re.compile(
 _LIKE_MEAN = 0.006  # by how much a mean of the others may differ from it, as published ones are rounded
 
 
-def by_benchmark(table: Any, names: Mapping[str, str | None]) -> tuple[Any, tuple[str, ...]]:
+def by_benchmark(table: Any, names: Mapping[str, str | None], unit: ScoreUnit = "auto") -> tuple[Any, tuple[str, ...]]:
     """Return a row for each model and benchmark of a table with a column for each benchmark, and what is told of it.
 
-    ``names`` are those of `columns_by_role`. Another table is returned as it is, with nothing to say.
+    ``names`` are those of `columns_by_role`. Another table is returned as it is, with nothing to say. The ``unit`` of
+    all benchmarks is by default that of most of them: per cents may be at most 1 on a hard one.
     """
     frame = as_frame(table)
     model = usual_column(frame, names["model"], USUAL["model"])
@@ -83,22 +86,30 @@ def by_benchmark(table: Any, names: Mapping[str, str | None]) -> tuple[Any, tupl
     found = found.drop(columns=means)
     if found.shape[1] < 2:
         return frame, ()
-    least, most = found.min(), found.max()
-    above, odd = (list(map(repr, found.columns[x])) for x in (most > 1, (least < 0) | (most > 100)))
-    in_per_cent = len(above) == found.shape[1]
-    if odd := odd or ([] if in_per_cent else above):
+    plain = found.loc[:, [not _has_signs(frame[name]) for name in found]]
+    in_per_cent = unit == "percent" or (unit == "auto" and bool(2 * (plain.max() > 1).sum() > plain.shape[1]))
+    most = 100 if in_per_cent else 1
+    found[plain.columns] = plain / most
+    if odd := list(map(repr, found.columns[((found < 0) | (found > 1)).any()])):
+        other, what = ("share", "shares") if in_per_cent else ("percent", "per cents")
         raise DataError(
             f"a row for each model, and columns of numbers that may be benchmarks, but {named(odd)} "
-            f"{'is' if len(odd) == 1 else 'are'} not between 0 and 1: leave out columns that are no shares "
-            "of right answers, and divide per cents by 100"
+            f"{'is' if len(odd) == 1 else 'are'} not between 0 and {most}: leave out columns that are no shares of "
+            f'right answers, or say unit="{other}" (on the command line --unit {other}) if all benchmarks are {what}'
         )
     told = f"a row for each {model!r}, and benchmarks in {named(list(map(repr, found)))}"
     told += ", read as per cents" * in_per_cent
+    if in_per_cent and unit == "auto" and (low := list(map(repr, plain.columns[plain.max() <= 1]))):
+        told += f", as most are above 1, and so {named(low)}, where no model has more than 1"
     rest = [repr(name) for name in read if name not in found]
     told += f"; not taken as benchmarks: {named(rest)}" if rest else ""
-    found = found / (100 if in_per_cent else 1)
     long = found.assign(**{model: frame[model]}).melt(model, var_name="benchmark", value_name="score")
     return long.dropna(subset="score").reset_index(drop=True), (told,)
+
+
+def _has_signs(column: pd.Series) -> bool:
+    """Return whether a column says itself that it has per cents."""
+    return bool(column.astype(str).str.contains("%").any())
 
 
 def _is_mean(column: pd.Series, others: pd.DataFrame) -> bool:
@@ -174,13 +185,19 @@ class BenchmarkCells(NamedTuple):
     told: tuple[str, ...]
 
 
-def benchmark_cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> BenchmarkCells:
+def benchmark_cells(
+    table: Any, columns: Mapping[str, str | None], n: str | None, unit: ScoreUnit = "auto"
+) -> BenchmarkCells:
     """Return the shares of a table in the ``columns`` of these roles; ``n`` is that of the numbers of questions."""
-    frame, told = by_benchmark(table, columns) if n is None else (table, ())
+    frame, told = by_benchmark(table, columns, unit) if n is None else (table, ())
     frame, names = columns_by_role(frame, columns, "scores")
     of_model, of_benchmark = (texts(frame, names[role]) for role in ("model", "benchmark"))
-    share = shares(frame, names["score"])
-    reject_values(share, (share < 0) | (share > 1), names["score"], "a share between 0 and 1; divide per cents by 100")
+    share, wanted = shares(frame, names["score"]), "a per cent between 0 and 100"
+    most = 100 if unit == "percent" and not told and not _has_signs(frame[names["score"]]) else 1
+    if most == 1:
+        wanted = 'a share between 0 and 1; divide per cents by 100, or say unit="percent" (--unit percent)'
+    reject_values(share, (share < 0) | (share > most), names["score"], wanted)
+    share = share / most
     questions = np.ones(len(frame))
     if n is not None:
         require_column(frame, n)

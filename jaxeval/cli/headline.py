@@ -103,6 +103,10 @@ class Index(Costs, section=COLUMNS):
         None, "Column of shares of right answers. [score, performance, share]", "COL", flag="--share"
     )
     n: str | None = option(None, "Column with the number of questions behind a share.", "COL", flag="--questions")
+    unit: str = option(
+        "auto", "What scores are; auto: shares, and per cents where each benchmark has a column, and most are above 1.",
+        choices=("auto", "share", "percent"),
+    )  # fmt: skip
     released: str | None = again(Horizons, "released")
     plot: Figure | None = again(Plot, "plot")
     where: str | None = again(VoteReading, "where")

@@ -265,8 +265,39 @@ def test_a_column_for_each_benchmark(scores, found, unit):
     whole = wide.fillna(wide.mean())
     (told,) = jaxeval.capability_index(whole.assign(q=whole.mean(axis=1)).reset_index(), **RUN).answer.notes
     assert told.endswith("not taken as benchmarks: 'q'")
-    with pytest.raises(DataError, match="but 'parts' is not between 0 and 1: leave out columns that are no shares"):
+    with pytest.raises(
+        DataError, match=f"but 'parts' is not between 0 and {unit}: leave out columns that are no shares"
+    ):
         jaxeval.capability_index(table.assign(parts=np.arange(len(table)) * 60), **RUN)
+    long = found._cells
+    cells = pd.DataFrame(
+        {"model": long.models[long.model], "benchmark": long.benchmarks[long.benchmark], "score": long.share * unit}
+    )
+    cells = benchmark_cells(cells, dict.fromkeys(("model", "benchmark", "score")), None, ["share", "percent"][unit > 1])
+    np.testing.assert_allclose(cells.share, long.share)
+
+
+def test_a_hard_benchmark_in_per_cents(scores):
+    """The unit is that of most columns, unless the caller says another, or a column has per cent signs."""
+    none = dict.fromkeys(("model", "benchmark", "score"))
+    wide = 100 * scores.pivot_table("score", "model", "benchmark").reset_index()
+    signed = wide["benchmark-2"].map("{:.9f}%".format).where(wide["benchmark-2"].notna())
+    cells = benchmark_cells(wide.assign(hard=np.linspace(0, 1, len(wide)), **{"benchmark-2": signed}), none, None)
+    (told,) = cells.told
+    assert "read as per cents, as most are above 1, and so 'hard', where no model has more than 1" in told
+    share = pd.Series(cells.share).groupby(cells.benchmarks[cells.benchmark]).max()
+    assert share["hard"] == 0.01
+    assert share["benchmark-2"] == pytest.approx(wide["benchmark-2"].max() / 100)
+    with pytest.raises(
+        DataError, match=r"'benchmark-1', .* are not between 0 and 1.*\(on the command line --unit percent"
+    ):
+        benchmark_cells(wide.assign(hard=0.5), none, None, "share")
+    with pytest.raises(DataError, match=r"but 'many' is not between 0 and 100: .* or say unit=\"share\""):
+        benchmark_cells(wide.assign(many=500), none, None)
+    two = wide[["model", "benchmark-1"]].assign(hard=0.01 * wide["benchmark-2"].fillna(1))
+    with pytest.raises(DataError, match=r"but 'benchmark-1' is not between 0 and 1: .* unit=\"percent\""):
+        benchmark_cells(two, none, None)
+    assert benchmark_cells(two, none, None, "percent").share.max() <= 1
 
 
 def test_equal_models_have_no_rank(found):
