@@ -117,7 +117,6 @@ def summarised_scores(
     *,
     strong: Sequence[Hashable] = (),
     prior: float = 0.5,
-    pool_size: float | None = None,
 ) -> pd.DataFrame:
     """Return means of anchored scores over judges, with the errors that all judges, and the strong ones alone, leave.
 
@@ -128,7 +127,7 @@ def summarised_scores(
         verdicts: of several judges.
         by: the roles of a row.
         strong: names of the judges that pass a screen, as `JudgeScreen.strong`.
-        prior: as in `anchored_elo`, like ``pool_size``.
+        prior: as in `anchored_elo`.
 
     Returns:
         Of each row the number of judges; the means of ``probability`` and ``rating`` and of the judges' own errors,
@@ -140,7 +139,7 @@ def summarised_scores(
     Raises:
         DataError: a strong judge has no verdicts.
     """
-    scores = anchored_scores(verdicts, [*by, "judge"], prior=prior, pool_size=pool_size)
+    scores = anchored_scores(verdicts, [*by, "judge"], prior=prior)
     unknown = [judge for judge in strong if judge not in set(scores["judge"])]
     if unknown:
         raise DataError(f"no verdicts of {counted(len(unknown), 'strong judge')}: {', '.join(map(str, unknown))}")
@@ -192,22 +191,14 @@ def prior_sensitivity(
     return pd.DataFrame(rows, columns=[by, "kendall", "mean_difference", "largest_difference", "within_20", "n_models"])
 
 
-def guarded_scores(
-    frame: pd.DataFrame,
-    *,
-    threshold: float = 0.25,
-    confidence: float | None = None,
-    direct_deviation: float = _DIRECT_DEVIATION,
-    prior: float = 0.5,
-) -> pd.DataFrame:
+def guarded_scores(frame: pd.DataFrame, *, confidence: float | None = None, prior: float = 0.5) -> pd.DataFrame:
     """Return direct and anchored scores with and without the answers that judges are not sure of (Table 6).
 
     Args:
         frame: a row per model, judge, item and run with ``verdict`` ("win", "tie", "loss"), ``score`` and
             ``reference_score``; and ``confidence``, if answers are left out by it.
-        threshold: as in `abstain`, like ``confidence``.
-        direct_deviation: an answer's direct scores are left out where their standard deviation over runs is above this.
-            With ``confidence`` they are left out by the stated confidence instead.
+        confidence: as in `abstain`. Without it an answer's direct scores are left out where their standard deviation
+            over runs is above 0.5.
         prior: as in `anchored_elo`.
 
     Returns:
@@ -219,7 +210,7 @@ def guarded_scores(
     """
     require_column(frame, "model", "judge", "item", "verdict", "score", "reference_score")
     reject_missing(frame["verdict"].isna().to_numpy(), "verdict")
-    abstention = abstain(AnchoredVerdicts.from_pandas(frame), threshold, confidence=confidence, prior=prior)
+    abstention = abstain(AnchoredVerdicts.from_pandas(frame), confidence=confidence, prior=prior)
     rows: list[tuple[Any, ...]] = []
     for model, block in abstention.summary.groupby("model", sort=False):
         rows.append((model, "anchored", "none", block["standard_error"].mean(), block["cv"].mean(), 1.0))
@@ -229,11 +220,11 @@ def guarded_scores(
     if confidence is None:
         spread = numbers(frame["score"], "score").reshape(-1)
         deviation = frame.assign(_score=spread).groupby(answer, observed=True)["_score"].transform("std", ddof=0)
-        kept = deviation.to_numpy() <= direct_deviation
+        kept = deviation.to_numpy() <= _DIRECT_DEVIATION
     else:
         kept = frame.groupby(answer, observed=True)["confidence"].transform("mean").to_numpy() >= confidence - 1e-12
     if not kept.any():
-        vary, unsure = f"vary by more than {direct_deviation:g} between runs", f"have a confidence below {confidence}"
+        vary, unsure = f"vary by more than {_DIRECT_DEVIATION:g} between runs", f"have a confidence below {confidence}"
         raise DataError(f"no direct score is left: all answers {vary if confidence is None else unsure}")
     n_all = frame.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
     for name, part in (("none", frame), ("trusted", frame[kept])):
