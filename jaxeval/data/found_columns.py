@@ -27,6 +27,7 @@ from jaxeval.data.roles import (
     USUAL_SIDES,
     WIN_COLUMNS,
     columns_of,
+    guessed_column,
     guessed_columns,
     has_usual_sides,
     is_plain,
@@ -352,14 +353,18 @@ def found_panel(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
 
 def found_rankings(frame: pd.DataFrame) -> FoundJudgments | None:
     """How rankings are read: places in rows, or lists of all that was ranked."""
-    rank = usual_column(frame, None, "rank")
+    rank = guessed_column(frame, "rank")
+    if rank is not None and folded(rank) != "rank" and columns_of(frame, (*RESULTS, *ROLES["score"].names)):
+        rank = None  # beside a result, a position is the order in which answers were shown
     items, rankings = guessed_columns(frame, "ranked"), guessed_columns(frame, "ranking")
     for item, ids in [(x, y) for x in items for y in rankings if x != y] if rank is not None else []:
         roles = {"item": item, "rank": rank, "ranking": ids}
         if n_values(frame, ids) < len(frame) and fits(Rankings.from_pandas, frame, **roles):
             why = found(items=item, their_ranks=rank, of_the_rankings=ids)
             named_roles = {role: name for role, name in roles.items() if name != role}
-            return FoundJudgments(named_roles, why, "", "ranking", not _is_votes(frame))
+            hint = "a position is taken for a place, 1 for the best, and not for the order in which answers were shown"
+            hint = hint if folded(rank) == "position" else ""
+            return FoundJudgments(named_roles, why, hint, "ranking", not hint and not _is_votes(frame))
     lists = [name for name in map(str, frame) if folded(name) == "ranking" or _is_list_of_ranks(frame[name])]
     for name in lists[:1]:
         try:

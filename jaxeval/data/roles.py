@@ -19,8 +19,10 @@ class Role(NamedTuple):
     also: tuple[str, ...] = ()  # by which it is guessed, for a line to type
 
 
-#: Further names of items, of whatever is judged.
-_IDS = ("task_id", "sample_id", "doc_id", "example_id", "problem_id", "test_id", "case_id", "test", "test_case", "id")
+#: Names of items, and further ones, of whatever is judged.
+_ITEMS = ("item", "item_id", "question_id", "prompt_id", "instruction_id", "instruction_index", "question", "prompt")
+_IDS = ("query_id", "query", "task_id", "sample_id", "doc_id", "example_id", "problem_id", "test_id", "case_id", "test",
+        "test_case", "id")  # fmt: skip
 _PEOPLE = ("rater", "annotator", "voter", "user")
 _RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "choice", "vote", "human", "human_pref",
             "judge_pref", "judge_pick", "pick", "majority", "ftr")  # fmt: skip
@@ -33,8 +35,7 @@ ROLES = {
     "anchor": Role("the reference that answers are compared with", "name", ("anchor",), ("reference", "baseline")),
     "item": Role(
         "the item that was judged: a prompt, a question, a task", "name",
-        ("item", "item_id", "question_id", "prompt_id", "instruction_id", "instruction_index", "question", "prompt"),
-        (*_IDS, "Frage", "Aufgabe"),
+        _ITEMS, (*_IDS, "Frage", "Aufgabe"),
     ),
     "task": Role("the task or category of an item", "name", ("task",), ("category", "dataset")),
     "benchmark": Role("the benchmark of an item", "name", ("benchmark",), ("benchmark_name",)),
@@ -68,14 +69,14 @@ ROLES = {
     "ranking": Role(
         "the ranking that a place belongs to", "name", ("ranking",),
         ("ranking_id", "voter", "user", "judge", "annotator", "race", "race_id", "contest", "match", "game", "round",
-         "event", "heat", "ballot", "item", *_IDS),
+         "event", "heat", "ballot", *_ITEMS, *_IDS),
     ),
     "ranked": Role(
         "what is ranked", "name", ("item",),
         ("model", "player", "competitor", "team", "candidate", "athlete", "driver", "horse", "runner", "option",
          "system", "name"),
     ),
-    "rank": Role("the place in a ranking, 1 for the best", "number", ("rank",)),
+    "rank": Role("the place in a ranking, 1 for the best", "number", ("rank",), ("place", "placement", "position")),
     "score_a": Role("the points of side A, of which the larger win", "number", ()),
     "score_b": Role("the points of side B", "number", ()),
     "winner_model": Role("the model that won", "name", ()),

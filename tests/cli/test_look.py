@@ -369,18 +369,29 @@ def test_files_without_results(tmp_path, text, said):
     assert looked_at(tmp_path / "file.csv").splitlines()[2:] == [said]
 
 
-@pytest.mark.parametrize(("items", "ids", "options"), [
-    ("item", "ranking", []),
-    ("player", "ranking", ["--item", "player"]),
-    ("Driver", "race", ["--item", "Driver", "--ranking", "race"]),
-    ("model", "item", ["--item", "model", "--ranking", "item"]),
+@pytest.mark.parametrize(("items", "ids", "rank", "options"), [
+    ("item", "ranking", "rank", []),
+    ("player", "ranking", "rank", ["--item", "player"]),
+    ("Driver", "race", "Position", ["--item", "Driver", "--rank", "Position", "--ranking", "race"]),
+    ("model", "item", "rank", ["--item", "model", "--ranking", "item"]),
+    ("model", "query", "rank", ["--item", "model", "--ranking", "query"]),
+    ("system", "question", "place", ["--item", "system", "--rank", "place", "--ranking", "question"]),
+    ("model", "prompt_id", "Rank", ["--item", "model", "--rank", "Rank", "--ranking", "prompt_id"]),
 ])  # fmt: skip
-def test_rankings_of_anything(tmp_path, items, ids, options):
+def test_rankings_of_anything(tmp_path, items, ids, rank, options):
+    """A position beside a score is the order of what was shown."""
     ranks = np.concatenate([np.random.default_rng(k).permutation(4) for k in range(30)]) + 1
-    table = {ids: np.repeat(np.arange(30), 4), items: np.tile(list("pqrs"), 30), "rank": ranks}
-    path = file_of(tmp_path, pd.DataFrame(table))
-    assert lines(looked_at(path))[0] == ["rankings", str(path), *options]
-    runs(lines(looked_at(path))[0])
+    table = pd.DataFrame({ids: np.repeat(np.arange(30), 4), items: np.tile(list("pqrs"), 30), rank: ranks})
+    path = file_of(tmp_path, table)
+    text = looked_at(path)
+    assert lines(text)[0] == ["rankings", str(path), *options]
+    assert ("the order in which answers were shown" in text) == (rank == "Position")
+    runs(lines(text)[0])
+    assert f"say it so: jaxeval {shlex.join(lines(text)[0])}\n" in command("rankings", path).output or not options
+    rated = "these files are rated by another command" in command("leaderboard", path, "--resamples", 20).output
+    assert rated == (rank != "Position")
+    path = file_of(tmp_path, table.assign(score=np.linspace(0, 1, 120)))
+    assert ("jaxeval rankings" in looked_at(path)) == (rank not in ("Position", "place"))
 
 
 def test_a_leaderboard_of_two_models_holds_no_judgments(tmp_path):
