@@ -75,8 +75,11 @@ def newton(
         return pair_tables.gradient(link, theta.T, table, terms.ridge).T
 
     def step(theta: Array, running: Array, moved: Array) -> SolveStep:
-        grad = gradient(theta)
-        matrix, _ = regular(information(link, theta.T, table, terms.ridge), active.T, len(active), terms.ridge)
+        if xp is np and link == Link.LOGIT:
+            grad, matrix = _both_of_logit(theta, table, terms.ridge)
+        else:
+            grad, matrix = gradient(theta), information(link, theta.T, table, terms.ridge)
+        matrix, _ = regular(matrix, active.T, len(active), terms.ridge)
         right = xp.stack([grad.T, xp.where(moved.T > 0, noise, -noise)], -1)
         change, by_noise = (centred(x.T, active) for x in xp.moveaxis(solved_and_log_det(matrix, right)[0], -1, 0))
         return SolveStep(capped(change), grad, xp.where(running, by_noise, moved))
@@ -192,6 +195,20 @@ def information(
         np.einsum("...ii->...i", matrix)[...] += diagonal
         return matrix
     return jnp.diag(diagonal) - v
+
+
+def _both_of_logit(
+    theta: Float[Array, "M *lanes"], table: PairTable, ridge: Real[Array, ""]
+) -> tuple[Float[Array, "M *lanes"], Float[Array, "*lanes M M"]]:
+    """Return gradient and `information` of the logit on the host, from one pass of divisions, and in place."""
+    e: Any = np.exp(theta.T)
+    matrix: Any = e[..., None] + e[..., None, :]
+    np.divide(e[..., None], matrix, out=matrix)
+    expected = table.n * matrix
+    matrix *= expected
+    matrix -= expected
+    np.einsum("...ii->...i", matrix)[...] += 2 * ridge - row_sums(matrix)
+    return (table.score - row_sums(expected)).T - 2 * ridge * theta, matrix
 
 
 def inverse_information(
