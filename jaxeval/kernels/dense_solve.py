@@ -81,8 +81,8 @@ def newton(
             grad, matrix = gradient(theta), information(link, theta.T, table, terms.ridge)
         matrix, _ = regular(matrix, active.T, len(active), terms.ridge)
         right = xp.stack([grad.T, xp.where(moved.T > 0, noise, -noise)], -1)
-        change, by_noise = (centred(x.T, active) for x in xp.moveaxis(solved_and_log_det(matrix, right)[0], -1, 0))
-        return SolveStep(capped(change), grad, xp.where(running, by_noise, moved))
+        both = centred(xp.moveaxis(solved_and_log_det(matrix, right)[0], -2, 0), active[..., None])
+        return SolveStep(capped(both[..., 0]), grad, xp.where(running, both[..., 1], moved))
 
     start = centred(start, active)
     end, moved = loop(step, start, start, terms, order=2)
