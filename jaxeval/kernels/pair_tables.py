@@ -161,8 +161,9 @@ def expected_score(theta: Float[Array, "*lanes M"], n: Num[Array, "*#lanes M M"]
     """
     xp = namespace(theta)
     e = xp.exp(theta)
-    if xp is np:  # where divisions take no longer than what would stand for them
-        return e * row_sums(n / (e[..., None] + e[..., None, :]))
+    if xp is np:  # where divisions take no longer than what would stand for them; in place, as new memory takes longer
+        quotient: Any = e[..., None] + e[..., None, :]
+        return e * row_sums(np.divide(n, quotient, out=quotient))
     return e * quotient_sums(n.shape[1], lambda block: (n[:, block].astype(theta.dtype), e[:, None] + e[block]))
 
 
