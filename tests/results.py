@@ -383,6 +383,7 @@ _FIGURES = {
     "plot_draws": lambda: (board().joint,),
     "plot_error_budget": lambda: (error_budget(),),
     "plot_front": lambda: (RESULTS["ParetoFront"](),),
+    "plot_index": lambda: (RESULTS["CapabilityIndex"](),),
     "plot_over_time": lambda: (time_horizons(), {"$a": "2024-01-01", "_$b": "2025-01-01"}),
     "plot_success_curves": lambda: (time_horizons(),),
     "plot_ranks": lambda: (board().joint,),

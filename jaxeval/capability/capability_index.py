@@ -76,9 +76,10 @@ class CapabilityIndex(Result):
         """
         draws = self.joint
         error = draws.standard_errors.to_numpy()
-        bounds = draws.interval(self.level).to_numpy().T  # of a best model often below its index, which they shall hold
-        ends = {"lower": np.minimum(bounds[0], draws.estimate), "upper": np.maximum(bounds[1], draws.estimate)}
-        table = pd.DataFrame({"model": draws.names, "index": draws.estimate, **ends, "standard_error": error})
+        lower, upper = draws.ends(self.level)
+        table = pd.DataFrame(
+            {"model": draws.names, "index": draws.estimate, "lower": lower, "upper": upper, "standard_error": error}
+        )
         ranks = self._compared.ranks(self.level, among=self._ranked)
         if self._may_be_equal:
             ranked = pd.array(np.where(self._ranked, 1, 0), "Int64")
@@ -134,7 +135,7 @@ class CapabilityIndex(Result):
         return view._replace(tables={"index": self.table, "benchmarks": self.benchmarks})
 
     def _figures(self) -> dict[str, tuple[Any, ...]]:
-        return {"index": ("plot_draws", self.joint, self.level)}
+        return {"index": ("plot_index", self)}
 
     def _sentences(self) -> list[str]:
         table = self.table
@@ -379,6 +380,7 @@ def capability_index(
     joint = Draws(
         cells.models, index, drawn, gauge=gauge, anchored=anchored, status=flags, settings=settings,
         warnings=tuple(warnings), freedom=draws.freedom,
+        holds_estimate=True,  # draws of a best model are often below its index
     )  # fmt: skip
     c, d, a = map(np.asarray, scale)
     fitted = expit(a * (c[:, None] - d))[cells.model, cells.benchmark]

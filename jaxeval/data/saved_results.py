@@ -59,7 +59,8 @@ def save_draws(draws: Draws, path: str | Path) -> None:
         "format": _FORMAT, "version": _VERSION, "names": draws.names.tolist(), "levels": list(draws.names.names),
         "status": None if draws.status is None else list(map(str, draws.status)), "settings": _plain(settings),
         "gauge": draws.gauge, "precision": float(draws.precision), "freedom": draws.freedom,
-        "bias_corrected": draws.bias_corrected, "kind": draws.kind, "warnings": draws.warnings,
+        "bias_corrected": draws.bias_corrected, "holds_estimate": draws.holds_estimate,
+        "kind": draws.kind, "warnings": draws.warnings,
     }  # fmt: skip
     try:
         text = json.dumps(about)
@@ -131,7 +132,8 @@ def read_draws(path: str | Path) -> Draws:
             settings=about["settings"], gauge=str(about["gauge"]), precision=float(about["precision"]),
             warnings=tuple(map(str, about["warnings"])),
             freedom=None if about.get("freedom") is None else float(about["freedom"]),
-            bias_corrected=bool(about.get("bias_corrected")), kind=about.get("kind", "number"), **arrays,
+            bias_corrected=bool(about.get("bias_corrected")), holds_estimate=bool(about.get("holds_estimate")),
+            kind=about.get("kind", "number"), **arrays,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path.name} holds broken draws: {type(error).__name__}: {error}") from error

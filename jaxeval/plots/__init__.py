@@ -9,7 +9,7 @@ _HOMES = {
     "anchored": ["plot_anchor_swap", "plot_anchored", "plot_pooling", "plot_screen", "plot_subsamples"],
     "boards": ["plot_boards", "plot_coefficients", "plot_comparison", "plot_draw_differences", "plot_draws",
         "plot_history", "plot_leaderboard", "plot_ranks", "plot_style_effect"],
-    "scores": ["plot_error_budget", "plot_front", "plot_over_time", "plot_success_curves"],
+    "scores": ["plot_error_budget", "plot_front", "plot_index", "plot_over_time", "plot_success_curves"],
     "evaluators": ["plot_agreement", "plot_rank_change", "plot_reference_budgets", "plot_reference_tiers",
         "plot_references", "plot_tau_delta"],
     "heat": ["plot_battle_counts", "plot_fewest_votes", "plot_pair_fit", "plot_pair_residuals",

@@ -35,6 +35,7 @@ from jaxeval.plots.heat import plot_slices as plot_slices
 from jaxeval.plots.heat import plot_win_probability as plot_win_probability
 from jaxeval.plots.scores import plot_error_budget as plot_error_budget
 from jaxeval.plots.scores import plot_front as plot_front
+from jaxeval.plots.scores import plot_index as plot_index
 from jaxeval.plots.scores import plot_over_time as plot_over_time
 from jaxeval.plots.scores import plot_success_curves as plot_success_curves
 from jaxeval.plots.soft_elo import plot_budget as plot_budget

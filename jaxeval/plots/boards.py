@@ -180,7 +180,9 @@ def _figure(table: pd.DataFrame, value: str, ends: tuple[str, str], top: int | N
     figure, axis = one_axis(7.4, 1.5 + 0.21 * max(len(shown), 1))
     names = [f"{rank}  {joint_name(name)}" for rank, name in zip(shown["rank"], shown.index, strict=True)]
     draw_intervals(axis, names, shown[[value, *ends]], shown["tier"])
-    hidden = style.not_shown(len(table) - len(shown), "; ")
+    beside = (shown[value] < shown[ends[0]]) | (shown[value] > shown[ends[1]])
+    hidden = "; dots beside bars: draws lie to one side of the estimate" if beside.any() else ""
+    hidden += style.not_shown(len(table) - len(shown), "; ")
     finish(axis, x=f"{label}\nbands: tiers that the draws separate{hidden}")
     return figure
 

@@ -14,6 +14,7 @@ from jaxeval.capability.pareto import ParetoFront
 from jaxeval.capability.time_horizons import TimeHorizons, spelled_minutes
 from jaxeval.capability.trends import dated
 from jaxeval.plots import style
+from jaxeval.plots.boards import draw_intervals
 from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of, finish, one_axis, plain, shown_name
 from jaxeval.scores.error_budget import ErrorBudget
 from jaxeval.statistics.variance_components import RESIDUAL
@@ -64,6 +65,29 @@ def plot_success_curves(
     axes[0].set_ylim(-0.03, 1.03)
     figure.supxlabel("time that people take", fontsize=9)
     figure.supylabel("share of successes", fontsize=9)
+    return figure
+
+
+@figure_of("Capability indices", Takes("what capability_index() returns", kinds=(CapabilityIndex,)), says=True)
+def plot_index(index: CapabilityIndex, top: int | None = 40, **labels: Unpack[FigureLabels]) -> Figure:
+    """Draw indices with their intervals, best on top, tiers shaded; models without a rank are left out.
+
+    Args:
+        index: as `capability_index` returns it.
+        top: models shown; the figure says how many are not.
+    """
+    table = index.table
+    shown = table[table["rank_best"].notna()].head(top or len(table))
+    ranks = zip(shown["rank_best"], shown["rank_worst"], strict=True)
+    names = [
+        f"{best if best == worst else f'{best}-{worst}'}  {shown_name(model)}"
+        for (best, worst), model in zip(ranks, shown["model"], strict=True)
+    ]
+    figure, axis = one_axis(7.4, 1.5 + 0.21 * max(len(shown), 1))
+    draw_intervals(axis, names, shown[["index", "lower", "upper"]], shown["tier"])
+    hidden = style.not_shown(len(table) - len(shown), "; ", ("model", "models"))
+    label = f"index, {index.level:.0%} interval; before names: the ranks that the scores leave open"
+    finish(axis, x=f"{label}\nbands: tiers that the scores separate{hidden}")
     return figure
 
 

@@ -79,6 +79,7 @@ class Draws(Result):
     settings: Any = field(default=None, repr=False)  # what made them: a mapping, or a dataclass
     freedom: float | None = None  # degrees of freedom of their variance, where clusters are drawn; None for many
     bias_corrected: bool = False  # percentiles are those of `bias_corrected_bounds`: draws repeat the estimate's bias
+    holds_estimate: bool = False  # the end of an interval is at the estimate where draws lie to one side of it
     closed_form: ClosedForm | None = field(default=None, repr=False)  # of differences whose draws are often not finite
     kind: str = "number"  # of quantity, one of `KINDS`: how tables spell the estimates
 
@@ -244,6 +245,8 @@ class Draws(Result):
         elif kind != "percentile":
             known_kinds = ", ".join(map(repr, get_args(IntervalKind)))
             raise ValueError(f"kind must be one of {known_kinds}, got {kind!r}")
+        if self.holds_estimate:
+            lower, upper = np.minimum(lower, self.estimate), np.maximum(upper, self.estimate)
         known = np.isfinite(self.estimate) & ~self._equal_draws
         return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 

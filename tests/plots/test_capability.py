@@ -1,5 +1,7 @@
 """Figures of horizons, indices and fronts show the numbers of their results."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,6 +59,29 @@ def test_trends(horizons, index):
     axis = plots.plot_over_time(index, dates).axes[0]
     assert f"{points['estimate']:.1f} points a year ({points['lower']:.1f}" in axis.get_xlabel()
     assert sum(len(line.get_xdata()) for line in axis.lines if line.get_marker() == "o") == 12
+
+
+def test_an_index_lies_in_its_bar(index):
+    """Where the draws of a best model are below its index, the bar ends there: in the figure, and in a front."""
+    draws = index.joint
+    below = draws.draws.copy()
+    below[:, 0] = np.minimum(below[:, 0], draws.estimate[0] - 1 - np.arange(40))
+    index = replace(index, joint=replace(draws, draws=below))
+    axis = plots.plot_index(index, top=8).axes[0]
+    bars, dots = (axis.collections[k].get_paths() if k == 0 else axis.collections[k].get_offsets() for k in (0, 1))
+    ends = np.array([bar.vertices[:, 0] for bar in bars])
+    assert (ends[:, 0] <= dots[:, 0]).all()
+    assert (dots[:, 0] <= ends[:, 1]).all()
+    assert (index.table["index"] <= index.table["upper"]).all()
+    assert draws.names[0] == index.table["model"][index.table["index"] == index.table["upper"]].iloc[0]
+    front = jaxeval.pareto_front(index, dict.fromkeys(draws.names, 1.0)).table
+    assert front["quality"].between(front["lower"], front["upper"]).all()
+    table = index.table.head(8)
+    spans = [f"{a}-{b}" if a < b else str(a) for a, b in zip(table["rank_best"], table["rank_worst"], strict=True)]
+    assert [x.get_text() for x in axis.get_yticklabels()] == [
+        f"{span}  {model}" for span, model in zip(spans, table["model"], strict=True)
+    ]
+    assert "4 more models not shown" in axis.get_xlabel()
 
 
 def test_front(index):

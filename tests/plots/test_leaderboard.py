@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -115,6 +117,13 @@ def made(names, estimate):
 def labels(figure):
     figure.draw_without_rendering()
     return [label.get_text() for label in figure.axes[0].get_yticklabels()]
+
+
+def test_draws_to_one_side_of_an_estimate_are_told():
+    draws = made(pd.Index(["a", "b"]), [4.0, 0.0])
+    told = "dots beside bars: draws lie to one side of the estimate"
+    assert told not in plots.plot_draws(draws).axes[0].get_xlabel()
+    assert told in plots.plot_draws(replace(draws, estimate=np.array([9.0, 0.0]))).axes[0].get_xlabel()
 
 
 def test_quantities_without_a_finite_estimate_are_left_out():
