@@ -137,20 +137,34 @@ class Bootstrap(Result):
     def contrasts(self) -> Draws:
         """The same draws with mean 0 among the rated models, for results that do not depend on the gauge.
 
-        An anchor with few votes costs no draw here, and results are equal to the last digit under every gauge.
+        An anchor with few votes costs no draw here, and results are equal to the last digit under every gauge. Models
+        that a ridge alone rates in more than 1 % of the resamples have no draws.
         """
+        drawn = self._all_contrasts
+        draws = np.where(self._loose, np.nan, drawn.draws) if self.settings.ridge > 0 else drawn.draws
+        return replace(drawn, draws=draws, closed_form=self._closed_form(drawn))
+
+    @cached_property
+    def _all_contrasts(self) -> Draws:
         fit = self.fit
         rated = np.isfinite(fit.ratings.to_numpy())
         scale = make_scale("mean", 0.0, self.models, fit.n_battles.to_numpy(), rated, fit.scale.unit)
         draws = scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), fit.theta)
         estimate = scale.unit * np.where(rated, fit.theta, np.nan)
-        draws_in_gauge = replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
-        return replace(draws_in_gauge, closed_form=self._closed_form(draws_in_gauge))
+        return replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
+
+    @cached_property
+    def _of_votes(self) -> BradleyTerryFit:
+        """The fit by which models of few battles are told apart: without the ridge, which would rate them by itself."""
+        return (
+            replace(self.fit, settings=replace(self.fit.settings, ridge=0.0)) if self.settings.ridge > 0 else self.fit
+        )
 
     @cached_property
     def _loose(self) -> NDArray[np.bool_]:
-        """(M,) rated models without a finite rating in more than 1 % of the resamples, whose draws say too little."""
-        share = not_finite(self.draws_logit, self.converged)
+        """(M,) rated models without a finite rating, but by a ridge, in more than 1 % of the resamples."""
+        share = self.degenerate_share.to_numpy() if self.settings.ridge > 0 else 0.0
+        share = np.maximum(share, not_finite(self.draws_logit, self.converged))
         return np.asarray(np.isfinite(self.fit.ratings) & (share > MOST_NOT_FINITE))
 
     def _closed_form(self, draws: Draws) -> ClosedForm | None:
@@ -162,8 +176,8 @@ class Bootstrap(Result):
             return self.fit.penalised_differences
         if not self._loose.any():
             return self.fit.differences if len(self.models) == 2 and self._by_errors else None
-        if self.fit.has_penalised:
-            return self.fit.penalised_differences
+        if self._of_votes.has_penalised:
+            return self._of_votes.penalised_differences
         board, options = self.fit._board, self.settings
         wide = board.is_plain and board.graph is not None and options.scheme != "cluster"
         usual = self.fit.settings.penalty == "auto" and options.ridge == 0 and options.link == "logit"
@@ -225,7 +239,7 @@ class Bootstrap(Result):
         """(M,) models whose intervals are those of the penalised fit, or of `nearby` on a wide board."""
         if self.settings.interval != "auto":
             return np.zeros(len(self.models), bool)
-        loose = self._loose if self.contrasts.closed_form is not None else False
+        loose = self._loose if self.contrasts.closed_form is not None and not self.settings.ridge > 0 else False
         return np.asarray(self.fit.thin | loose)
 
     @property
@@ -321,7 +335,7 @@ class Bootstrap(Result):
     @property
     def beat_share(self) -> pd.DataFrame:
         """(M, M) share of resamples in which the row's model is rated above the column's, half for equal draws."""
-        return self.contrasts.beat_share
+        return self._all_contrasts.beat_share
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return (M, M) lower and upper bounds of the rating of row minus column, Elo, whatever the gauge.
@@ -329,7 +343,7 @@ class Bootstrap(Result):
         They are percentiles of the draws. With the interval "auto" those of models with fewer than 200 battles come
         from the penalised fit, see `BradleyTerryFit.interval`.
         """
-        bounds = self.contrasts.difference_interval(level)
+        bounds = self._all_contrasts.difference_interval(level)
         by_fit = self._by_fit(np.arange(len(self.models)), level)
         if by_fit is None:
             return bounds
@@ -358,6 +372,8 @@ class Bootstrap(Result):
     @cached_property
     def _too_few(self) -> NDArray[np.bool_]:
         loose, vague = self._loose, self.fit.vague
+        if self.settings.ridge > 0:  # asked for to rank them all
+            return np.zeros(len(loose), bool)
         closed_form = self.contrasts.closed_form if loose.any() else self.fit.penalised_differences
         too_few = np.array(loose | vague)
         if not too_few.any() or closed_form is None:
@@ -392,14 +408,18 @@ class Bootstrap(Result):
         """Return which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
         by_fit = self._by_fit(np.array([first]), level)
         lower = np.full(len(others), np.nan) if by_fit is None else by_fit[0][0, others]
+        if self.settings.ridge > 0 and self.contrasts.closed_form is not None:
+            difference, error = self.contrasts.closed_form(np.array([first]), level)
+            of_votes = (difference - normal_quantile(level) * error)[0, others]
+            lower = np.where(np.isnan(lower) & (self._loose[first] | self._loose[others]), of_votes, lower)
         by_draws = np.isin(others, self.contrasts.not_below(first, others[np.isnan(lower)], level))
         return others[np.where(np.isnan(lower), by_draws, ~(lower > 0))]
 
     def maybe_above(self, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:
         """Return which models of ``rest``, without a rank, the penalised fit does not show to be below ``first``."""
-        if not (self.fit.thin.any() or self._loose.any()) or not self.fit.has_penalised:
+        if not (self.fit.thin.any() or self._loose.any()) or not self._of_votes.has_penalised:
             return rest
-        closed_form = self.contrasts.closed_form or self.fit.penalised_differences
+        closed_form = self.contrasts.closed_form or self._of_votes.penalised_differences
         difference, error = closed_form(np.array([first]), level)
         return rest[~(difference[0, rest] > normal_quantile(level) * error[0, rest])]
 
@@ -422,7 +442,7 @@ class Bootstrap(Result):
 
     def rank_share(self, k: int, *, min_battles: int | None = None) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
-        return self.contrasts.rank_share(k, self.ranked(min_battles).to_numpy())
+        return self._all_contrasts.rank_share(k, self.ranked(min_battles).to_numpy())
 
     def differences(self, min_battles: int | None = None) -> Differences:
         """Differences of all pairs of the models `ranked`, Elo, from which `tiers` and `rank_sets` come.
@@ -454,9 +474,10 @@ class Bootstrap(Result):
 
         The draws of a model without a finite rating in more than 1 % of the resamples say too little. Its differences
         come from the penalised fit, and each takes an equal part of 1 - level (Bonferroni). On boards of 1,000 models
-        or more, only these models are penalised, and the others stay where they are. Where the penalty does not go
-        (covariates, tie models, a ridge, wide boards with clusters), such a model is told apart from no other: its set
-        is 1 to M, and it adds one place above and one below to each other set.
+        or more, only these models are penalised, and the others stay where they are. A ridge in place of the penalty
+        would tell apart by itself what few votes do not. Where the penalty does not go (covariates, tie models, wide
+        boards with clusters), such a model is told apart from no other: its set is 1 to M, and it adds one place above
+        and one below to each other set.
 
         Args:
             level: the probability that a set holds the true rank of its model. Models of equal strength share all

@@ -38,6 +38,29 @@ def test_two_games_name_no_leader():
     assert ranked.attrs["answer"].startswith("too few games to say who leads: x is first with 1095.4 (")
 
 
+@pytest.mark.parametrize("ridge", [0.01, 1.0])
+@pytest.mark.parametrize(("wins", "sure"), [(1, False), (3, False), (5, False), (10, True)])
+def test_a_ridge_alone_names_no_leader(wins, sure, ridge, on_the_host):
+    """All resamples are alike, and finite by the ridge: of equals, one wins three of three on a quarter of boards."""
+    votes = pd.DataFrame({"model_a": ["x"] * wins, "model_b": "y", "winner": "model_a"})
+    board = jaxeval.leaderboard(votes, n_resamples=100, ridge=ridge)
+    assert board["rank"].tolist() == [1, 2]
+    assert board["rank_worst"].tolist() == [1 if sure else 2, 2]
+    assert board.attrs["answer"].startswith("x leads with " if sure else "too few games to say who leads: x is first")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ridge", [0.01, 1.0])
+@pytest.mark.parametrize(("n_models", "n_games"), [(2, 12), (3, 6), (5, 30)])
+def test_a_ridge_claims_no_more(n_models, n_games, ridge):
+    votes = equal_competitors(n_models, n_games, 0.0, seed=n_games)
+    boards = jaxeval.bootstrap(
+        votes, 300, by="board", min_slice_battles=1, max_slices=N_BOARDS, progress=False, ridge=ridge
+    )
+    tiers = sum((board.tiers() > 1).any() for board in boards.values())
+    assert max(claims(boards)[1], tiers) <= N_BOARDS * (0.05 + 3 * np.sqrt(0.05 * 0.95 / N_BOARDS))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_models", "n_games", "ties"), [(2, 3, 0.3), (2, 20, 0.3), (2, 40, 0.0), (3, 40, 0.3)])
 def test_a_leader_is_claimed_on_one_board_of_twenty(n_models, n_games, ties):
