@@ -63,9 +63,7 @@ _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
 _WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
-_REPEATED = (
-    "correct it first: rows repeat a model and an item: number an item's runs in a column run, or drop the copies"
-)
+_REPEATED = "correct it first: rows repeat a model and an item: number its runs in a column run, or drop the copies"
 _METRICS = ("metric", "metric_name", "scorer", "criterion")
 #: Columns of what verdicts of one judge may differ in besides items.
 _CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")

@@ -399,4 +399,9 @@ def as_battles(battles: Any) -> Battles:
         return battles
     if callable(view := getattr(battles, "battles", None)):
         return as_battles(view())
-    return Battles.from_pandas(battles)
+    try:
+        return Battles.from_pandas(battles)
+    except DataError as error:
+        if "=" in str(error):  # estimators do not take what it advises, such as labels=
+            error.args = (f"{error} (arguments of Battles.from_pandas, which makes battles of a table)",)
+        raise

@@ -725,3 +725,10 @@ def test_unknown_labels_and_groups_name_the_near_miss():
         Battles.from_pandas(frame)
     with pytest.raises(DataError, match="did you mean 'language'"):
         Battles.from_pandas(frame.replace("Model", "model_a")).column("langage")
+
+
+def test_estimators_say_whose_arguments_an_error_of_a_table_names():
+    table = pd.DataFrame({"model_a": ["x", "y", None], "model_b": ["y", "x", "x"], "winner": ["model_a", "tie", "tie"]})
+    with pytest.raises(DataError, match=r"missing='drop' .*leaves them out \(arguments of Battles\.from_pandas, "):
+        jaxeval.leaderboard(table, missing="drop")
+    assert len(jaxeval.leaderboard(Battles.from_pandas(table, missing="drop"), n_resamples=10)) == 2
