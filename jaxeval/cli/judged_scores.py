@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -18,7 +19,7 @@ from jaxeval.options.boards import GroupOption
 from jaxeval.options.columns import CallReading, FacetOptions, File, ItemScoreColumns, Names, Pair, Unparsed
 from jaxeval.options.field import COLUMNS, INTERVALS, ROWS, Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,8 +204,7 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
             f"--random {columns.model}: it names the models, which are rated and not drawn anew; leave it out of "
             "--random"
         )
-    labelled = _read(options.calibration, columns.arguments(), calibration=True)
-    judged = _read(options.test, columns.arguments(), calibration=False)
+    (labelled, judged), columns, found, advice = _read_both(options, columns)
     for name in filter(None, (options.by, options.stratify, options.strata, options.cluster)):
         for path, answers in ((options.calibration, labelled), (options.test, judged)):
             with naming(path):
@@ -228,15 +228,15 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
     answer = judge_report(accuracy, comparison)._plain_answer()
     if len(names_of([options.calibration, options.test])) == 1:
         answer = answer._replace(warnings=[_of_one_file(options.test, labelled), *answer.warnings])
-    notes = [f"calibration: {labelled.report}", f"test: {judged.report}", *answer.notes]
+    notes = [f"calibration: {labelled.report}", f"test: {judged.report}", *found, *answer.notes]
     if not (facets or options.pairs or options.by or options.stratify or options.strata):
         judges = ["judge"] if len(judged.judges) > 1 else []
         used = {"judge", options.cluster, *columns.arguments().values()}.union(judged.judges)
         used |= {*USUAL_FACETS}.difference(column_names(options.calibration))
         item = columns.item or "item"
         more = undeclared(options.test, used, judges, item if item in column_names(options.test) else None)
-        answer = answer._replace(advice=[*answer.advice, *_unnamed(judged, options.test, used), *more])
-    present(answer._replace(notes=notes, figures=figures), outputs)
+        advice += more
+    present(answer._replace(advice=[*answer.advice, *advice], notes=notes, figures=figures), outputs)
 
 
 def _of_one_file(path: FileName, answers: JudgedAnswers) -> str:
@@ -248,18 +248,36 @@ def _of_one_file(path: FileName, answers: JudgedAnswers) -> str:
     return f"{base_name(path)} is both calibration and test, so that {labels} of it count in both: {advice}"
 
 
-def _unnamed(answers: JudgedAnswers, path: FileName, used: Set[Any]) -> list[str]:
-    """Propose to name the columns of models and items that are there, where nobody has named them."""
+def _read_both(options: JudgeOptions, columns: Answers) -> tuple[list[JudgedAnswers], Answers, list[str], list[str]]:
+    """Return the calibration and the test, the columns that they are read by, and a note and advice about these.
+
+    Nobody need name models and items whose columns have a usual name, and no other role.
+    """
     from jaxeval.data.roles import usual_column
     from jaxeval.data.table_files import column_names
-    from jaxeval.plain_tables import counts_rows
+    from jaxeval.errors import DataError
 
-    unused = [name for name in column_names(path) if name not in used]
-    model, item = (usual_column(unused, None, role) for role in ("model", "item"))
-    one_model, of_rows = len(answers.models) == 1, counts_rows(answers.items)
-    advice = [f"all answers count as one model's: --model {model} rates each"] if model and one_model else []
-    told = f"each row counts as an item of its own: --item {item} keeps the answers to an item together"
-    return [*advice, told] if item and of_rows else advice
+    roles = (options.by, options.stratify, options.strata, options.cluster, *(options.random or ()))
+    used = {*roles, *columns.judgments, *(x for x in columns.arguments().values() if isinstance(x, str))}
+    unused = [name for name in column_names(options.test) if name not in used]
+    usual = {role: usual_column(unused, None, role) for role in ("model", "item") if getattr(columns, role) is None}
+
+    def read(found: dict[str, Any]) -> tuple[list[JudgedAnswers], Answers, list[str]]:
+        taken, files = replace(columns, **found), ((options.calibration, True), (options.test, False))
+        told = [f"{role}s in {name!r} (--{role} names another column)" for role, name in found.items()]
+        return [_read(path, taken.arguments(), part) for path, part in files], taken, [named(told)] if told else []
+
+    found = {role: name for role, name in usual.items() if name is not None}
+    try:
+        return *read(found), []
+    except DataError:
+        if "item" not in found:
+            raise
+    item = found.pop("item")
+    advice = (
+        f"each row counts as an item of its own: --item {item} says what keeps it from having the answers to an item"
+    )
+    return *read(found), [advice]
 
 
 def _read(path: FileName, columns: dict[str, Any], calibration: bool) -> JudgedAnswers:

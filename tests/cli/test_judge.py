@@ -241,14 +241,22 @@ def test_models_are_not_drawn_anew(files):
     assert "--random model: it names the models, which are rated and not drawn anew" in refused.output
 
 
-def test_models_and_items_that_nobody_named_are_proposed(files):
+def test_usual_columns_of_models_and_items_need_no_name(files):
+    """Unless they have another role. Where rows repeat an item, each is one of its own, and the output says so."""
     parts = "--calibration", files / "cal.csv", "--test", files / "test.parquet", "--judgment", "judge-1", *FAST
-    printed = " ".join(run(*parts).output.split())
-    assert "all answers count as one model's: --model model rates each" in printed
-    assert "each row counts as an item of its own: --item item keeps the answers to an item together" in printed
+    printed = run(*parts).output
+    note = "models in 'model' (--model names another column), items in 'item' (--item names another column)\n"
+    assert note in printed
     named = run(*parts, "--model", "model", "--item", "item").output
-    assert "rates each" not in named
+    assert printed.replace(note, "") == named
     assert "of its own" not in named
-    assert "the column of models with model= (--model), or name the column that" not in named
-    assert "the column of models with model= (--model), or the column" in run(*parts, "--item", "item").output
+    by_model = run(*parts, "--by", "model").output
+    assert "all answers" in by_model
+    assert "each row counts as an item of its own: --item item says what keeps it" in " ".join(by_model.split())
+    renamed = pd.read_csv(files / "cal.csv").rename(columns={"model": "who"})
+    renamed.to_csv(files / "renamed.csv", index=False)
+    refused = run(
+        *parts[:1], files / "renamed.csv", "--test", files / "renamed.csv", *parts[4:], "--item", "item"
+    ).output
+    assert "the column of models with model= (--model), or the column" in refused
     assert "for models and items like these" in run(*parts, "--random", "model").output  # which are not rated

@@ -204,7 +204,7 @@ def test_labels_of_some_answers(tmp_path):
 
 @pytest.mark.parametrize("kind", ["answers", "labelled"])
 def test_models_are_kept_apart(folder, tmp_path, kind):
-    """Without --model, `judge` takes all answers for those of one model."""
+    """In the line, and by the command that it names."""
     path = of_kind(folder, kind)
     words, *beside = lines(looked_at(path))
     assert [line[0] for line in beside] == (["agreement"] if kind == "labelled" else [])
