@@ -16,10 +16,11 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
     """Return who is first, and from whom the data do not tell it apart: see `Bootstrap.first_sentence`."""
     fit, models, noun = board.fit, board.models, board.competitor
     ratings, ranked = fit.ratings, board.ranked(min_battles).to_numpy()
+    provided = ", if votes of one voter are independent" if fit._advice_on_voters else ""
     undefeated = _undefeated_leader(board, level)
     if undefeated is not None:
         name, met = visible_line(models[undefeated]), counted(int(fit.n_battles.iloc[undefeated]), fit._unit)
-        sure = f"ahead of all others at the {100 * level:g}% level"
+        sure = f"ahead of all others at the {100 * level:g}% level{provided}"
         return f"{name} leads: undefeated in {met}, so that it has no finite rating, and {sure}"
     rated = np.isfinite(ratings.to_numpy())
     if not rated.any():
@@ -47,7 +48,7 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
         return f"{name} is first with {rating}, the only {noun.one} with a rank"
     if len(alike) and (ratings[~ranked] > ratings.iloc[first]).any():
         rating += " of those with a rank"
-    return leader_line(name, rating, [visible_line(models[j]) for j in alike], level, unranked, equal)
+    return leader_line(name, rating, [visible_line(models[j]) for j in alike], level, unranked, equal, provided)
 
 
 def _undefeated_leader(board: Any, level: float) -> int | None:

@@ -366,11 +366,16 @@ class BradleyTerryFit(Result):
                 f"{named(tied)}"
             )
         strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
-        if self.n_clusters is None and self.report._voters is not None:
-            messages += self.report._voters.advice
+        messages += self._advice_on_voters
         messages += few_clusters_text(self.n_clusters, self.n_effective_clusters)
         messages += small_strata_text(None if strata is None else strata.size, unit)
         return [*self.report.warnings, *messages, *self._board.flags]
+
+    @property
+    def _advice_on_voters(self) -> list[str]:
+        """A sentence where a column names few voters of many votes, and battles are taken as independent."""
+        voters = self.report._voters if self.n_clusters is None else None
+        return [] if voters is None else voters.advice
 
     @property
     def _only_tied(self) -> pd.Index:

@@ -83,9 +83,13 @@ def with_interval(rating: float, lower: float, upper: float) -> str:
 
 
 def leader_line(
-    name: str, rating: str, alike: Sequence[str], level: float, unranked: bool, equal: Sequence[str] = ()
-) -> str:
-    """Return whether the first model leads, or is tied with those ``alike``; ratings may be ``equal``."""
+    name: str, rating: str, alike: Sequence[str], level: float, unranked: bool, equal: Sequence[str] = (),
+    provided: str = "",
+) -> str:  # fmt: skip
+    """Return whether the first model leads, or is tied with those ``alike``; ratings may be ``equal``.
+
+    That it is ahead holds ``provided`` that something is so.
+    """
     sure = f"at the {100 * level:g}% level"
     if equal:
         others = [x for x in alike if x not in equal]
@@ -94,7 +98,7 @@ def leader_line(
     if alike:
         return f"{name} is first with {rating}; statistically tied with {named(list(alike), 3)} {sure}"
     have = " with a rank," if unranked else ""
-    return f"{name} leads with {rating}, ahead of all others{have} {sure}"
+    return f"{name} leads with {rating}, ahead of all others{have} {sure}{provided}"
 
 
 def level_names(name: str, equal: Sequence[str]) -> str:

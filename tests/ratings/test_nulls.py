@@ -38,6 +38,20 @@ def test_two_games_name_no_leader():
     assert ranked.attrs["answer"].startswith("too few games to say who leads: x is first with 1095.4 (")
 
 
+def test_one_loud_voter_makes_no_sure_leader(tmp_path, on_the_host):
+    """A third of the votes are of one who always prefers x: it leads if these are as good as those of many."""
+    votes = pd.DataFrame({"model_a": ["x"] * 120, "model_b": "y", "user": [*range(40), *range(40), *[99] * 40]})
+    votes["winner"] = [*["model_a", "model_b"] * 40, *["model_a"] * 40]
+    votes.to_csv(tmp_path / "votes.csv", index=False)
+    battles = jaxeval.read_battles(tmp_path / "votes.csv", keep=["user"])
+    alone, together = (jaxeval.bootstrap(battles, 200, cluster=cluster) for cluster in (None, "user"))
+    assert alone.first_sentence().endswith(
+        "ahead of all others at the 95% level, if votes of one voter are independent"
+    )
+    assert "x is first with" in together.first_sentence()
+    assert "independent" not in together.first_sentence()
+
+
 @pytest.mark.parametrize("ridge", [0.01, 1.0])
 @pytest.mark.parametrize(("wins", "sure"), [(1, False), (3, False), (5, False), (10, True)])
 def test_a_ridge_alone_names_no_leader(wins, sure, ridge, on_the_host):
