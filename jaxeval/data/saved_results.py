@@ -29,7 +29,7 @@ _FORMAT, _VERSION = "jaxeval draws", 1
 _OF_RATINGS, _RATINGS_VERSION = "jaxeval ratings", 1
 _LARGEST = 2**1023  # smaller whole numbers become doubles without overflow
 #: The kinds of NumPy types that each array may have.
-_ARRAYS = {"estimate": "fiu", "draws": "fiu", "converged": "b", "anchored": "b", "limits": "f"}
+_ARRAYS = {"estimate": "fiu", "draws": "fiu", "converged": "b", "anchored": "b", "loose": "b", "limits": "f"}
 #: The same of differences in closed form, of quantities whose draws say too little; and the level of their errors.
 _CLOSED_FORM, _LEVEL = {"rows": "iu", "difference": "f", "error": "f"}, 0.95
 _MOST_ENTRIES = 2**24
@@ -72,7 +72,7 @@ def save_draws(draws: Draws, path: str | Path) -> None:
 
 def _tabled(draws: Draws) -> dict[str, Any]:
     """Arrays of the differences that do not come from draws; none where they would be too large for a file."""
-    loose = not_finite(draws.draws, draws.converged) > MOST_NOT_FINITE
+    loose = draws._loose | (not_finite(draws.draws, draws.converged) > MOST_NOT_FINITE)
     rows = np.flatnonzero(loose | (len(loose) == 2))
     if draws.closed_form is None or len(rows) * len(draws.names) > _MOST_ENTRIES or len(rows) == 0:
         return {}

@@ -161,8 +161,8 @@ class BoardComparison(Result):
         return Draws(
             pd.MultiIndex.from_tuples(both, names=["board", "model"]), np.concatenate([a.estimate, b.estimate]),
             np.concatenate([a.draws, b.draws], axis=1), converged=both_converged(a, b), gauge=a.gauge,
-            anchored=anchored, precision=max(a.precision, b.precision), warnings=tuple(self.warnings),
-            settings=self.settings,
+            anchored=anchored, loose=np.concatenate([a._loose, b._loose]), precision=max(a.precision, b.precision),
+            warnings=tuple(self.warnings), settings=self.settings,
         )  # fmt: skip
 
     @cached_property

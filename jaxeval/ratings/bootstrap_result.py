@@ -124,6 +124,7 @@ class Bootstrap(Result):
             anchored=self.fit.scale.weights >= 1, status=self.fit.standing.to_numpy(),
             precision=10 * self.fit.scale.unit * TOLERANCE_LOGIT[self.settings.dtype], settings=self.settings,
             freedom=self.fit.freedom if self.settings.scheme == "cluster" else None,
+            loose=self._loose if self.settings.ridge > 0 else None,
         )  # fmt: skip
 
     @property
@@ -137,21 +138,15 @@ class Bootstrap(Result):
     def contrasts(self) -> Draws:
         """The same draws with mean 0 among the rated models, for results that do not depend on the gauge.
 
-        An anchor with few votes costs no draw here, and results are equal to the last digit under every gauge. Models
-        that a ridge alone rates in more than 1 % of the resamples have no draws.
+        An anchor with few votes costs no draw here, and results are equal to the last digit under every gauge.
         """
-        drawn = self._all_contrasts
-        draws = np.where(self._loose, np.nan, drawn.draws) if self.settings.ridge > 0 else drawn.draws
-        return replace(drawn, draws=draws, closed_form=self._closed_form(drawn))
-
-    @cached_property
-    def _all_contrasts(self) -> Draws:
         fit = self.fit
         rated = np.isfinite(fit.ratings.to_numpy())
         scale = make_scale("mean", 0.0, self.models, fit.n_battles.to_numpy(), rated, fit.scale.unit)
         draws = scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), fit.theta)
         estimate = scale.unit * np.where(rated, fit.theta, np.nan)
-        return replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
+        drawn = replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
+        return replace(drawn, closed_form=self._closed_form(drawn))
 
     @cached_property
     def _of_votes(self) -> BradleyTerryFit:
@@ -335,7 +330,7 @@ class Bootstrap(Result):
     @property
     def beat_share(self) -> pd.DataFrame:
         """(M, M) share of resamples in which the row's model is rated above the column's, half for equal draws."""
-        return self._all_contrasts.beat_share
+        return self.contrasts.beat_share
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return (M, M) lower and upper bounds of the rating of row minus column, Elo, whatever the gauge.
@@ -343,7 +338,7 @@ class Bootstrap(Result):
         They are percentiles of the draws. With the interval "auto" those of models with fewer than 200 battles come
         from the penalised fit, see `BradleyTerryFit.interval`.
         """
-        bounds = self._all_contrasts.difference_interval(level)
+        bounds = self.contrasts.difference_interval(level)
         by_fit = self._by_fit(np.arange(len(self.models)), level)
         if by_fit is None:
             return bounds
@@ -442,7 +437,7 @@ class Bootstrap(Result):
 
     def rank_share(self, k: int, *, min_battles: int | None = None) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
-        return self._all_contrasts.rank_share(k, self.ranked(min_battles).to_numpy())
+        return self.contrasts.rank_share(k, self.ranked(min_battles).to_numpy())
 
     def differences(self, min_battles: int | None = None) -> Differences:
         """Differences of all pairs of the models `ranked`, Elo, from which `tiers` and `rank_sets` come.

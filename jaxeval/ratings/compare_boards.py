@@ -464,4 +464,5 @@ def _on_scale(board: Bootstrap, models: pd.Index, gauge: Gauge, base: float, dra
         models, scale.ratings(theta), scale.aligned_ratings(board.draws_logit[draws][:, at], theta),
         converged=board.converged[draws], gauge=scale.gauge, anchored=scale.weights >= 1,
         precision=10 * unit * TOLERANCE_LOGIT[board.settings.dtype], settings=board.settings,
+        loose=board._in_gauge._loose[at],
     )  # fmt: skip

@@ -274,17 +274,18 @@ class Differences:
 
 def differences(
     draws: Float, estimate: Float, ranked: Bool, noise: float = 0.0, converged: Bool | None = None,
-    freedom: float | None = None, closed_form: ClosedForm | None = None,
+    freedom: float | None = None, closed_form: ClosedForm | None = None, loose: Bool | None = None,
 ) -> Differences:  # fmt: skip
     """Return differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
 
     Draws (B,) that have not ``converged`` say nothing and are left out; by default all have. A draw in which no model
     is finite says that these data may leave all models without a value, and counts as any other that is not finite.
-    ``freedom`` and ``closed_form`` are those of `Draws`.
+    ``freedom``, ``closed_form`` and ``loose`` are those of `Draws`.
     """
     known = np.ones(len(draws), bool) if converged is None else converged
     of_two = closed_form is not None and len(ranked) == 2
-    models = np.flatnonzero(ranked & (not_finite(draws, converged) <= MOST_NOT_FINITE) & (not of_two))
+    drawn = ranked & (not_finite(draws, converged) <= MOST_NOT_FINITE) & (not of_two)
+    models = np.flatnonzero(drawn if loose is None else drawn & ~loose)
     models = models[np.argsort(-estimate[models], kind="stable")]
     # Models in rows: a row is then one piece of memory.
     columns = np.ascontiguousarray((draws[np.ix_(known, models)] - estimate[models]).T)

@@ -32,7 +32,7 @@ IntervalKind = Literal["percentile", "basic", "wald", "bca", "studentised"]
 #: Quantities compared at once.
 _BLOCK = 256
 
-_EACH = ("names", "estimate", "anchored", "status")  # fields of shape (M,)
+_EACH = ("names", "estimate", "anchored", "loose", "status")  # fields of shape (M,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +72,7 @@ class Draws(Result):
     converged: Bool | None = field(default=None, repr=False)  # (B,) draws whose computation ended; None for all
     gauge: str = ""  # what fixes the common level, in words; empty where every quantity has a zero of its own
     anchored: Bool | None = field(default=None, repr=False)  # (M,) quantities that the gauge holds at a number
+    loose: Bool | None = field(default=None, repr=False)  # (M,) not told apart by draws, as a penalty alone makes these
     precision: float = 0.0  # draws that are closer than this are equal: they differ by rounding
     limits: comparison.Limits = None  # the least and the greatest possible value: numbers, or (M,) each
     status: NDArray[Any] | None = field(default=None, repr=False)  # (M,) "ok", or what is wrong with each, in words
@@ -111,7 +112,12 @@ class Draws(Result):
                 f"{len(self.names)} names need as many estimates and columns of draws, got arrays of shapes "
                 f"{self.estimate.shape} and {self.draws.shape}"
             )
-        sizes = {"status": self.names.shape, "anchored": self.names.shape, "converged": self.draws.shape[:1]}
+        sizes = {
+            "status": self.names.shape,
+            "anchored": self.names.shape,
+            "loose": self.names.shape,
+            "converged": self.draws.shape[:1],
+        }
         for name, shape in sizes.items():
             array = getattr(self, name)
             if array is not None and array.shape != shape:
@@ -169,6 +175,7 @@ class Draws(Result):
                 self.draws - other.draws,
                 converged=both_converged(self, other),
                 anchored=None if anchored is None or other_anchored is None else anchored & other_anchored,
+                loose=self._loose | other._loose,
                 precision=self.precision + other.precision,
                 limits=comparison.difference_limits(self.limits, other.limits),
                 warnings=tuple(dict.fromkeys([*self.warnings, *other.warnings])),
@@ -177,6 +184,10 @@ class Draws(Result):
                 bias_corrected=self.bias_corrected or other.bias_corrected,
                 kind="elo" if self.kind == "rating" else self.kind,
             )
+
+    @property
+    def _loose(self) -> Bool:
+        return np.zeros(len(self.names), bool) if self.loose is None else self.loose
 
     @property
     def _centre(self) -> Float | None:
@@ -295,7 +306,7 @@ class Draws(Result):
             lower, _ = self._widened(
                 estimate, comparison.draw_bounds(apart, level, pair_limits, centre), level, pair_limits
             )
-            not_below.append(part[~(lower > self.precision)])
+            not_below.append(part[~(lower > self.precision) | self._loose[one] | self._loose[part]])
         return np.concatenate(not_below) if not_below else others
 
     def ranked(self, among: Bool | None = None) -> Bool:
@@ -328,7 +339,7 @@ class Draws(Result):
         ranked = self.ranked(among)
         kept = self._compared.get(ranked.tobytes())
         if kept is None:
-            how = self.precision, self.converged, self.freedom, self.closed_form
+            how = self.precision, self.converged, self.freedom, self.closed_form, self.loose
             kept = differences(self.draws, self.estimate, ranked, *how)
             self._compared.clear()
             self._compared[ranked.tobytes()] = kept
@@ -390,7 +401,8 @@ class Draws(Result):
         """Differences of these quantities and of a number."""
         draws = np.column_stack([self.draws, np.full(len(self.draws), value)])
         estimate = np.append(self.estimate, value)
-        return differences(draws, estimate, np.isfinite(estimate), self.precision, self.converged, self.freedom)
+        how = self.precision, self.converged, self.freedom
+        return differences(draws, estimate, np.isfinite(estimate), *how, loose=np.append(self._loose, False))
 
     def rank(self, among: Bool | None = None) -> pd.Series:
         """Return the rank by the estimate among those `ranked`, 1 = the largest; missing for the others."""

@@ -63,6 +63,22 @@ def test_a_ridge_alone_names_no_leader(wins, sure, ridge, on_the_host):
     assert board.attrs["answer"].startswith("x leads with " if sure else "too few games to say who leads: x is first")
 
 
+@pytest.mark.parametrize("ridge", [0.01, 1.0])
+def test_joint_draws_know_what_a_ridge_alone_rates(ridge, tmp_path, on_the_host):
+    """Of three equal models with four votes one wins all; on the other board it loses all."""
+    votes = pd.DataFrame({"model_a": ["x", "x", "x", "y"], "model_b": ["y", "y", "z", "z"], "winner": "model_a"})
+    board = jaxeval.bootstrap(votes, 100, ridge=ridge)
+    jaxeval.save_draws(board.joint, tmp_path / "draws.npz")
+    kept = jaxeval.read_draws(tmp_path / "draws.npz")
+    for joint in (board.joint, board.contrasts, kept, board.joint.take(np.array([0, 2]))):
+        assert set(joint.tiers().dropna()) <= {1}
+    assert board.joint.not_below(0, np.array([1, 2])).tolist() == [1, 2]
+    found = jaxeval.compare_boards(votes, votes.assign(winner="model_b"), shared="none", n_resamples=100, ridge=ridge)
+    assert len(found.movers) == 0
+    assert set(found.joint.tiers().dropna()) <= {1}
+    assert found.table[["rank_best_a", "rank_best_b"]].eq(1).all(axis=None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ridge", [0.01, 1.0])
 @pytest.mark.parametrize(("n_models", "n_games"), [(2, 12), (3, 6), (5, 30)])
@@ -71,7 +87,7 @@ def test_a_ridge_claims_no_more(n_models, n_games, ridge):
     boards = jaxeval.bootstrap(
         votes, 300, by="board", min_slice_battles=1, max_slices=N_BOARDS, progress=False, ridge=ridge
     )
-    tiers = sum((board.tiers() > 1).any() for board in boards.values())
+    tiers = max(sum((x.tiers() > 1).any() for x in xs) for xs in (boards.values(), [x.joint for x in boards.values()]))
     assert max(claims(boards)[1], tiers) <= N_BOARDS * (0.05 + 3 * np.sqrt(0.05 * 0.95 / N_BOARDS))
 
 
