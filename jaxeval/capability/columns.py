@@ -13,7 +13,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.data.columns import as_frame, reject_missing, require_column
 from jaxeval.data.labels import SCORES_IN_WORDS
 from jaxeval.data.numbers import numbers, reject_values
-from jaxeval.data.roles import usual_column
+from jaxeval.data.roles import NO_SCORES, usual_column
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, named, words_of
 
@@ -57,13 +57,6 @@ def columns_by_role(
     return frame, columns
 
 
-#: Words in names of columns of a table with a row for each model that are no benchmarks: what sums up the others, and
-#: what is known of a model.
-_NO_BENCHMARKS = re.compile(
-    "average|avg|mean|median|overall|total|aggregate|rank|ranking|index|elo|rating|params?|parameters|size|layers|flops|"
-    "compute|date|released?|year|month|price|cost|usd|latency|speed|seconds|minutes|hours|tokens|context|votes|likes|"
-    "downloads|co2|id"
-)
 _LIKE_MEAN = 0.006  # by how much a mean of the others may differ from it, as published ones are rounded
 
 
@@ -79,9 +72,7 @@ def by_benchmark(table: Any, names: Mapping[str, str | None], unit: ScoreUnit = 
         return frame, ()
     read = {name: _in_units(frame[name], {"%": 0.01}, {}) for name in frame if name != model}
     numeric = {name: x.astype(float) for name, x in read.items() if pd.api.types.is_any_real_numeric_dtype(x)}
-    found = pd.DataFrame(
-        {name: x for name, x in numeric.items() if not any(map(_NO_BENCHMARKS.fullmatch, words_of(name)))}
-    )
+    found = pd.DataFrame({name: x for name, x in numeric.items() if not any(map(NO_SCORES.fullmatch, words_of(name)))})
     means = [name for name in found if found.shape[1] > 2 and _is_mean(found[name], found.drop(columns=name))]
     found = found.drop(columns=means)
     if found.shape[1] < 2:

@@ -13,7 +13,24 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.capability.columns import USUAL, by_benchmark
-from jaxeval.cli.uses import OPPONENTS, SAVED, Use, against, board_of, each, judged, naming, panel, use_of, usual, votes
+from jaxeval.cli.uses import (
+    METRICS,
+    OPPONENTS,
+    SAVED,
+    Use,
+    against,
+    agent_runs,
+    board_of,
+    each,
+    families,
+    judged,
+    naming,
+    panel,
+    scores_by_metric,
+    use_of,
+    usual,
+    votes,
+)
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import folded
 from jaxeval.data.conditions import equality
@@ -40,6 +57,7 @@ from jaxeval.data.roles import (
     ANSWER_LABELS,
     COUNT_COLUMNS,
     JUDGES,
+    NO_SCORES,
     ONE_PERSON,
     POINTS,
     RESULTS,
@@ -52,6 +70,7 @@ from jaxeval.data.roles import (
     is_plain,
     n_values,
     usual_column,
+    usual_names,
 )
 from jaxeval.data.score_files import with_right_and_wrong
 from jaxeval.errors import DataError
@@ -64,7 +83,8 @@ _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_C
                  "rank", "ranking")  # fmt: skip
 _WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
 _REPEATED = "correct it first: rows repeat a model and an item: number its runs in a column run, or drop the copies"
-_METRICS = ("metric", "metric_name", "scorer", "criterion")
+#: Names of columns that are items of a benchmark: q1, item_2, 17.
+_AN_ITEM = re.compile(r"(q|i|p|t|ex|item|question|prompt|problem|task|sample|example)?[ _.-]?\d+", re.IGNORECASE)
 #: Columns of what verdicts of one judge may differ in besides items.
 _CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")
 
@@ -79,14 +99,14 @@ def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> li
         return []
     if {*head.names} >= _WIN_RATES:
         return list(_meta(head.rows, sides_of(head.rows)))
-    uses = [*_known_formats(head, others), *_runs(head.rows)]
+    uses = [*_known_formats(head, others), *agent_runs(head.rows), *_models_in_rows(head.rows)]
     if uses:  # the columns alone would say less than the format
         return uses
     rows, sides = head.rows, sides_of(head.rows)
     kinds = (
         _benchmarks(rows, sides), panel(rows, sides), judged(rows, sides), _rankings(rows), _anchored(rows, sides),
-        votes(rows, sides), against(rows), _answers(rows, sides), _item_scores(rows, sides), _metrics(rows),
-        _meta(rows, sides), _families(rows, sides), _labels(rows),
+        votes(rows, sides), against(rows), _answers(rows, sides), _item_scores(rows, sides), scores_by_metric(rows),
+        _meta(rows, sides), families(rows, sides), _labels(rows),
     )  # fmt: skip
     for kind in kinds:
         uses += [use for use in kind if use.words not in [other.words for other in uses]]
@@ -335,7 +355,7 @@ def _item_scores(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
     if score is not None and keys and frame.duplicated(keys).any():  # of several judges, metrics, or references
         uses = [*_sampled_scores(frame, sides, roles)]
-        for name in columns_of(frame, _METRICS)[:1]:
+        for name in columns_of(frame, METRICS)[:1]:
             if not frame.duplicated([*keys, name]).any():
                 metrics = [str(value) for value in frame[name].dropna().unique()]
                 uses.append(use_of("scores", (*naming(**roles), "--where", equality(name, metrics[0])),
@@ -371,6 +391,29 @@ def _item_scores(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
                        f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip
 
 
+def _models_in_rows(frame: pd.DataFrame) -> Iterator[Use]:
+    """Yield scores of a table with a row for each model, and a column for each item."""
+    model = guessed_column(frame, "model")
+    if model is None or is_numeric_dtype(frame[model]) or not frame[model].is_unique or len(frame) < 2:
+        return
+    read, _ = with_right_and_wrong(frame, (model,))
+    items = [x for x in map(str, read) if x != model and not any(map(NO_SCORES.fullmatch, words_of(x)))]
+    others = {*map(folded, (*_HOLD_RESULTS, *usual_names("item"), *usual_names("benchmark")))}
+    about = {word for x in items for word in words_of(x)} & {*ONE_PERSON, *TOGETHER, *JUDGES}
+    if len(items) < 2 or about or any(folded(x) in others or not is_numeric_dtype(read[x]) for x in items):
+        return
+    if all(is_binary(read[x]) for x in items) or all(map(_AN_ITEM.fullmatch, items)):
+        gaps = ("--missing", "available") if read[items].isna().any().any() else ()
+        options, why = (
+            ("--wide", *naming(model=model), *gaps),
+            f"{found(models=model)}, an item in each of {quoted(items)}",
+        )
+        yield use_of("scores", options, why)
+        yield use_of(
+            "compare-scores", options, f"{why}; the first two models", files=(*map(str, frame[model][:2]), "{}")
+        )
+
+
 def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence[str]) -> Iterator[Use]:
     """Scores of models on items, a row each."""
     model, item, score = roles.values()
@@ -401,38 +444,13 @@ def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence
 
 def _judged_apart(frame: pd.DataFrame, model: str) -> str | None:
     """Return the condition of one judge or metric, where each model has its own of several."""
-    for name in columns_of(frame, (*_METRICS, *ROLES["judge"].names, *ROLES["rater"].names)):
+    for name in columns_of(frame, (*METRICS, *ROLES["judge"].names, *ROLES["rater"].names)):
         if n_values(frame, name) > 1 and len(frame[[model, name]].drop_duplicates()) == n_values(frame, model):
             value = frame[name].mode().iloc[0]
             references = columns_of(frame, OPPONENTS)
             beside = [equality(x, frame.loc[frame[name] == value, x].mode().iloc[0]) for x in references]
             return " AND ".join([equality(name, value), *beside])
     return None
-
-
-def _metrics(frame: pd.DataFrame) -> Iterator[Use]:
-    """Yield scores of models by several metrics of several tables, of which one is chosen."""
-    model, score = guessed_column(frame, "model"), guessed_column(frame, "score")
-    metric = usual_column(frame, None, _METRICS)
-    if model is None or score is None or metric is None or guessed_column(frame, "item") is not None:
-        return
-    texts = [str(name) for name in frame if name not in (model, metric) and is_plain(frame[name])]
-    for name in (name for name in texts if not is_numeric_dtype(frame[name]) and n_values(frame, name) > 1):
-        for value, rows in frame.groupby(name, sort=False):
-            if not rows.duplicated([model, metric]).any() and min(rows[model].nunique(), rows[metric].nunique()) > 1:
-                options = (*naming(model=model, item=metric, score=score), "--where", equality(name, value))
-                why = f"{found(models=model, metrics=metric, scores=score)}, of one value of {name!r}"
-                note = "metrics count as items: they must be on one scale"
-                yield use_of("scores", (*options, "--missing", "available"), why, note)
-                return
-
-
-def _runs(frame: pd.DataFrame) -> Iterator[Use]:
-    """Runs of agents on tasks whose length is known."""
-    columns = [usual_column(frame, None, USUAL[role]) for role in ("agent", "task", "minutes", "success")]
-    if None not in columns and is_numeric_dtype(frame[str(columns[2])]):
-        words = ("agents", "tasks", "minutes_of_people", "successes")
-        yield use_of("horizons", (), found(**dict(zip(words, columns, strict=True))))
 
 
 def _benchmarks(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
@@ -479,21 +497,3 @@ def _meta(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
 def _golden(frame: pd.DataFrame) -> list[str]:
     """Return columns that are called after people, or after an arena."""
     return [name for name in map(str, frame) if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD}]
-
-
-#: What is asked of who made each model, by the command, and of what another file has.
-_OF_FAMILIES = {
-    "audit": ("How much does a maker gain by having many models on the leaderboard?", "VOTES_FILE",
-              "votes between the models"),
-    "agreement": ("Do judges favour models of their own family?", "VERDICTS_FILE",
-                  "verdicts of judges, and human labels"),
-}  # fmt: skip
-
-
-def _families(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
-    """Yield who made each model, a file that goes with votes."""
-    if {"name", "family"} <= {*map(str, frame)} and frame.shape[1] <= 3 and not sides:
-        why = "families in 'family', of the models in 'name'"
-        for command, (question, file, holds) in _OF_FAMILIES.items():
-            note = f"{file} has {holds}; jaxeval {file} shows its options"
-            yield use_of(command, (), why, note, question, (file, "--families", "{}"))

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
-from pandas.api.types import is_integer_dtype
+from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
+from jaxeval.capability.columns import USUAL
 from jaxeval.cli.command_table import ROWS
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames
@@ -47,6 +48,8 @@ from jaxeval.wording import words_of
 
 #: Names of the column of what answers were compared with.
 OPPONENTS = (*ROLES["anchor"].names, *ROLES["anchor"].also, "opponent")
+
+METRICS = ("metric", "metric_name", "scorer", "criterion")
 
 
 class Use(NamedTuple):
@@ -260,3 +263,46 @@ def judged(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
             if not scored:
                 yield use_of("agreement", options, why, hint)
         yield use_of("panel", options, why, hint, "Ratings from the judges alone")
+
+
+#: What is asked of who made each model, by the command, and of what another file has.
+_OF_FAMILIES = {
+    "audit": ("How much does a maker gain by having many models on the leaderboard?", "VOTES_FILE",
+              "votes between the models"),
+    "agreement": ("Do judges favour models of their own family?", "VERDICTS_FILE",
+                  "verdicts of judges, and human labels"),
+}  # fmt: skip
+
+
+def families(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
+    """Yield who made each model, a file that goes with votes."""
+    if {"name", "family"} <= {*map(str, frame)} and frame.shape[1] <= 3 and not sides:
+        why = "families in 'family', of the models in 'name'"
+        for command, (question, file, holds) in _OF_FAMILIES.items():
+            note = f"{file} has {holds}; jaxeval {file} shows its options"
+            yield use_of(command, (), why, note, question, (file, "--families", "{}"))
+
+
+def scores_by_metric(frame: pd.DataFrame) -> Iterator[Use]:
+    """Yield scores of models by several metrics of several tables, of which one is chosen."""
+    model, score = guessed_column(frame, "model"), guessed_column(frame, "score")
+    metric = usual_column(frame, None, METRICS)
+    if model is None or score is None or metric is None or guessed_column(frame, "item") is not None:
+        return
+    texts = [str(name) for name in frame if name not in (model, metric) and is_plain(frame[name])]
+    for name in (name for name in texts if not is_numeric_dtype(frame[name]) and n_values(frame, name) > 1):
+        for value, rows in frame.groupby(name, sort=False):
+            if not rows.duplicated([model, metric]).any() and min(rows[model].nunique(), rows[metric].nunique()) > 1:
+                options = (*naming(model=model, item=metric, score=score), "--where", equality(name, value))
+                why = f"{found(models=model, metrics=metric, scores=score)}, of one value of {name!r}"
+                note = "metrics count as items: they must be on one scale"
+                yield use_of("scores", (*options, "--missing", "available"), why, note)
+                return
+
+
+def agent_runs(frame: pd.DataFrame) -> Iterator[Use]:
+    """Runs of agents on tasks whose length is known."""
+    columns = [usual_column(frame, None, USUAL[role]) for role in ("agent", "task", "minutes", "success")]
+    if None not in columns and is_numeric_dtype(frame[str(columns[2])]):
+        words = ("agents", "tasks", "minutes_of_people", "successes")
+        yield use_of("horizons", (), found(**dict(zip(words, columns, strict=True))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -120,6 +121,13 @@ STANDARD_RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS, "count
 #: Columns of a judge's scores of both sides, and of verdicts that were given with side A shown first, and side B.
 SCORES = ("scores_a", "scores_b")
 ORDERS = ("verdict_a_first", "verdict_b_first")
+#: Words in names of columns of a table with a row for each model that are no scores: what sums up the others, and
+#: what is known of a model.
+NO_SCORES = re.compile(
+    "average|avg|mean|median|overall|total|aggregate|rank|ranking|index|elo|rating|params?|parameters|size|layers|flops|"
+    "compute|date|released?|year|month|price|cost|usd|latency|speed|seconds|minutes|hours|tokens|context|votes|likes|"
+    "downloads|co2|id"
+)
 
 
 def usual_names(role: str) -> tuple[str, ...]:

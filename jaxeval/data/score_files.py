@@ -21,6 +21,7 @@ from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.data.numbers import numeric_but_for_gaps
 from jaxeval.data.published_formats import formats, source_format
 from jaxeval.data.remote_names import FileName, base_name, label_of
+from jaxeval.data.roles import NO_SCORES, usual_column
 from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import naming, told_of
 from jaxeval.errors import DataError
@@ -29,7 +30,7 @@ from jaxeval.lazy_names import pd
 from jaxeval.options.columns import ItemScoreColumns, VoteReading
 from jaxeval.options.field import again
 from jaxeval.plain_tables import PlainTable, in_pandas, objects, stacked
-from jaxeval.wording import counted, did_you_mean, named
+from jaxeval.wording import counted, did_you_mean, named, words_of
 
 if TYPE_CHECKING:
     from jaxeval.data.judged_answers import JudgedAnswers
@@ -150,7 +151,8 @@ def read_scores(
 
     - Long tables: a row for each model and item (and trial), with the columns "model", "item" and "score", or those
       that are named. Without a column of models, each file is a model, and its name is the model's.
-    - Wide tables (``wide=True``): a row for each item, and a column of scores for each model.
+    - Wide tables (``wide=True``): a row for each item, and a column of scores for each model; or, with a column of
+      models, a row for each model, and a column of scores for each item.
     - Output of lm-evaluation-harness: samples of tasks (samples_TASK_DATE.jsonl), or the whole folder. A folder is a
       model, a task a benchmark. ``score`` chooses the metric and ``output_filter`` the filter, if there are several;
       "acc_norm,acc" takes the first one that a task has. Files of results name the models, and tasks without samples
@@ -332,6 +334,9 @@ def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
     frame = small_table(path, ALL_COLUMNS) if score_columns.where is None else None
     frame = score_columns.chosen(whole_table(path, ALL_COLUMNS, nested=True)) if frame is None else frame
     item = "item" if score_columns.item is None and "item" in frame else score_columns.item
+    named_model = None if item is not None else usual_column(frame, score_columns.model, "model")
+    if named_model is not None and (score_columns.model is not None or _is_text(frame[named_model])):
+        return _models_in_rows(in_pandas(frame), named_model, score_columns)
     about = [
         x
         for x in (item, score_columns.cluster, score_columns.benchmark, score_columns.weight, *score_columns.keep)
@@ -363,6 +368,34 @@ def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
     roles = {column: role for role in ("item", *_USUAL) if (column := getattr(score_columns, role)) is not None}
     long = long.rename(columns=roles)
     long.attrs["notes"] = [*frame.attrs.get("notes", ()), *note]
+    return long
+
+
+def _models_in_rows(frame: pd.DataFrame, model: str, score_columns: ScoreColumns) -> pd.DataFrame:
+    """Return the long table of one with a row for each model, and a column of scores for each item."""
+    further = [x for x in ("trial", "cluster", "benchmark", "weight") if getattr(score_columns, x) is not None]
+    if further or score_columns.keep:
+        raise DataError(
+            f"each row is a model (column {model!r}), and each column an item, so that no column is of "
+            f"{named([*further, *score_columns.keep])}: leave that out, or write a row for each model and item"
+        )
+    sums = [x for x in frame if x != model and any(map(NO_SCORES.fullmatch, words_of(str(x))))]
+    frame = frame.drop(columns=sums)
+    read = pd.concat([frame[x] if x == model else numeric_but_for_gaps(frame[x]) for x in frame], axis=1)
+    read, notes = with_right_and_wrong(read, (model,))
+    texts = [x for x in read if x != model and _is_text(read[x])]
+    if texts:
+        raise DataError(
+            f"each row is a model (column {model!r}), and {counted(len(texts), 'column holds', 'columns hold')} no "
+            f"numbers, so that they are no items: {named(texts)}. Drop them; or, if each row is an item, name the "
+            "column of items (item=, --item)"
+        )
+    if read.shape[1] < 2:
+        raise DataError(f"each row is a model (column {model!r}), and no column holds scores of an item")
+    notes += [f"a row for each {model!r}, and {counted(read.shape[1] - 1, 'item')} in columns"]
+    notes += [f"not taken as items: {named(list(map(repr, sums)))}"] if sums else []
+    long = read.rename(columns={model: "model"}).melt("model", var_name="item", value_name="score")
+    long.attrs["notes"] = [*frame.attrs.get("notes", ()), *notes]
     return long
 
 

@@ -147,7 +147,11 @@ class ItemScoreColumns(Options, section=COLUMNS):
     benchmark: str | None = option(None, "Column of benchmarks. Scores are means over them. [benchmark]", "COL")
     weight: str | None = again(VoteReading, "weight")
     cluster: str | None = again(DrawnTogether, "cluster")
-    wide: bool = option(False, "A row is an item, and each column of numbers a model.")
+    wide: bool = option(
+        False,
+        "A row is an item, and each column of numbers a model. Or a row is a model, that of --model, or of a "
+        "column of text called model, and each column of numbers an item.",
+    )
     output_filter: str | None = option(
         None, "Filter of lm-evaluation-harness; of several, a,b, the first that a task has.", "NAME", flag="--filter"
     )

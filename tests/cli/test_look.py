@@ -868,3 +868,14 @@ def test_a_leaderboard_with_a_wrong_option_stays_one(folder, tmp_path):
         assert found.exit_code == 1
         assert said in found.output
         assert "which runs now" not in found.output
+
+
+def test_a_row_for_each_model_and_a_column_for_each_item(tmp_path):
+    table = pd.DataFrame({"model": ["x", "y"], "q1": [1, 0], "q2": ["yes", "no"], "q3": [0.5, None], "total": [1, 2]})
+    found = looked_at(file_of(tmp_path, table))
+    assert [line[0] for line in lines(found)] == ["scores", "compare-scores"]
+    for line in lines(found):
+        assert line[-3:] == ["--wide", "--missing", "available"]
+        assert not command(*line).exit_code
+    benchmarks = looked_at(file_of(tmp_path, pd.DataFrame({"model": [*"xyz"], "mmlu": [0, 1, 1], "human": [1, 0, 1]})))
+    assert "scores" not in [line[0] for line in lines(benchmarks)]

@@ -64,6 +64,25 @@ def test_wide_tables(tmp_path):
         read_scores(tmp_path / "wide.csv", wide=True)
 
 
+def test_wide_tables_of_models_in_rows(tmp_path):
+    path = tmp_path / "wide.csv"
+    rows = pd.DataFrame({"model": ["x", "y"], "q1": ["yes", "no"], "q2": ["yes", "yes"], "total": [2, 1]})
+    rows.to_csv(path, index=False)
+    found = read_scores(path, wide=True)
+    assert found.means["score"].to_dict() == {"x": 1.0, "y": 0.5}
+    assert "not taken as items: 'total'" in found.notes
+    rows.rename(columns={"model": "who"}).to_csv(path, index=False)
+    assert means(read_scores(path, wide=True, model="who")) == {"x": 1.0, "y": 0.5}
+    rows.assign(maker="m").to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"each row is a model .*1 column holds no numbers.* no items: maker"):
+        read_scores(path, wide=True)
+    with pytest.raises(DataError, match=r"no column is of trial, maker"):
+        read_scores(path, wide=True, trial="q1", keep=["maker"])
+    rows[["model", "total"]].to_csv(path, index=False)
+    with pytest.raises(DataError, match="no column holds scores of an item"):
+        read_scores(path, wide=True)
+
+
 def test_wide_tables_of_words(tmp_path):
     words = pd.DataFrame(
         {"item": [1, 2, 3], "x": ["pass", "fail", "fail"], "y": ["pass", "pass", None], "z": [1, 0, 0]}
