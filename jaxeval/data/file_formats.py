@@ -16,6 +16,7 @@ from contextlib import ExitStack, suppress
 from enum import StrEnum
 from functools import cache, lru_cache, wraps
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jaxeval.errors import DataError
@@ -58,6 +59,7 @@ _EXCEL_MARK = "[Content_Types].xml"
 _ARCHIVES = {"header.json", "_journal/start.json", "about.npy"}
 #: Names of an archive that are no files of its owner: folders, and what systems add.
 _OF_NO_FILE = re.compile(r"/$|^__MACOSX|(^|/)\.")
+_making = Lock()  # of the folder of copies
 _HEAD_BYTES = 2**16
 _HEAD_LINES = 20  # among which the header of CSV is
 _PIECE_BYTES = 2**20
@@ -201,9 +203,14 @@ def _unwrapped(path: Path) -> Path:
     return unwrapped(copy)
 
 
-@cache
 def folder_of_copies() -> Path:
     """Return the folder of copies, for the rest of the process; if that is killed, the next one removes them."""
+    with _making:  # of two folders of two threads, one would stay
+        return _made_folder()
+
+
+@cache
+def _made_folder() -> Path:
     _remove_left()
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
     with suppress(OSError):  # without locks, no other process removes the folder
@@ -225,8 +232,8 @@ def _remove_left() -> None:
 
 def remove_copies() -> None:
     """Remove all copies of this process; it is called at its end, also when it ends at once."""
-    if folder_of_copies.cache_info().currsize:
-        shutil.rmtree(folder_of_copies(), ignore_errors=True)
+    if _made_folder.cache_info().currsize:
+        shutil.rmtree(_made_folder(), ignore_errors=True)
 
 
 def archived(path: Path) -> list[str]:

@@ -180,7 +180,7 @@ def fetch_columns(copy: Path, columns: Sequence[str] | None = None, progress: bo
             raise DataError(f"{shown(remote.name)} was changed while it was fetched: read it again")
     there.update(missing)
     if comes_whole:
-        del _PARTIAL[copy]
+        _PARTIAL.pop(copy, None)
 
 
 def remote_files(name: str) -> list[str]:

@@ -268,7 +268,7 @@ class TestInterruptions:
         monkeypatch.setattr(simulate.votes, "simulate_votes", interrupted)
         monkeypatch.setattr(sys, "argv", ["jaxeval", "simulate", "--out", "x.csv"])
         monkeypatch.setattr(os, "_exit", end)
-        monkeypatch.setattr(file_formats, "folder_of_copies", cache(partial(tempfile.mkdtemp, dir=tmp_path)))
+        monkeypatch.setattr(file_formats, "_made_folder", cache(partial(tempfile.mkdtemp, dir=tmp_path)))
         copies = file_formats.folder_of_copies()
         with pytest.raises(RuntimeError, match="ended with 130"):
             cli.run()

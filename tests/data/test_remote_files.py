@@ -9,6 +9,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -451,6 +454,16 @@ def test_names_are_told_apart_and_shown_without_secrets():
     assert base_name("https://host/a/%2e%2e") == base_name("https://host") == "file"
     assert len(base_name(f"https://host/{'x' * 999}.csv")) < 200
     assert base_name("hf://datasets/a/b/c.csv") == "c.csv"
+
+
+def test_threads_share_one_folder_of_copies(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(file_formats, "_remove_left", partial(time.sleep, 0.05))
+    monkeypatch.setattr(file_formats, "_made_folder", cache(file_formats._made_folder.__wrapped__))
+    with ThreadPoolExecutor(4) as pool:
+        folders = {future.result() for future in [pool.submit(file_formats.folder_of_copies) for _ in range(4)]}
+    assert {*tmp_path.iterdir()} == folders
+    assert len(folders) == 1
 
 
 HOLDS = """
