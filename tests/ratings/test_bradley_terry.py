@@ -1,6 +1,9 @@
 """The fit: known answers, independent optima, invariances, gauges, and what no data can say."""
 
+import copy
 import json
+import pickle
+from dataclasses import asdict, replace
 
 import jax
 import jax.numpy as jnp
@@ -346,6 +349,17 @@ class TestGauges:
         assert np.average(votes.ratings, weights=votes.n_battles) == pytest.approx(1000, abs=1e-9)
         assert abs(votes.ratings.mean() - 1000) > 0.1
         assert fits["anchor"].ratings["model-03"] == pytest.approx(1200, abs=1e-9)
+
+    def test_copies_have_the_numbers_of_their_own_fields(self, votes):
+        """What a fit has computed goes into a pickle, and not into a fit with another scale."""
+        fit = fit_bradley_terry(votes)
+        before = pickle.loads(pickle.dumps(fit))
+        moved = replace(fit, scale=fit.scale._replace(base=1500.0))
+        np.testing.assert_allclose(moved.ratings, fit.ratings + 500)
+        for again in (before, pickle.loads(pickle.dumps(fit)), copy.copy(fit), copy.deepcopy(fit)):
+            pd.testing.assert_series_equal(again.ratings, fit.ratings)
+            pd.testing.assert_series_equal(again.standard_errors, fit.standard_errors)
+        assert asdict(fit)["settings"] == asdict(fit.settings)
 
     def test_the_base(self, votes, fits):
         based = fit_bradley_terry(votes, base=1500)
