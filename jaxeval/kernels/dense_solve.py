@@ -69,7 +69,8 @@ def newton(
     if start is None:
         start = xp.log((table.score + 1) / (battles - table.score + 1)).T
     # Uneven, as whole numbers of battles may cancel.
-    noise = np.finfo(table.score.dtype).eps * battles * (1 + 0.1 * xp.sin(xp.arange(battles.shape[-1])))
+    uneven = 1 + 0.1 * xp.sin(xp.arange(battles.shape[-1], dtype=battles.dtype))
+    noise = np.finfo(battles.dtype).eps * battles * uneven
 
     def gradient(theta: Array) -> Array:
         return pair_tables.gradient(link, theta.T, table, terms.ridge).T

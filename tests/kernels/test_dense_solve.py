@@ -307,6 +307,14 @@ def test_newton_claims_no_more_than_the_rounding_of_heavy_battles_leaves(size):
     assert max(errors) < 1e-6
 
 
+def test_newton_stays_in_single_precision():
+    wins = dense(np.random.default_rng(0)).astype(np.float32)
+    terms = Terms(*np.array([0.0, 1e-5], np.float32), 200)
+    table, active = PairTable(wins + wins.T, wins.sum(1)), np.ones(M, bool)
+    end = jax.eval_shape(partial(dense_solve.newton, Link.LOGIT), table, active, terms)
+    assert end.theta.dtype == end.grad_norm.dtype == np.float32
+
+
 def test_newton_leaves_the_mean_at_zero(lanes):
     np.testing.assert_allclose(np.asarray(by_newton(lanes).theta).mean(1), 0, atol=1e-12)
 
