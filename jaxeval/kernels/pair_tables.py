@@ -102,8 +102,9 @@ def unpacked(
 ) -> tuple[Float[Array, "*shape"], ...]:
     """Weights of battles, what the first model took of them, and the ties if kept, from per-pair ``statistics``.
 
-    Counts in halves of 32-bit words (16 bits), or in thirds of 64-bit words (21 bits), are exact in single precision,
-    which halves what the solver reads. Counts in halves of 64-bit words are not: these come in ``dtype``.
+    Counts in halves or thirds of 32-bit words (16 or 10 bits), or in thirds of 64-bit words (21 bits), are exact in
+    single precision, which halves what the solver reads. Counts in halves of 64-bit words are not: they come in
+    ``dtype``.
     """
     if packing.word is None:
         return tuple(x.astype(dtype) for x in statistics)

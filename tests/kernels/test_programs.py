@@ -125,6 +125,25 @@ def test_a_command_compiles_quickly(monkeypatch):
     programs._cpu_options.cache_clear()
 
 
+def test_a_program_stands_within_others(monkeypatch):
+    """Where JAX takes no options of the compiler, which programs have on some CPUs."""
+    monkeypatch.setattr(programs, "_cpu_options", lambda: {"xla_cpu_enable_fast_math": False})
+
+    @program()
+    def squares(x):
+        return (x * x).sum()
+
+    @program()
+    def doubled(x):
+        return 2 * squares(x)
+
+    x = np.arange(3.0)
+    assert squares(x) == 5
+    assert doubled(x) == jax.jit(doubled)(x) == 10
+    np.testing.assert_array_equal(jax.grad(squares)(x), 2 * x)
+    np.testing.assert_array_equal(jax.vmap(squares)(np.stack([x, x])), [5, 5])
+
+
 @pytest.mark.parametrize("flags", ["avx2 avx512f", "avx2 avx512f avx512_fp16", None])
 def test_vectors_are_as_wide_as_the_cpu_computes_fast(flags, monkeypatch, tmp_path):
     if flags:

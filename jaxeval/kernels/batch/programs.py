@@ -116,7 +116,11 @@ class Program(Generic[T]):
         """Run it."""
         bound, store = self.signature.bind(*args, **kwargs), _store
         bound.apply_defaults()
-        result: T = self._own(bound)[1](*args, **kwargs) if store is None else store.call(self, bound)
+        if store is not None:
+            return store.call(self, bound)
+        # Within another program JAX takes no options of the compiler.
+        inside = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(bound.arguments))
+        result: T = (self.jitted if inside else self._own(bound)[1])(*args, **kwargs)
         return result
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
