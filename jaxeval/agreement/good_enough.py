@@ -12,6 +12,7 @@ from jaxeval.agreement.measures import PANEL, PEOPLE, fitted
 from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
+from jaxeval.data.roles import JUDGES
 from jaxeval.lazy_names import pd
 from jaxeval.statistics import special
 from jaxeval.statistics.clusters import FEW_CLUSTERS
@@ -212,9 +213,14 @@ def _next(battles: LabelledVerdicts, ends: Ends, name: Any, answer: GoodEnough) 
     if answer.beside is None:
         kappa = ends.get(("kappa", name))
         evidence = [] if kappa is None else [f"kappa {kappa[0]:.2f} [{kappa[1]:.2f}, {kappa[2]:.2f}]"]
+        # A rater whose name says no judge may be a person who stands for one.
+        unnamed = name != PANEL and not any(word in str(name).casefold() for word in JUDGES)
+        beside = f" beside {visible_line(name)}" if unnamed else ""
         if answer.verdict == "not known":
-            evidence.append("no item has labels of two people, so that nobody knows how far people agree")
-        more = "have a second person label some of the items, then run jaxeval agreement again"
+            evidence.append(f"no item has labels of two people{beside}, so that nobody knows how far people agree")
+        more = f"have a second person{beside} label some of the items, then run jaxeval agreement again"
+        if unnamed:
+            more += f"; if {visible_line(name)} is a person too, two people agree so far: name your judge by --judges"
     elif answer.items_needed is not None:
         evidence, needed = [], f"about {answer.items_needed:,} items with labels of two people"
         more = f"{needed} would tell: jaxeval agreement FILE"

@@ -23,7 +23,7 @@ STDOUT = Path("-")
 ENDINGS = tuple(f".{name}" for name in FORMATS)
 FIGURES = (".png", ".svg", ".pdf")
 SIMULATED = (".parquet", ".csv", ".jsonl")
-_CODINGS = ("a_wins_1", "a_wins_0", "labels", "grades")
+_CODINGS = ("a_wins_1", "a_wins_0", "labels", "names", "grades")
 #: Words for the sides that meanings may have besides the standard ones.
 _SIDE_WORDS = {"a": "model_a", "left": "model_a", "first": "model_a", "b": "model_b", "right": "model_b",
                "second": "model_b", "draw": "tie", "both": "tie", "neither": "both_bad"}  # fmt: skip

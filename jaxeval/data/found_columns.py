@@ -275,7 +275,10 @@ def _unsure(battles: Battles, sides: tuple[str, str], result: str | None) -> Ite
     says_who_won = _SAYS_RESULT.search(name) or (battles.report.n_ties and not _SAYS_PLACE.search(name))
     if is_guess and (_SAYS_OTHER.search(name) or not says_who_won):
         yield f"{result!r} is a guess: it may say something else than who won"
-    if any("wins and losses" in words for words in battles.report.label_families) and not differs(*sides):
+    families = battles.report.label_families
+    if families and all("(GSB)" in words for words in families):
+        yield f"good is taken as a win of {sides[0]!r}: if it is one of {sides[1]!r}, exchange both"
+    if any("wins and losses" in words for words in families) and not differs(*sides):
         yield f"a win is taken as one of {sides[0]!r}: if it is one of {sides[1]!r}, exchange both"
 
 

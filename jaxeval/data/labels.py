@@ -18,8 +18,9 @@ from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, did_you_mean, named
 
-#: Numbers: "a_wins_1" is 1 for a win of side A and 0 for one of side B, "a_wins_0" the reverse, 0.5 a tie; or words.
-LabelCoding = Literal["a_wins_1", "a_wins_0", "labels"]
+#: Numbers: "a_wins_1" is 1 for a win of side A and 0 for one of side B, "a_wins_0" the reverse, 0.5 a tie; or words, or
+#: names of winners, and no words but those for ties.
+LabelCoding = Literal["a_wins_1", "a_wins_0", "labels", "names"]
 #: A coding, or what each label means: "model_a", "model_b", "tie", or a spelling of both-bad.
 Labels: TypeAlias = LabelCoding | Mapping[Any, str]
 
@@ -49,6 +50,7 @@ TIES = {
     **{label: result for label, result in STANDARD.items() if result.target == 0.5},
     **dict.fromkeys(["tied", "draw", "drawn", "equal", "both", "gleich", "unentschieden", "empate"], _TIE),
     **dict.fromkeys(["no preference", "both equal", "both are equal", "equally good", "same", "both good"], _TIE),
+    **dict.fromkeys(["the same", "about the same", "about equal"], _TIE),
     **dict.fromkeys(["both bad", "bothbad", "neither", "both are bad"], _BOTH_BAD),
 }
 #: A strong preference counts as three: arXiv:2406.11939, section 5.
@@ -57,6 +59,13 @@ _GRADES = {
     "a>>b": Graded(1.0, STRONG), "a>b": _A, "a=b": _TIE, "b=a": _TIE, "b>a": _B, "b>>a": Graded(0.0, STRONG),
     "a<<b": Graded(0.0, STRONG), "a<b": _B, "b<a": _A, "b<<a": Graded(1.0, STRONG),
 }  # fmt: skip
+#: What annotators choose from side by side: "A is much better", "Response B is slightly better".
+_PHRASES = {
+    f"{noun}{letter} is {degree}better": Graded(target, STRONG if degree in ("much ", "significantly ") else 1.0)
+    for noun in ("", "response ", "answer ", "model ", "assistant ")
+    for letter, target in (("a", 1.0), ("b", 0.0))
+    for degree in ("", "much ", "significantly ", "slightly ", "a bit ", "a little ", "somewhat ")
+}
 _STANDARD = "the sides model_a and model_b"
 #: Families of words for the sides in the files of others; each takes any of the words above for ties.
 FAMILIES: dict[str, dict[str, Graded]] = {
@@ -72,6 +81,8 @@ FAMILIES: dict[str, dict[str, Graded]] = {
     "home and away, the first side being at home": {"home": _A, "away": _B, "h": _A, "a": _B, "d": _TIE, **TIES},
     "results of chess games": {"1-0": _A, "0-1": _B, "1/2-1/2": _TIE, "½-½": _TIE, "0.5-0.5": _TIE},
     "grades from A>>B to B>>A": _GRADES,
+    'phrases from "A is much better" to "B is much better"': {**_PHRASES, **TIES},
+    "good, same and bad, of the first side (GSB)": {"g": _A, "s": _TIE, "b": _B},
 }
 #: What people, judges and harnesses call right and wrong answers.
 RIGHT_OR_WRONG = {
@@ -137,9 +148,13 @@ def numbers_of_words(column: Any, name: str, words: Mapping[str, float] = RIGHT_
         other = [value for value in texts if value not in known]
         if not (known and other):
             raise
+        advice = ""
+        if all(numeric is not None for numeric in map(_number, other)):
+            points = [f"{value!r} as {words[bare_word(value)]:g}" for value in known[:_MOST_SHOWN]]
+            advice = f": write all of it in numbers, {', '.join(points)}"
         raise DataError(
             f"column {name!r} holds {named(list(map(repr, other)), _MOST_SHOWN)} beside "
-            f"{named(list(map(repr, known)), _MOST_SHOWN)}, which alone would be read as right and wrong"
+            f"{named(list(map(repr, known)), _MOST_SHOWN)}, which alone would be read as right and wrong{advice}"
         ) from None
 
 
@@ -260,11 +275,17 @@ def read_labels(
     if labels in CODINGS and numeric:
         of_label = [CODINGS[labels].get(number) for number in numbers]
         return values.results(of_label, "", f"{option}={labels!r} knows 0, 0.5 and 1")
-    readings = [] if numeric else list(_by_words(values))
-    if sides is not None and not (numeric and {*numbers} <= _CODED):
+    by_names = labels == "names"
+    readings = [] if numeric or by_names else list(_by_words(values))
+    if sides is not None and (by_names or not (numeric and {*numbers} <= _CODED)):
         readings += _by_names(values)
     if numeric and not readings:
         raise _numeric_error(values, numbers, option, advice)
+    if not readings and by_names:
+        raise DataError(
+            f"column {values.name!r} ({values.counted()}): {option}='names' takes the name of either side of the row, "
+            f"or a word for ties, and some labels are neither{advice}"
+        )
     if not readings:
         return _unknown(values, option, advice)
     reading, *others = readings
@@ -272,8 +293,8 @@ def read_labels(
         if not np.array_equal(reading.target, other.target, equal_nan=True):
             label = str(distinct[0])
             what = (
-                f"say what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
-                f"'{label}=model_a,...'"
+                f"say {option}='names' (--labels names) if they are names of the winners, else what they mean, "
+                f"{option}={{{label!r}: 'model_a', ...}}, on the command line --labels '{label}=model_a,...'"
             )
             if reading.told == _NAMES:
                 what = "a model's name is also a word for ties, so give the model another name in the file"

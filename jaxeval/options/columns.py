@@ -45,7 +45,8 @@ class VoteReading(SideColumns):
     count: str | None = option(None, "Column of counts: how many equal rows a row stands for.", "COL")
     labels: Labels | None = option(
         None, "What labels mean, where they are not words that are known. For numbers: a_wins_1 or a_wins_0, which is "
-        "never guessed. For words: a list such as A=model_a,B=model_b,C=tie.", "CODING|L=MEANING,...",
+        "never guessed. For words: a list such as A=model_a,B=model_b,C=tie; or names, of models that won.",
+        "CODING|L=MEANING,...",
     )  # fmt: skip
     winner_model: str | None = option(None, "Column of the model that won. Such files have no ties.", "COL")
     loser_model: str | None = option(None, "Column of the model that lost.", "COL")

@@ -165,6 +165,9 @@ def test_the_answer_names_the_ranking_and_the_next_command():
     assert worse.answer.sentences[0].startswith("Good enough? No: ")
     alone = agreement(labelled().drop(columns="annotator2").rename(columns={"annotator1": "human"}))
     assert "have a second person label some of the items" in alone.answer.sentences[0]
+    person = agreement(labelled()[["annotator1", "annotator2"]], judges=["annotator1"])
+    assert "no item has labels of two people beside annotator1" in person.answer.sentences[0]
+    assert "if annotator1 is a person too, two people agree so far: name your judge" in person.answer.sentences[0]
     guess = agreement(labelled(2000, (0, 0, 0.5)).drop(columns="annotator2").rename(columns={"annotator1": "human"}))
     assert guess.answer.sentences[0].startswith("Good enough? No: ")
     assert "by chance" not in worse.answer.sentences[0] + guess.answer.sentences[0]

@@ -54,7 +54,7 @@ def test_labels(options, expected, tmp_path):
     VOTES.assign(winner=VOTES["winner"].map(WORDS)).to_csv(path, index=False)
     assert "numbers are never guessed" in message(path)
     pd.testing.assert_frame_equal(board(path, *options), expected)
-    assert "is not a_wins_1, a_wins_0, labels, grades, or a list such as A=model_a" in message(
+    assert "is not a_wins_1, a_wins_0, labels, names, grades, or a list such as A=model_a" in message(
         path, "--labels", "1:model_a"
     )
 

@@ -204,6 +204,9 @@ def test_labels_are_0_or_1_and_one_an_answer():
     assert [(gaps == value).sum() for value in (0, 1)] == [2, 1]
     odd = message(TABLE.assign(human=["yes", "no", "unsure", *["no"] * 5]))
     assert "column 'human' holds 'unsure' beside 'yes', 'no', which alone would be read as right and wrong" in odd
+    mixed = message(TABLE.assign(human=["1", "0", "yes", "TRUE", *["0"] * 4]))
+    assert "'1', '0' beside 'yes', 'TRUE', which alone" in mixed
+    assert "write all of it in numbers, 'yes' as 1, 'TRUE' as 1" in mixed
 
 
 def test_columns():

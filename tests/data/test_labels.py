@@ -30,6 +30,9 @@ def message(results, **options):
     (["win", "loss", "draw", "Win"], "wins and losses of the first side"),
     (["H", "A", "D", "H"], "home and away, the first side being at home"),
     (["1-0", "0-1", "1/2-1/2", "1-0"], "results of chess games"),
+    (["G", "B", "S", "g"], "good, same and bad, of the first side (GSB)"),
+    (["A is better", "Response B is slightly better", "about the same", "A is a bit better"],
+     'phrases from "A is much better" to "B is much better"'),
     (["Model_A", "model_b ", "TIE", "model_a"], "the sides model_a and model_b"),
     (["x", "z", "tie", "x"], "names of the winners"),
     (["X", "Z", "tie", "X"], "names of the winners"),
@@ -56,6 +59,13 @@ def test_both_bad_in_other_words():
 def test_both_bad_beside_names_of_winners():
     battles = read(["x", "z", "both_bad", "draw"], both_bad="drop")
     assert (battles.n_battles, battles.report.n_both_bad) == (3, 1)
+
+
+def test_much_better_weighs_as_a_strong_grade():
+    phrases = ["A is much better", "B is significantly better", "A is slightly better", "about the same"]
+    battles = read(phrases)
+    assert battles.target.tolist() == [1, 0, 1, 0.5]
+    assert battles.weight.tolist() == [3, 3, 1, 1]
 
 
 def test_grades_weigh_as_in_arena_hard():
@@ -110,7 +120,7 @@ def test_mappings():
     ({"A": "left"}, "'left'"),
     ({}, "an empty mapping"),
     ({"1": "model_a", 1.0: "model_b"}, "maps '1' twice"),
-    ("b_wins", "labels must be one of 'a_wins_1', 'a_wins_0', 'labels', or a mapping"),
+    ("b_wins", "labels must be one of 'a_wins_1', 'a_wins_0', 'labels', 'names', or a mapping"),
 ])  # fmt: skip
 def test_bad_mappings(labels, error):
     with pytest.raises(ValueError, match=error):
@@ -124,6 +134,11 @@ class TestTwoReadings:
             Battles.from_pandas(frame)
         read = Battles.from_pandas(frame, labels={"A": "model_a", "B": "model_b"})
         assert read.target.tolist() == [1, 0]
+        with pytest.raises(DataError, match=r"say labels='names' \(--labels names\) if they are names of the winners"):
+            Battles.from_pandas(frame)
+        assert Battles.from_pandas(frame, labels="names").target.tolist() == [0, 0]
+        with pytest.raises(DataError, match=r"takes the name of either side of the row.* some labels are neither"):
+            Battles.from_pandas(frame.assign(winner="model_a"), labels="names")
         same = Battles.from_pandas(frame.assign(model_a=["A", "A"], model_b=["B", "B"]))
         assert same.target.tolist() == [1, 0]
 
