@@ -16,6 +16,7 @@ from jaxeval.data.columns import folded, renames
 from jaxeval.data.file_heads import HEAD_ROWS
 from jaxeval.data.labels import ONE_TWO_LABELS, RIGHT_OR_WRONG, SIGNED_LABELS, spoken_label
 from jaxeval.data.published_formats import blind_questions
+from jaxeval.data.ranking_places import lists_in_columns
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
     COUNT_COLUMNS,
@@ -382,6 +383,11 @@ def found_rankings(frame: pd.DataFrame) -> FoundJudgments | None:
             first, hint = ({"first": "1"}, hint) if chosen else ({}, "")
             named_roles = {} if name == "ranking" else {"ranking": name}
             return FoundJudgments({**named_roles, **first}, found(rankings=name), hint, "ranking", not _is_votes(frame))
+    in_columns = None if lists or _is_votes(frame) or guessed_column(frame, "model") else lists_in_columns(frame)
+    if in_columns is not None and fits(Rankings.from_pandas, frame):
+        ranks = in_columns[1].startswith("ranks of")
+        hint = "numbers are taken as ranks, 1 for the best; if they are scores, give them to jaxeval scores" * ranks
+        return FoundJudgments({}, in_columns[1], hint, "ranking", False)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,11 +12,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.columns import factorize_sorted, factorized, plain, reject_missing, require_column
+from jaxeval.data.columns import factorize_sorted, factorized, folded, plain, reject_missing, require_column
 from jaxeval.data.numbers import numbers, reject_values
+from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
+#: Names of columns of the items in one place: rank1, Rank 2, place_3.
+_PLACE = re.compile(r"(?:rank|place)[ _-]?(\d+)")
+#: Columns of numbers that are no ranks.
+_NO_RANKS = ("item", "rater", "judge", "run", "count", "weight", "time", "score")
 #: A tie of t items counts as the mean over its orders, which takes sums over 2**t - 1 sets of items.
 MOST_TIED = 10
 #: Level of items that were there, and that nobody put in an order: of the best of n, the n - 1 others.
@@ -98,6 +104,36 @@ def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Foun
         "give the places of each ranking the ranks 1, 2, 3 and so on, one rank for items that tie",
     )  # fmt: skip
     return entries
+
+
+def lists_in_columns(frame: pd.DataFrame) -> tuple[list[list[Any]], str] | None:
+    """Return the ranking of each row, where places or items have columns, and what was found; None where they do not.
+
+    Columns rank1, rank2, and so on hold names of items. Or the columns of numbers are items, and hold ranks in every
+    row: 1, 2, 3 and so on, one rank for items that tie.
+    """
+    place = {int(match[1]): name for name in frame if (match := _PLACE.fullmatch(str(name).strip().casefold()))}
+    if len(place) > 1 and {*place} == {*range(1, len(place) + 1)}:
+        columns = [place[k] for k in sorted(place)]
+        if not any(pd.api.types.is_numeric_dtype(frame[name]) for name in columns):
+            there = ~np.column_stack([_blank(frame[name]) for name in columns])
+            # A name after an empty place stays missing in the list, which is refused.
+            length = np.where(there, np.arange(1, len(columns) + 1), 0).max(1)
+            rows = zip(*(frame[name] for name in columns), strict=True)
+            lists = [list(row[:n]) for row, n in zip(rows, length, strict=True)]
+            return lists, f"the items in each place in {', '.join(map(repr, columns))}"
+    others = {folded(name) for role in _NO_RANKS for name in usual_names(role)}
+    items = [name for name in frame if folded(name) not in others and pd.api.types.is_numeric_dtype(frame[name])
+             and not pd.api.types.is_bool_dtype(frame[name])]  # fmt: skip
+    ranks = frame[items]
+    known = [((ranks.rank(axis=1, method=method) == ranks) | ranks.isna()).all(axis=1) for method in ("dense", "min")]
+    if len(items) < 2 or not (known[0] | known[1]).all() or (ranks.nunique(axis=1) < 2).all():
+        return None
+    lists = [
+        [[name for name in items if row[name] == rank] for rank in sorted({x for x in row.values() if x == x})]
+        for row in ranks.to_dict("records")
+    ]
+    return lists, f"ranks of {', '.join(map(repr, items))} in columns"
 
 
 def from_lists(frame: pd.DataFrame, ranking: str) -> Found:

@@ -26,6 +26,7 @@ from jaxeval.data.ranking_places import (
     from_lists,
     from_places,
     has_places,
+    lists_in_columns,
     sorted_places,
     varying_columns,
 )
@@ -158,7 +159,9 @@ class Rankings(Shown):
         """Rankings from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
         A table holds ordered lists, one row per ranking; or items and their ranks, one row per place. It is read in the
-        second way if ``item`` or ``rank`` is named, or if it has the columns "item" and "rank".
+        second way if ``item`` or ``rank`` is named, or if it has the columns "item" and "rank". Without a column
+        "ranking" a row may also hold its ranking in columns: rank1, rank2 and so on with the items in these places; or
+        a column of ranks for each item, where all columns of numbers hold ranks.
 
         Args:
             df: the table.
@@ -192,6 +195,9 @@ class Rankings(Shown):
         frame = as_frame(df)
         if len(frame) == 0:
             raise NoRowsError("the table has no rows: nothing to rate")
+        if ranking == "ranking" and ranking not in frame and not has_places(frame, item, rank):
+            found = lists_in_columns(frame)
+            frame = frame if found is None else frame.assign(ranking=pd.Series(found[0], frame.index, dtype=object))
         if has_places(frame, item, rank):
             entries = from_places(frame, ranking, item or "item", rank or "rank")
         else:

@@ -879,3 +879,13 @@ def test_a_row_for_each_model_and_a_column_for_each_item(tmp_path):
         assert not command(*line).exit_code
     benchmarks = looked_at(file_of(tmp_path, pd.DataFrame({"model": [*"xyz"], "mmlu": [0, 1, 1], "human": [1, 0, 1]})))
     assert "scores" not in [line[0] for line in lines(benchmarks)]
+
+
+@pytest.mark.parametrize("table", [
+    pd.DataFrame([list("xyz"), list("yxz"), list("xzy")], columns=["rank1", "rank2", "rank3"]),
+    pd.DataFrame({"prompt": [1, 2, 3], "x": [1, 2, 1], "y": [2, 1, 3], "z": [3, 3, 2]}),
+])  # fmt: skip
+def test_rankings_in_columns(table, tmp_path):
+    first = lines(looked_at(file_of(tmp_path, table)))[0]
+    assert first[0] == "rankings"
+    assert not command(*first).exit_code

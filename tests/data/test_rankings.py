@@ -212,3 +212,14 @@ def test_several_files_of_one_name(tmp_path):
         paths.append(tmp_path / str(k) / "r.csv")
         paths[k].write_text("ranking,item,rank\n" + "".join(f"1,{item},{rank}\n" for rank, item in enumerate(items, 1)))
     assert jaxeval.read_rankings(paths).to_lists() == [["a", "b"], ["c", "d"]]
+
+
+def test_rankings_in_columns():
+    places = pd.DataFrame({"rank2": ["b", "a", "a"], "rank1": ["a", "b", "c"], "Rank 3": ["c", None, "b"]})
+    assert Rankings.from_pandas(places).to_lists() == [["a", "b", "c"], ["b", "a"], ["c", "a", "b"]]
+    with pytest.raises(DataError, match=r"1 of 3 rankings holds a missing item.* in row 0"):
+        Rankings.from_pandas(places.assign(rank2=[None, "a", "a"]))
+    ranks = pd.DataFrame({"prompt": [1, 2, 3], "a": [1, 2, 1], "b": [2, 1, 1], "c": [3, np.nan, 3]})
+    assert Rankings.from_pandas(ranks).to_lists() == [["a", "b", "c"], ["b", "a"], [["a", "b"], "c"]]
+    with pytest.raises(DataError, match="no column 'ranking'"):  # scores, whose greatest may be the best
+        Rankings.from_pandas(ranks.assign(a=[1, 2, 5]))
