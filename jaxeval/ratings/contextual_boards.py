@@ -28,7 +28,7 @@ from jaxeval.ratings.boards import Board, battle_weights, fit_boards, fit_terms,
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.pair_refits import pair_problems, table_words
-from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, refit_problem, stages
+from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, refit_problem, stages, weights_alike
 from jaxeval.ratings.slices import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
 from jaxeval.resampling.units import pad
@@ -282,7 +282,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
         return drawn_words(n_drawn, form.dtype) + (0 if solver == Solver.CHORD else tables)
 
     hungriest = _BYTES_PER_ENTRY * (n_drawn + n_rows + 8 * square)
-    ways = stages(_MAX_STEPS, CONTEXTUAL_REFITS, words, hungriest, secure)
+    ways = stages(_MAX_STEPS, CONTEXTUAL_REFITS, words, hungriest, secure, weights_alike(fitted.cells.weight))
     by_pair = None
     if secure and fitted.n_features == 0:
         by_pair = pair_problems(

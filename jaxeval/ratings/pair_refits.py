@@ -33,7 +33,7 @@ from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries, secure_on_board
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, refit_problem
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, refit_problem, weights_alike
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad, stacked
@@ -52,9 +52,6 @@ _BYTES_PER_WORD = 10
 #: steps of Newton-CG may miss it. It is near 1 on a well connected board, and 4,000 where one vote of target 0.01 joins
 #: two groups of 600 battles.
 _WEAKLY_JOINED = 1e4
-#: The largest weight of a battle by the least. From this value on, a resample may lack what joins groups in the full
-#: data, and Newton-CG would not see them drift: from 1e7 on its claims were wrong in simulations.
-_MOST_UNEQUAL = 1e4
 # Of a model with less of it, in battles of equals fewer than 200, the information varies so much from resample to
 # resample that chord steps take half as many steps again.
 _LITTLE_INFORMATION = 50.0
@@ -96,8 +93,7 @@ def dense_refits(
     problems = problems._replace(few=few)
     rounding = np.finfo(float).eps * np.einsum("sij,sj->si", abs(inverse), problems.main[: len(boards)])
     exact = rounding.max(-1) <= MOST_ROUNDING["float64"]
-    weights = [board.cells.weight[board.cells.weight > 0] for board in boards]
-    alike = np.array([w.max(initial=0) <= _MOST_UNEQUAL * w.min(initial=np.inf) for w in weights])
+    alike = np.array([weights_alike(board.cells.weight) for board in boards])
     takes = {
         Solver.CHORD: np.array([models.all() for models in secure]) & exact,
         Solver.CHORD_WITH_NEWTON: takes_few & exact,

@@ -33,6 +33,9 @@ TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
 #: The most bytes that a model takes in a resample's results: strengths and standing, the ratings made of them, and the
 #: arrays on the way there.
 RESULT_BYTES = 30
+#: The largest weight of a judgment by the least. From this value on, a resample may lack what joins groups in the full
+#: data, and few inner steps would not see them drift: from 1e7 on such claims were wrong in simulations.
+_MOST_UNEQUAL = 1e4
 # All slices have results as wide as the widest one. Nothing is copied if at least this share of them belongs to models.
 _MOSTLY_USED = 0.75
 Fit = TypeVar("Fit")
@@ -155,13 +158,24 @@ def lane_form(options: BootstrapOptions, model: Any, whole: type = np.int32) -> 
     return RefitForm(options.drawn, Solver.CHORD, np.float64 if options.drawn == DrawScheme.BAYESIAN else whole, model)
 
 
+def weights_alike(weight: Float) -> bool:
+    """Return whether judgments weigh so much alike that few inner steps solve a resample."""
+    used = weight[weight > 0]
+    return bool(used.max(initial=0) <= _MOST_UNEQUAL * used.min(initial=np.inf))
+
+
 def stages(
-    limits: Mapping[Solver, int], budget: Budget, words: Callable[[Solver], int], lane_bytes: int, secure: bool = True
-) -> list[Stage]:
-    """Return the solvers in turn, with the limits of their steps; chord steps take only boards that are ``secure``."""
-    no_lane = {} if secure else {Solver.CHORD: np.zeros(1, bool)}
+    limits: Mapping[Solver, int], budget: Budget, words: Callable[[Solver], int], lane_bytes: int, secure: bool = True,
+    alike: bool = True,
+) -> list[Stage]:  # fmt: skip
+    """Return the solvers in turn, with the limits of their steps.
+
+    Chord steps take only boards that are ``secure``; Newton-CG and scaled chord steps those whose weights are `alike`.
+    """
+    able = {Solver.CHORD: secure, Solver.SCALED_CHORD: alike, Solver.NEWTON_CG: alike}
     return [
-        Stage(solver, steps, budget, words(solver), lane_bytes, no_lane.get(solver)) for solver, steps in limits.items()
+        Stage(solver, steps, budget, words(solver), lane_bytes, None if able.get(solver, True) else np.zeros(1, bool))
+        for solver, steps in limits.items()
     ]
 
 

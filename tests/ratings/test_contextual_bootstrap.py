@@ -107,6 +107,24 @@ def test_a_draw_is_the_refit_of_its_resample(battles, drawn, tied, ties, scheme,
             assert found.tie_draws[number] == pytest.approx(tie, abs=1e-5)
 
 
+def test_weights_that_differ_by_many_powers_of_ten():
+    """Without its heavy battles, a resample joins two groups by light ones: whole numbers of them are the odds."""
+    rng = np.random.default_rng(0)
+    pairs = np.repeat([["a", "b"], ["a", "c"], ["b", "c"], ["d", "e"], ["d", "f"], ["e", "f"], ["a", "d"]], 40, axis=0)
+    rows = pd.DataFrame(pairs[:251], columns=["model_a", "model_b"])
+    rows["winner"] = rng.choice(["model_a", "model_b"], len(rows))
+    rows["weight"] = np.where(rows.index < 243, 1.0, 1e-10)
+    rows.loc[240:, "winner"] = ["model_a", "model_a", "model_b", *4 * ["model_a"], *4 * ["model_b"]]
+    rows["length"] = np.where(rows.index < 240, rng.normal(size=len(rows)), 0.0)  # as long where groups meet
+    found = bootstrap(Battles.from_pandas(rows, weight="weight"), 200, features=["length"])
+    gap = (found.draws[:, 0] - found.draws[:, 3]) / ELO
+    odds = np.log(np.divide.outer(np.arange(1, 40), np.arange(1, 40))).ravel()
+    odds = np.concatenate([odds, odds + np.log(1e10), odds - np.log(1e10)])
+    known = gap[np.isfinite(gap)]
+    assert len(known) > 100
+    assert abs(known[:, None] - odds).min(1).max() < 1e-4
+
+
 def test_clusters_of_one_battle_are_battles(battles, votes, drawn):
     alone = Battles.from_pandas(votes.assign(one=np.random.default_rng(0).permutation(N)))
     found = bootstrap(alone, CHUNK, cluster="one", features=FEATURES)
