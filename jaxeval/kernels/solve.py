@@ -177,7 +177,7 @@ def capped(change: Float[Array, "P *lanes"]) -> Float[Array, "P *lanes"]:
     return change * xp.minimum(1.0, LONGEST_STEP / xp.maximum(abs(change).max(0), 1e-300))
 
 
-def centred(change: Float[Array, "M *lanes"], among: Bool[Array, "M *lanes"]) -> Float[Array, "M *lanes"]:
+def centred(change: Float[Array, "M *lanes"], among: Bool[Array, "M *#lanes"]) -> Float[Array, "M *lanes"]:
     """``change`` without the common shift of the models ``among``, and none for others.
 
     The optimum has mean zero, by the gauge or by the ridge; rounding must not add up in that direction.
