@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 __all__ = [
-    "called_once", "core", "custom_batching", "export", "is_frame", "jax", "jnp", "jsl", "lax", "lazy_module",
-    "lazy_names", "nn", "pa", "pc", "pd", "scipy", "spares_jax", "special",
+    "called_once", "core", "custom_batching", "ends_soon", "export", "is_frame", "jax", "jnp", "jsl", "lax",
+    "lazy_module", "lazy_names", "nn", "pa", "pc", "pd", "scipy", "spares_jax", "special",
 ]  # fmt: skip
 
 
@@ -93,6 +93,11 @@ def called_once() -> Iterator[None]:
         yield
     finally:
         _once = before
+
+
+def ends_soon() -> bool:
+    """Return whether this process answers one question and ends: an import may take longer than the answer."""
+    return _once
 
 
 def spares_jax() -> bool:

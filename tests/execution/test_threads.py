@@ -66,10 +66,13 @@ def test_the_library_that_jax_calls_is_among_them():
         "from jaxeval.execution.precision import one_blas_thread; import sys, threadpoolctl, numpy\n"
         "from jaxeval.lazy_names import called_once\n"
         "with called_once():\n"
-        "    with one_blas_thread(): assert 'scipy.linalg' not in sys.modules\n"
+        "    with one_blas_thread(): assert 'scipy' not in sys.modules\n"
         "    import jax\n"
         "    with one_blas_thread(): print({x['num_threads'] for x in threadpoolctl.threadpool_info()})\n"
-        "assert 'scipy.linalg' in sys.modules"
+        "    import jax.numpy as jnp\n"
+        "    assert jnp.linalg.cholesky(4 * jnp.eye(2))[1, 1] == 2 and 'scipy.linalg' not in sys.modules\n"
+        "import scipy.linalg\n"
+        "assert scipy.linalg.cholesky([[4.0]]) == 2 == scipy.linalg.lapack.dpotrf([[4.0]])[0]"
     )
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
