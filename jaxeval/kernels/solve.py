@@ -120,7 +120,10 @@ def loop(
     Newton's with exact derivatives, is c d_k^2 from it, where c is the larger of r_k / d_(k-1) and the one before; a
     tenth of the tolerance is left for a c that still grows. A lane at rest stays, whatever the others do.
     """
-    xp = namespace(start)
+    xp, lanes = namespace(start), start.shape[1:]
+    alone = xp is np and not lanes  # then its numbers are Python's, each of whose operations takes a tenth of the time
+    numbers: tuple[Any, Any, Any] = min, max, lambda condition, if_so, else_: if_so if condition else else_
+    least, most, where = numbers if alone else (xp.minimum, xp.maximum, xp.where)
 
     def running(state: _State) -> Array:
         return (state.remaining > terms.tolerance) & (state.n_steps < terms.max_steps)
@@ -130,24 +133,23 @@ def loop(
         return moved(state, step(state.theta, running(state), memory))
 
     def moved(state: _State, taken: SolveStep) -> tuple[_State, Memory]:
-        runs = running(state)
         size = abs(taken.change).max(0)
-        rate = xp.minimum(size / state.size, 0.99)
+        rate = least(size / state.size, 0.99)
         remaining = taken.remaining
         if remaining is None:
-            worst = xp.maximum(rate, state.rate)
+            worst = most(rate, state.rate)
             ahead = size * worst / (1 - worst)
             if order == 2:  # steps that no longer shrink have met the limit of precision
-                ahead = xp.where(worst < 0.5, 10 * size * rate * xp.maximum(rate, state.rate**2), ahead)
+                ahead = where(worst < 0.5, 10 * size * rate * most(rate, state.rate**2), ahead)
             # The first change has no rate to go by.
-            remaining = xp.maximum(xp.where(state.n_steps > 0, ahead, size), taken.left)
+            remaining = most(where(state.n_steps > 0, ahead, size), taken.left)
         grad_norm = abs(taken.grad).max(0)
         new = _State(state.theta + taken.change, size, rate, remaining, grad_norm, state.n_steps + 1)
-        if xp is np and not lanes:  # a loop on the host ends when its only problem does
+        if alone:  # its loop ends when it does
             return new, taken.memory
-        return _State(*(xp.where(runs, x, old) for x, old in zip(new, state, strict=True))), taken.memory
+        runs = running(state)
+        return _State(*(where(runs, x, old) for x, old in zip(new, state, strict=True))), taken.memory
 
-    lanes = start.shape[1:]
     infinite = xp.full(lanes, xp.inf, start.dtype)
     at_start = _State(start, infinite, xp.zeros_like(infinite), infinite, infinite, xp.zeros(lanes, xp.int32))
     begun = (at_start, memory) if first is None else moved(at_start, first)
@@ -156,9 +158,9 @@ def loop(
         return running(carry[0]).any()
 
     end, memory = _repeated(xp, goes_on, advance, begun)
-    status = xp.where(end.remaining <= terms.tolerance, Status.CONVERGED, Status.STEP_LIMIT)
+    status = where(end.remaining <= terms.tolerance, Status.CONVERGED, Status.STEP_LIMIT)
     finite = xp.all(xp.isfinite(end.theta), 0) & xp.isfinite(end.grad_norm)
-    status = xp.where(finite, status, Status.NON_FINITE).astype(xp.int8)
+    status = xp.asarray(where(finite, status, Status.NON_FINITE), xp.int8)
     return Solution(end.theta, status, end.n_steps, end.grad_norm), memory
 
 
@@ -454,25 +456,31 @@ def solved_and_log_det(
 
 
 def _by_lapack(matrix: Any, right: Any) -> tuple[Any, Any]:
-    """Return solutions, and the diagonals of the factors, on the host; NaN where a matrix has none.
-
-    A process that ends soon spares the import of `scipy.linalg`, which takes as long as 2,000 of NumPy's solutions for
-    55 models. Each of these takes three times as long as by `dposv`.
-    """
+    """Return solutions, and the diagonals of the factors, on the host; NaN where a matrix has none."""
     if matrix.ndim > 2:
         solutions, diagonals = zip(*map(_by_lapack, matrix, right), strict=True)
         return np.stack(solutions), np.stack(diagonals)
+    solution, diagonal = factored(matrix)
+    return solution(right), diagonal
+
+
+def factored(matrix: Any) -> tuple[Callable[[Any], Any], Any]:
+    """Return what solves equations of the ``matrix`` on the host, and its factor's diagonal; NaN where it has none.
+
+    A process that ends soon spares the import of `scipy.linalg`, which takes as long as 2,000 of NumPy's solutions for
+    55 models. Each of these takes three times as long as by LAPACK's factor.
+    """
     if spares_jax():
         with suppress(np.linalg.LinAlgError):
             diagonal = np.linalg.cholesky(matrix).diagonal()
-            return np.linalg.solve(matrix, right), diagonal
+            return lambda right: np.linalg.solve(matrix, right), diagonal
     else:
-        from scipy.linalg.lapack import dposv
+        from scipy.linalg.lapack import dpotrf, dpotrs
 
-        factor, solution, failed = dposv(matrix.T, right)  # transposed, as LAPACK stores it
+        factor, failed = dpotrf(matrix.T, clean=0)  # transposed, as LAPACK stores it
         if not failed:
-            return solution, factor.diagonal()
-    return np.full(right.shape, np.nan), np.full(len(right), np.nan)
+            return lambda right: dpotrs(factor, right)[0], factor.diagonal()
+    return lambda right: np.full(right.shape, np.nan), np.full(len(matrix), np.nan)
 
 
 def pseudo_inverse(

@@ -181,7 +181,7 @@ def _fit_dense(
         if options.penalty == "firth":
             end = dense_solve.newton_firth(*problem, begin)
         else:
-            end = dense_solve.newton(options.response.link, *problem, begin)
+            end = dense_solve.newton_on_host(options.response.link, *problem, begin)
     return end, {"connectivity": connectivity, "active": active}
 
 

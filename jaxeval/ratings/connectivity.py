@@ -45,8 +45,10 @@ def analyse(n: Float, wins: Float) -> Connectivity:
     ``kernels.connectivity.standing_of`` defines the main group and the standings.
     """
     start = int(np.argmax(n.sum(1)))
-    if _reachable(wins > 0, start).all() and _reachable(wins.T > 0, start).all():
-        # A healthy board is known without a search for components.
+    below, above = wins[start] > 0, wins[:, start] > 0
+    below[start] = above[start] = True
+    if (below @ wins + below > 0).all() and (wins @ above + above > 0).all():
+        # A healthy board, on which two steps lead to and from everyone, is known without a search for components.
         return Connectivity(np.ones(len(n), np.int64), 1, np.full(len(n), Standing.IDENTIFIED, np.int8))
     first, second = np.nonzero(np.triu(n))
     return analyse_pairs(first, second, n[first, second], wins[first, second], wins[second, first], len(n))
@@ -106,15 +108,6 @@ def _standing(battles: Float, winner: NDArray[np.integer[Any]], loser: NDArray[n
     standing[above & ~below] = Standing.ABOVE
     standing[above & below] = Standing.IDENTIFIED
     return standing
-
-
-def _reachable(edge: Bool, start: int) -> Bool:
-    reached = np.zeros(len(edge), bool)
-    front = np.array([start])
-    while len(front):
-        reached[front] = True
-        front = np.flatnonzero(edge[front].any(0) & ~reached)
-    return reached
 
 
 def secure_models(units: Float) -> Bool:

@@ -12,7 +12,7 @@ from jax import lax
 from jaxeval.kernels import dense_solve, pair_tables
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable
-from jaxeval.kernels.solve import Status, Terms
+from jaxeval.kernels.solve import Solution, Status, Terms
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -190,6 +190,13 @@ def by_newton(lanes, tolerance=TOLERANCE, max_steps=100):
     return newton(lanes.again, everyone(lanes), lanes.ridge, tolerance, max_steps)
 
 
+def by_newton_on_host(lanes):
+    problems = [(PairTable(wins + wins.T, wins.sum(1)), np.ones(M, bool)) for wins in lanes.again]
+    terms = [Terms(ridge, TOLERANCE, 100) for ridge in lanes.ridge]
+    ends = [dense_solve.newton_on_host(Link.LOGIT, *problem, t) for problem, t in zip(problems, terms, strict=True)]
+    return Solution(*map(np.stack, zip(*ends, strict=True)))
+
+
 def by_newton_cg(lanes, tolerance=TOLERANCE, max_steps=100):
     inverse, diagonal = inverse_information(lanes.start, lanes.full, lanes.ridge, everyone(lanes))
     return newton_cg(lanes.again, lanes.start, inverse, diagonal, lanes.ridge, tolerance, max_steps)
@@ -224,7 +231,7 @@ def test_twin_and_lbfgs_agree(lanes):
     assert_at(lbfgs(lanes.again, lanes.ridge), lanes.optimum, 1e-7)
 
 
-@pytest.mark.parametrize("solver", [by_newton, by_newton_cg])
+@pytest.mark.parametrize("solver", [by_newton, by_newton_on_host, by_newton_cg])
 def test_newton_and_newton_cg_find_the_optimum_of_every_board(lanes, solver):
     result = solver(lanes)
     assert np.all(result.status == Status.CONVERGED)
@@ -289,8 +296,20 @@ def test_weights_that_differ_by_powers_of_ten():
     assert_at(np.asarray(cg.theta)[converged], lanes.optimum[converged], 1e-8)
 
 
+def test_an_ordinary_board_takes_two_factors(monkeypatch):
+    """One at the start and one beside the maximum, which the twin confirms to 1e-12."""
+    rng, factored, matrices = np.random.default_rng(0), dense_solve.factored, []
+    wins = played(rng, rng.normal(0, 1, 40), rng.poisson(20, (40, 40)))
+    monkeypatch.setattr(dense_solve, "factored", lambda matrix: matrices.append(matrix) or factored(matrix))
+    table = PairTable(wins + wins.T, wins.sum(1))
+    end = dense_solve.newton_on_host(Link.LOGIT, table, np.ones(40, bool), Terms(np.zeros(()), 1e-9, 200))
+    assert (end.status, end.n_steps, len(matrices)) == (Status.CONVERGED, 3, 2)
+    assert_at(end.theta, twins.newton(wins), 1e-12)
+
+
+@pytest.mark.parametrize("solver", [dense_solve.newton, dense_solve.newton_on_host])
 @pytest.mark.parametrize("size", [2, 3])
-def test_newton_claims_no_more_than_the_rounding_of_heavy_battles_leaves(size):
+def test_newton_claims_no_more_than_the_rounding_of_heavy_battles_leaves(size, solver):
     """What one pair joins has a known difference: the log-odds of that pair's results, whatever they weigh."""
     rng, errors = np.random.default_rng(0), []
     for weight in 10.0 ** -np.arange(17):
@@ -300,7 +319,7 @@ def test_newton_claims_no_more_than_the_rounding_of_heavy_battles_leaves(size):
         wins[0, size], wins[size, 0] = 3 * weight, weight
         table = PairTable(wins + wins.T, wins.sum(1))
         with np.errstate(all="ignore"):
-            end = dense_solve.newton(Link.LOGIT, table, np.ones(2 * size, bool), Terms(np.zeros(()), 1e-9, 200))
+            end = solver(Link.LOGIT, table, np.ones(2 * size, bool), Terms(np.zeros(()), 1e-9, 200))
         if end.status == Status.CONVERGED:
             errors.append(abs(end.theta[0] - end.theta[size] - np.log(3)))
     assert 7 <= len(errors) <= 13
