@@ -200,7 +200,8 @@ class CapabilityIndex(Result):
 
     def _on_scale(self, capability: Float) -> Float:
         first, second = _scale_line(capability, self._cells.models, self.settings["anchors"])
-        return first + second * capability
+        with np.errstate(invalid="ignore"):  # a choice may make all models equal
+            return first + second * capability
 
     def without_each_benchmark(self) -> pd.DataFrame:
         """Return the change of every index if a benchmark is left out: a row a benchmark, a column a model.
@@ -372,6 +373,8 @@ def capability_index(
             f"{counted(len(lonely), 'benchmark')} with one model, whose score fits itself and tells nothing of others: "
             f"{named(lonely)}"
         )
+    if unit == "percent" and cells.share.max() <= 0.01:
+        warnings.append(f"no score is above {100 * cells.share.max():g} per cent: leave out unit= (--unit) for shares")
     if few := int((n_each < FEW_BENCHMARKS).sum()):
         warnings.append(f"{counted(few, 'model has', 'models have')} fewer than {FEW_BENCHMARKS} benchmarks")
     gauge = f"mean {_MEAN:g} and standard deviation {_SD:g} of all models"

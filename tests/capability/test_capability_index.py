@@ -300,6 +300,16 @@ def test_a_hard_benchmark_in_per_cents(scores):
     assert benchmark_cells(two, none, None, "percent").share.max() <= 1
 
 
+def test_shares_that_are_called_per_cents(scores):
+    warning = "per cent: leave out unit= (--unit) for shares"
+    for table in (scores, scores.pivot_table("score", "model", "benchmark").reset_index()):
+        assert any(warning in text for text in jaxeval.capability_index(table, unit="percent", **RUN).warnings)
+    small = pd.DataFrame({"model": list("abc"), "x": [0.1, 0.3, 0.4], "y": [0.2, 0.5, 0.7]})
+    assert jaxeval.capability_index(small, unit="percent", **RUN).choices().loc["clip=0.01"].isna().all()
+    percent = jaxeval.capability_index(scores.assign(score=100 * scores["score"]), unit="percent", **RUN)
+    assert not any(warning in text for text in percent.warnings)
+
+
 def test_equal_models_have_no_rank(found):
     """P-values of equal models are uniform, and where they do not reject, the answer and the ranks say so."""
     rng = np.random.default_rng(0)
