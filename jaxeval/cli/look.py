@@ -188,7 +188,7 @@ def _quoted(words: Sequence[str]) -> str:
 
 
 #: Commands that read votes as the leaderboard does, or with further options.
-_OF_VOTES = ("leaderboard", "audit", "next", "panel")
+_OF_VOTES = ("leaderboard", "compare-boards", "audit", "next", "panel")
 #: Options for columns, where the values say nothing.
 _BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner COLUMN") | {
     "scores": "--model COLUMN --item COLUMN --score COLUMN",
@@ -251,9 +251,11 @@ def with_line(error: DataError, found: FileUses | None, ctx: click.Context, type
     if found is None:
         return error
     files, uses, nothing = found
+    uses = [use for use in uses if ctx.params.get("by") not in use.words]  # its groups are no results
     fitting = [use for use in uses if use.words[0] == command and "--by" not in use.words]
     if not fitting and command in _OF_VOTES:
-        fitting = [use._replace(words=(command, *use.words[1:])) for use in uses if use.words[0] == "leaderboard"]
+        votes = [use for use in uses if use.words[0] == "leaderboard"]
+        fitting = [use._replace(words=(command, *typed, *(x for x in use.words[1:] if x != "{}"))) for use in votes]
     if command in ("compare-scores", "plan-scores"):
         models = [str(ctx.params[name]) for name in ("a", "b") if name in ctx.params]
         fitting = [use._replace(words=(command, *models, *use.words[1:])) for use in uses if use.words[0] == "scores"]
@@ -266,8 +268,7 @@ def with_line(error: DataError, found: FileUses | None, ctx: click.Context, type
     if nothing is not None:
         text += f". {nothing}"
     elif not fitting and command in _BLANKS and lacks and "no column" in str(error) and not {*typed} & _ROLES:
-        line = shlex.join(["jaxeval", command, *map(str, files)])
-        text = f"say it so: {line} {_BLANKS[command]}\n{text}"
+        text = f"say it so: {shlex.join(['jaxeval', command, *typed])} {_BLANKS[command]}\n{text}"
     error.args = (text, *error.args[1:])
     return error
 

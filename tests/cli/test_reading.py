@@ -263,6 +263,23 @@ def test_an_error_begins_with_the_line_to_type(name, tmp_path):
     said(*shlex.split(first.removeprefix("Error: say it so: jaxeval ")))
 
 
+def test_an_error_of_two_boards_names_the_line_of_two_boards(tmp_path):
+    """With what was typed; the column of groups is no column of results."""
+    rows = [("x", "y", result, group) for group in ("en", "fr") for result in ("A", "B", "tie") * 4]
+    table = pd.DataFrame(rows, columns=["model_a", "model_b", "verdict", "language"])
+    path = tmp_path / "votes.csv"
+    table.to_csv(path, index=False)
+    asked = ["compare-boards", str(path), "--by", "language", "--slices", "en,fr"]
+    first = run(*asked).stderr.splitlines()[0]
+    assert first == f"Error: say it so: jaxeval {shlex.join(asked)} --winner verdict"
+    said(*shlex.split(first.removeprefix("Error: say it so: jaxeval ")))
+    table.drop(columns="verdict").to_csv(path, index=False)
+    assert run(*asked).stderr.startswith("Error: votes.csv: no result column: expected 'winner'")
+    pd.DataFrame({"model": [*"xy"], "score": [1, 0], "language": ["en", "fr"]}).to_csv(path, index=False)
+    blanks = "--model-a COLUMN --model-b COLUMN --winner COLUMN"
+    assert run(*asked).stderr.startswith(f"Error: say it so: jaxeval {shlex.join(asked)} {blanks}\n")
+
+
 def test_blanks_in_a_form_and_names_within_objects(tmp_path):
     form = {"Email": [*"abcd"], "Model A": [*"xyxz"], "Model B": [*"yzzx"], "Which is better?": ["A", None, "Tie", "B"]}
     pd.DataFrame(form).to_csv(tmp_path / "form.csv", index=False)
