@@ -3,7 +3,7 @@
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, partial, update_wrapper, wraps
 from inspect import BoundArguments, signature
 from pathlib import Path
@@ -200,7 +200,7 @@ def jitted(function: Callable[..., Any], program: Program[Any], arguments: Any) 
 Runs: TypeAlias = Literal["briefly", "often", "long"]
 _FEW = 200_000
 _SHORT = {"xla_cpu_use_fusion_emitters": False}
-_CPU, _HAS_WIDE_VECTORS, _WIDE = Path("/proc/cpuinfo"), "avx512_fp16", {"xla_cpu_prefer_vector_width": 512}
+_CPU, _HAS_WIDE_VECTORS, _WIDE = Path("/proc/cpuinfo"), b"avx512_fp16", {"xla_cpu_prefer_vector_width": 512}
 
 
 @cache
@@ -216,8 +216,9 @@ def _cpu_options(level: int | None = None) -> dict[str, Any] | None:
     """
     if jax.default_backend() != "cpu":
         return None
-    wide = _CPU.exists() and _HAS_WIDE_VECTORS in _CPU.read_text()  # Linux only
-    options: dict[str, Any] = {**(_WIDE if wide else {})}
+    options: dict[str, Any] = {}
+    with suppress(OSError):  # not Linux, or not to be read
+        options |= _WIDE if _HAS_WIDE_VECTORS in _CPU.read_bytes() else {}
     if level is not None:
         options |= {"xla_backend_optimization_level": level, **_SHORT}
     try:
@@ -311,10 +312,9 @@ def _make_room() -> None:
     """Free the oldest programs where half of the mappings are taken, before another is compiled."""
     global _warned
     try:
-        most = int(_MOST_MAPS.read_text())
-    except (OSError, ValueError):  # not Linux
+        most, taken, n_freed = int(_MOST_MAPS.read_text()), _n_maps(), 0
+    except (OSError, ValueError):  # not Linux, or not to be read
         return
-    n_freed, taken = 0, _n_maps()
     if taken <= most // 2:
         return
     while taken > most * 3 // 8 and len(_compiled) > (_RECENT if taken <= most * 9 // 10 else 0):
