@@ -47,6 +47,9 @@ def run() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except OSError as error:  # of help, on a full disk
+        tell(f"Error: {error}")
+        sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         from jaxeval.data.file_formats import remove_copies
 

@@ -133,7 +133,7 @@ def format_of(path: Path) -> FileFormat:
         separator = b"|"
     skipped, sign = _title(text.decode("utf-8", "replace"), [sign.decode() for sign in (*signs, b"|")])
     if kind is None and (separator is None or b"\0" in text):
-        raise DataError(f"unknown file type; known endings are {ENDINGS}")
+        raise DataError(f"unknown file type; known endings are {ENDINGS}" if text else "the file is empty")
     return FileFormat(Kind.CSV, compression, sign if skipped else (separator or signs[0]).decode(), skipped)
 
 

@@ -83,6 +83,8 @@ def named_twice(path: FileName | Sequence[FileName]) -> list[str]:
 @cache
 def _standard_input() -> Path:
     """Standard input as a file, for the rest of the process, since files are read more than once."""
+    if sys.stdin is None:
+        raise DataError("-: standard input is closed")
     path = folder_of_copies() / "standard input"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)

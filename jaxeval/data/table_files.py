@@ -219,6 +219,7 @@ def _told(path: Path) -> Iterator[None]:
         hints = {
             "UTF8": "; save the file as UTF-8",
             r"Expected \d+ columns": f"; give every line as many values as the first{quotes}",
+            "Empty CSV": "; it has a header, and no row below",
             "straddling": "; a quoted value does not end, or is longer than a megabyte",
         }
         cut = "; it may be cut short: copy or write it again" if path.name.lower().endswith(".gz") else ""

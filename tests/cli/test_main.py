@@ -222,6 +222,19 @@ class TestOutputs:
         assert "z.csv cannot be written (No space left on device)" in " ".join(result.stderr.split())
         assert (tmp_path / "z.csv").read_text() == "old"
 
+    def test_help_on_a_full_disk(self, monkeypatch, capsys):
+        def full(*_, **__):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(sys, "argv", ["jaxeval", "--help"])
+        monkeypatch.setattr(cli.gc, "freeze", list)
+        monkeypatch.setattr(click.core, "echo", full)
+        monkeypatch.setattr(click.decorators, "echo", full)
+        with pytest.raises(SystemExit) as end:
+            cli.run()
+        assert end.value.code == 1
+        assert capsys.readouterr().err.endswith("No space left on device\n")
+
     @pytest.mark.parametrize("ending", ["png", "svg", "pdf", "PNG"])
     def test_figures_in_the_format_of_their_ending(self, ending, tmp_path):
         save_figure(Figure(), tmp_path / f"x.{ending}", dpi=50)

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import shlex
+import sys
 import zipfile
 
 import numpy as np
@@ -103,6 +104,15 @@ def test_standard_input_of_any_command(words):
     """Also where one file is read; the lines to type name it as it was."""
     _standard_input.cache_clear()
     assert "jaxeval leaderboard -" in run(*words, input=VOTES.to_csv(index=False).encode()).output
+
+
+def test_standard_input_that_has_nothing(monkeypatch):
+    _standard_input.cache_clear()
+    assert "standard input: the file is empty" in message("-")
+    _standard_input.cache_clear()
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DataError, match="standard input is closed"):
+        jaxeval.read_battles("-")
 
 
 def test_conditions_and_models(votes):

@@ -362,6 +362,8 @@ def test_counts_that_are_too_large(tmp_path):
     (b"model_a,m\xf6del,winner\n", "file.csv: line 1 is not UTF-8, the byte 0xf6: save the file as UTF-8"),
     (b"\x82\x00\x1b[31m\n1,2,3\n", "file.csv: line 1 is not UTF-8, the byte 0x82: save the file as UTF-8"),
     (b"x" * 200_000 + b",y\n1,2\n", "file.csv: cannot be read: field larger than field limit"),
+    (b"model_a,model_b,winner", "file.csv: cannot be read: CSV parse error: Empty CSV file or block: cannot infer "
+     "number of columns; it has a header, and no row below"),
     (b'model_a,"model_b,winner\nx,y,tie\n', "file.csv: cannot be read: unexpected end of data; end every quoted value"),
 ])  # fmt: skip
 def test_a_header_that_names_nothing(tmp_path, content, says):
