@@ -88,7 +88,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not folder:
         folder = tempfile.mkdtemp(prefix="jaxeval-programs-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    kept = program_folder(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAXEVAL_CACHE", folder)
+        kept = program_folder()
     assert kept is not None
     os.environ |= settings(kept)  # for processes that tests start; in this one JAX has read them
     jax.config.update("jax_compilation_cache_dir", str(kept))

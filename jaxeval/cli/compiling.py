@@ -49,15 +49,12 @@ _MOST_BYTES = 2**28
 _ENDINGS = ("-cache", "-export")
 
 
-def program_folder(folder: str | Path | None = None) -> Path | None:
+def program_folder() -> Path | None:
     """Make the folder in which programs are kept, if it is not there.
 
-    Where it holds more than 256 MiB, the programs that were not used for longest are removed.
-
-    Args:
-        folder: where; by default the environment variable ``JAXEVAL_CACHE`` says, where ``off`` means nowhere. Without
-            it, the folder is ``jaxeval`` in the user's folder of caches: ``$XDG_CACHE_HOME`` or ``~/.cache``,
-            ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows.
+    The environment variable ``JAXEVAL_CACHE`` names it. Without it, it is ``jaxeval`` in the user's folder of caches:
+    ``$XDG_CACHE_HOME`` or ``~/.cache``, ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows. Where it holds
+    more than 256 MiB, the programs that were not used for longest are removed.
 
     Returns:
         The folder. None if ``JAXEVAL_CACHE`` is ``off``.
@@ -67,9 +64,9 @@ def program_folder(folder: str | Path | None = None) -> Path | None:
             is code, which this process would run.
     """
     named = os.environ.get(_VARIABLE, "")
-    if folder is None and named.lower() == "off":
+    if named.lower() == "off":
         return None
-    path = _made(_with_home(Path(folder or named or _usual_folder() / "jaxeval")).absolute())
+    path = _made(_with_home(Path(named or _usual_folder() / "jaxeval")).absolute())
     _remove_oldest(path)
     return path
 

@@ -12,7 +12,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.report import DataReport
 from jaxeval.data.saved_results import save_ratings
 from jaxeval.execution.precision import device_name, versions
@@ -390,15 +390,18 @@ class BradleyTerryFit(Result):
     @property
     def _in_one_cluster(self) -> pd.Index:
         """Rated models with several battles that all lie in one cluster, where there are several clusters."""
-        rows, cells = self._drawn.clusters, self._board.cells
+        rows = self._drawn.clusters
         if rows is None or len(rows.size) == 1:
             return self.ratings.index[:0]
-        pair = cells.pair[rows.cell]
-        of_model = np.concatenate([cells.first[pair], cells.second[pair]])
-        n_clusters = pd.Series(np.tile(rows.cluster, 2)).groupby(of_model).nunique()
+        row, model = self._rated_by(rows.cell)
+        n_clusters = pd.Series(rows.cluster[row]).groupby(model).nunique()
         one = n_clusters.reindex(range(len(self.ratings))).to_numpy() == 1
-        several = self.n_battles.to_numpy() > 1
-        return self.ratings.index[one & several & np.isfinite(self.ratings.to_numpy())]
+        return self.ratings.index[one & (self.n_battles.to_numpy() > 1) & self._board.active]
+
+    def _rated_by(self, cell: Int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Return rows of the cells (R,) and the models that they rate, an entry for each model of a row."""
+        pair = (cells := self._board.cells).pair[cell]
+        return np.tile(np.arange(len(cell)), 2), np.concatenate([cells.first[pair], cells.second[pair]])
 
     @property
     def n_clusters(self) -> int | None:

@@ -319,16 +319,9 @@ class PlackettLuceFit(BradleyTerryFit):
         items = ITEM if self.competitor == MODEL else self.competitor
         return f"{counted(self.report.n_battles, 'ranking')} of {items.counted(len(self.ratings))}"
 
-    @property
-    def _in_one_cluster(self) -> pd.Index:
-        """Rated items with several rankings that all lie in one cluster, where there are several clusters."""
-        rows, places = self._drawn.clusters, self._board.cells.places
-        if rows is None or len(rows.size) == 1:
-            return self.ratings.index[:0]
-        placed = places.of(rows.cell)
-        n_clusters = pd.Series(rows.cluster[placed.ranking]).groupby(placed.item).nunique()
-        one = n_clusters.reindex(range(len(self.ratings))).to_numpy() == 1
-        return self.ratings.index[one & (self.n_battles.to_numpy() > 1) & self._board.active]
+    def _rated_by(self, cell: Int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        placed = self._board.cells.places.of(cell)
+        return placed.ranking, placed.item
 
 
 def fit_plackett_luce(
