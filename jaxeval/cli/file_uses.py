@@ -136,6 +136,13 @@ def nothing_in(head: Head) -> str | None:
         return f"The first line seems to be no header, but a row: {line}. Add a header, as model_a,model_b,winner."
     if blind := blind_questions(head.rows):
         return f"Its columns {about_questions(blind)}."
+    model = guessed_column(head.rows, "model")
+    if model is not None and head.rows[model].is_unique and len(scores := _evaluations(head.rows)) == 1:
+        return (
+            f"There is one number for each model, in {scores[0]!r}: nothing says how sure it is. With a row for each "
+            "model and item (model,item,score), jaxeval scores tells models apart; with a column for each benchmark, "
+            "jaxeval index puts them on one scale."
+        )
     results = [name for name in map(str, head.rows) if folded(name) in map(folded, _HOLD_RESULTS)
                or any(word in folded(name) for word in ("score", "goals", "points"))]  # fmt: skip
     empty = [name for name in results if head.rows[name].isna().all()]
@@ -481,7 +488,7 @@ def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
 def _meta(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Yield models, and what several evaluators say of each."""
     model = guessed_column(frame, "model")
-    numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
+    numbers = _evaluations(frame)
     if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3:
         return
     if any(a not in numbers for a, _ in sides):  # scores called judge1 and judge2 are no sides
@@ -492,6 +499,12 @@ def _meta(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     why = f"a row for each of {model!r}, {found(scores=[name for name in numbers if name != gold])}"
     hint = f"{gold!r} is taken as gold, what the others should agree with: say another by --gold"
     yield use_of("meta", ("--gold", gold, *naming(model=model)), why, hint)
+
+
+def _evaluations(frame: pd.DataFrame) -> list[str]:
+    """Return columns of numbers that are no counts of judgments."""
+    numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
+    return [name for name in numbers if folded(name) not in map(folded, ROLES["count"].also)]
 
 
 def _golden(frame: pd.DataFrame) -> list[str]:

@@ -122,7 +122,7 @@ _OF_ARENA = {
     "category_tag": ("A leaderboard for each category", ("--by", "category_tag"), "categories"),
     "conv_metadata": ("Ratings, the style of answers controlled for", ("--style", "arena"), "counts of style"),
 }
-_WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
+_WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"), ("chosen", "rejected"))
 _MOST_SLICES = 100  # values of a column, of which a line takes one
 _MOST_GROUPS = 20  # that a board may be cut into
 

@@ -55,6 +55,7 @@ _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two
 #: Columns of judges, items and the like hold no results, even where their values are letters such as L and R.
 _NAMES = {folded(name) for role in ROLES.values() if role.kind == "name" for name in role.names}
 _MOST_LABELS = 4  # of a column of results
+_MOST_GRADES = 11  # of one that is called so
 #: Pairs of columns that may name the models of both sides, those with the usual names first.
 SidePairs = Sequence[tuple[str, str]]
 
@@ -123,7 +124,8 @@ def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
     first, second = frame[x], frame[y]
     if any(word in folded(x) for word in (*POINTS, "length", "token", "elo")):
         return False
-    texts = any(word in folded(x) for word in ("response", "answer", "conversation", "prompt", "output", "completion"))
+    texts = any(word in folded(x) for word in ("response", "answer", "conversation", "prompt", "output", "completion",
+                                                "chosen", "rejected"))  # fmt: skip
     if texts and not (_holds_names(first) and _holds_names(second)):  # what was written, and not who wrote
         return False
     if is_binary(first) or is_binary(second):  # verdicts
@@ -241,11 +243,12 @@ def reading_with_blanks(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments
     for a, b in [] if blind_questions(frame) else sides[:1]:
         rest = [name for name in map(str, frame) if name not in (a, b)]
         roles, why = {"model_a": a, "model_b": b}, f"two sides in {quoted((a, b))}"
-        counts = {*COUNT_COLUMNS, *renames(COUNT_COLUMNS, rest)}
+        counts, called = {*COUNT_COLUMNS, *renames(COUNT_COLUMNS, rest)}, {*RESULTS} - {"winner"}
         words = [
             name for name in rest if name not in counts
             if not (is_numeric_dtype(frame[name]) or folded(name) in _NAMES or _SAYS_PLACE.search(name.casefold()))
-            and not _SAYS_OTHER.search(name.casefold()) and 1 < n_values(frame, name) <= _MOST_LABELS
+            and not _SAYS_OTHER.search(name.casefold())
+            and 1 < n_values(frame, name) <= (_MOST_GRADES if {folded(name)} & called else _MOST_LABELS)
         ]  # fmt: skip
         ids = guessed_columns(frame, "item")  # and no points; nor is what counts the rows
         numbers = [name for name in rest if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])
@@ -261,10 +264,26 @@ def reading_with_blanks(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments
             which = "SIDE" if any("SIDE" in x for pair in labels.items() for x in pair) else "each"
             return FoundJudgments({**roles, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
                                   f"say for {which}: model_a, model_b or tie")  # fmt: skip
+        scales = [name for name in numbers if (folded(name) in RESULTS or "prefer" in folded(name))
+                  and is_integer_dtype(frame[name]) and 2 < np.ptp(frame[name]) + 1 <= _MOST_GRADES]  # fmt: skip
+        if not words and len(scales) == 1:
+            return _of_scale(frame, roles, scales[0], why)
         if not words and len(numbers) == len(rest) == 2:
             return FoundJudgments({**roles, "scores": tuple(numbers)}, f"{why}, numbers of each in {quoted(numbers)}",
                                   f"{numbers[0]!r} is taken as the points of {a!r}, of which more win")  # fmt: skip
     return None
+
+
+def _of_scale(frame: pd.DataFrame, roles: dict[str, Any], name: str, why: str) -> FoundJudgments:
+    """Return how grades from one side to the other are read, in whole numbers, once it is known which side is where."""
+    least, most = int(frame[name].min()), int(frame[name].max())
+    middle = 0 if least < 0 else (least + most) / 2
+    grades = range(least, most + 1)
+    labels = {str(x): "tie" if x == middle else "SIDE_1" if x < middle else "SIDE_2" for x in grades}
+    hint = "say for SIDE_1 which side small numbers are for, model_a or model_b, and for SIDE_2 the other"
+    hint += f"; {middle:g} is taken as a tie" if middle in grades else ""
+    read = {**roles, "winner": name, "labels": labels}
+    return FoundJudgments(read, f"{why}, numbers from {least} to {most} in {name!r}", hint)
 
 
 def _unsure(battles: Battles, sides: tuple[str, str], result: str | None) -> Iterator[str]:

@@ -60,11 +60,16 @@ _GRADES = {
     "a<<b": Graded(0.0, STRONG), "a<b": _B, "b<a": _A, "b<<a": Graded(1.0, STRONG),
 }  # fmt: skip
 #: What annotators choose from side by side: "A is much better", "Response B is slightly better".
+_DEGREES = {
+    **dict.fromkeys(["", "slightly ", "marginally ", "a bit ", "a little ", "somewhat "], 1.0),
+    **dict.fromkeys(["much ", "significantly ", "clearly ", "strongly ", "far ", "a lot "], STRONG),
+}
 _PHRASES = {
-    f"{noun}{letter} is {degree}better": Graded(target, STRONG if degree in ("much ", "significantly ") else 1.0)
+    f"{noun}{letter} {degree}better": Graded(target, weight)
     for noun in ("", "response ", "answer ", "model ", "assistant ")
     for letter, target in (("a", 1.0), ("b", 0.0))
-    for degree in ("", "much ", "significantly ", "slightly ", "a bit ", "a little ", "somewhat ")
+    for adverb, weight in _DEGREES.items()
+    for degree in (f"is {adverb}", adverb)
 }
 _STANDARD = "the sides model_a and model_b"
 #: Families of words for the sides in the files of others; each takes any of the words above for ties.

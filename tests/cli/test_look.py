@@ -362,6 +362,10 @@ def test_columns_that_tell_nothing(tmp_path):
          "There are no results: 'home_goals' and 'away_goals' are empty in 1 row."),
         ("item,model,judgment\n" + "1,x,\n" * 1001,
          "There are no results: 'judgment' is empty in the first 1,000 rows."),
+        ("model,accuracy,n\nx,.5,10\ny,.6,10\nz,.7,10\n",
+         "There is one number for each model, in 'accuracy': nothing says how sure it is. With a row for each model "
+         "and item (model,item,score), jaxeval scores tells models apart; with a column for each benchmark, jaxeval "
+         "index puts them on one scale."),
     ],
 )  # fmt: skip
 def test_files_without_results(tmp_path, text, said):
@@ -568,6 +572,9 @@ def test_counts_with_a_bad_value(tmp_path):
     ("model_a,model_b,a_wins\nx,y,True\ny,z,False\nz,x,True\n", ["--winner", "a_wins", "--labels", "a_wins_1"]),
     ("model_a,model_b,result\nx,y,1\ny,z,0\nx,z,-1\n",
      ["--winner", "result", "--labels", "1=model_a,-1=model_b,0=tie"]),
+    ("model_a,model_b,verdict\nx,y,A is clearly better\ny,z,Tie\nx,z,A slightly better\n", ["--winner", "verdict"]),
+    ("prompt,chosen_model,rejected_model\n1,x,y\n2,x,z\n3,y,z\n",
+     ["--winner-model", "chosen_model", "--loser-model", "rejected_model"]),
 ])  # fmt: skip
 def test_results_as_people_write_them(tmp_path, text, words):
     (tmp_path / "votes.csv").write_text(text)

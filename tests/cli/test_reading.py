@@ -285,7 +285,7 @@ def test_an_error_of_two_boards_names_the_line_of_two_boards(tmp_path):
     said(*shlex.split(first.removeprefix("Error: say it so: jaxeval ")))
     table.drop(columns="verdict").to_csv(path, index=False)
     assert run(*asked).stderr.startswith("Error: votes.csv: no result column: expected 'winner'")
-    pd.DataFrame({"model": [*"xy"], "score": [1, 0], "language": ["en", "fr"]}).to_csv(path, index=False)
+    pd.DataFrame({"thing": [*"xy"], "number": [1.5, 0.5], "language": ["en", "fr"]}).to_csv(path, index=False)
     blanks = "--model-a COLUMN --model-b COLUMN --winner COLUMN"
     assert run(*asked).stderr.startswith(f"Error: say it so: jaxeval {shlex.join(asked)} {blanks}\n")
 
@@ -365,6 +365,27 @@ def test_a_line_with_blanks_for_what_labels_mean(tmp_path):
     assert f"leaderboard {path} --model-a foo --model-b bar --scores one:two" in said(path)
     pd.DataFrame({**sides, "won": [1, 2, 3] * 2, "lost": [3, 2, 1] * 2, "tied": 1}).to_csv(path, index=False)
     assert "counts of results in 'won'" in said("leaderboard", path, "--resamples", "9")
+
+
+@pytest.mark.parametrize(
+    ("grades", "labels", "tie"),
+    [([-1, 2, 0, 1, -2, 1], "-2=SIDE_1,-1=SIDE_1,0=tie,1=SIDE_2,2=SIDE_2", 0),
+     ([1, 4, 1, 3, 2, 4], "1=SIDE_1,2=SIDE_1,3=SIDE_2,4=SIDE_2", None)],
+)  # fmt: skip
+def test_grades_from_one_side_to_the_other_are_not_guessed(tmp_path, grades, labels, tie):
+    path = tmp_path / "votes.csv"
+    rows = pd.DataFrame({"model_a": [*"xyzxyz"], "model_b": [*"yzxzxy"], "preference": grades})
+    rows.to_csv(path, index=False)
+    line = f"jaxeval leaderboard {path} --winner preference --labels {labels}"
+    for words in ((), ("leaderboard",)):
+        found = run(*words, path)
+        assert line in found.output + found.stderr
+        assert ("is taken as a tie" in found.output + found.stderr) == (tie is not None)
+    words = shlex.split(line.replace("SIDE_1", "model_b").replace("SIDE_2", "model_a"))[1:]
+    target = np.select([rows.preference < 0, rows.preference > 0], [0, 1], 0.5) if tie == 0 else rows.preference > 2
+    rows.assign(target=target.astype(float)).drop(columns="preference").to_csv(tmp_path / "plain.csv", index=False)
+    tables = [said(*x, "--resamples", "9").split("\n\n")[1] for x in (words, ("leaderboard", tmp_path / "plain.csv"))]
+    assert tables[0] == tables[1]
 
 
 def test_counts_that_are_too_large_are_not_answered_by_a_line_without_them(tmp_path):
