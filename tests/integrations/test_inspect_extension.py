@@ -1,6 +1,8 @@
 """Inspect itself, with a model that is none: metrics of a task, and the board at the end of an eval set."""
 
+import gc
 import json
+import warnings
 from math import comb
 
 import numpy as np
@@ -63,12 +65,14 @@ def logs(tmp_path_factory):
         return solve
 
     samples = [Sample(input=str(i), target="1", id=i, metadata={"passage": i // 4}) for i in range(N)]
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # Inspect leaves streams open, which garbage collection tells
         patch.setenv(own.BOARD, "link")
         done, found = eval_set(
             [Task(samples, solver=nothing(), scorer=[exact(), graded()], epochs=EPOCHS, name="task")],
             log_dir=str(folder), model=["mockllm/one", "mockllm/other"], display="none", retry_attempts=0,
         )  # fmt: skip
+        gc.collect()
     assert done, [log.error and log.error.traceback for log in found]
     return folder, {log.eval.model: log for log in found}
 
