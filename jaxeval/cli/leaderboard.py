@@ -174,8 +174,9 @@ def rankings(
 ) -> None:
     """Rate the items of rankings in FILES or folders, by the model of Plackett and Luce.
 
-    A ranking is a list with the best item first, such as a > b = c or a list in JSON; or it is several rows, each with
-    an item and its rank. The table is that of `leaderboard`, with rankings in place of votes.
+    A ranking is a list with the best item first, such as a > b = c or a list in JSON; several rows, each with an item
+    and its rank; or a row with a column for each place (rank1, rank2, ...), or with a column of ranks for each item.
+    The table is that of `leaderboard`, with rankings in place of votes.
     """
     from jaxeval.data.rankings import read_rankings
 
