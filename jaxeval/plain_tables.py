@@ -1,4 +1,4 @@
-"""Small tables and labels in NumPy, which become those of pandas when somebody asks for what only pandas has."""
+"""Tables and labels in NumPy, which become those of pandas when somebody asks for what only pandas has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.lazy_names import pd
+from jaxeval.lazy_names import pa, pd
 
 
 class Names:
@@ -128,17 +128,60 @@ class Whole(np.ndarray):
     """Whole numbers as doubles, NaN where one is missing."""
 
 
-class PlainTable:
-    """Columns of one length, by name, as arrays of numbers or objects; ``attrs`` as of a DataFrame."""
+class Coded(np.ndarray):
+    """Text, of which one knows (N,) the number of each row's value, and the values in the order of their first rows.
 
-    def __init__(self, columns: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> None:
+    Some of the rows are an array like any other.
+    """
+
+    coded: tuple[NDArray[np.intp], list[str]] | None = None
+
+    @classmethod
+    def of(cls, codes: NDArray[Any], values: Sequence[str]) -> Coded:
+        """The rows of all ``values`` that occur, from their numbers (N,)."""
+        first = np.full(len(values), len(codes))
+        first[codes[::-1]] = np.arange(len(codes))[::-1]
+        order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
+        rank = np.empty(len(values), np.intp)
+        rank[order] = np.arange(len(order))
+        text = objects(values)[codes].view(cls)
+        text.coded = rank[codes], [values[k] for k in order]
+        return text
+
+
+class PlainTable:
+    """Columns of one length, by name, as arrays of numbers or objects; ``attrs`` as of a DataFrame.
+
+    Any further attribute is that of this DataFrame.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Any], attrs: Mapping[str, Any] | None = None, n_rows: int | None = None
+    ) -> None:
         self._columns = {name: _array(values) for name, values in columns.items()}
         self.attrs: dict[str, Any] = dict(attrs or {})
+        self._n_rows = len(next(iter(self._columns.values()), ())) if n_rows is None else n_rows
 
     @classmethod
     def of_rows(cls, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> PlainTable:
         """The table of rows with a value for each name."""
         return cls({name: [row[k] for row in rows] for k, name in enumerate(names)})
+
+    @classmethod
+    def of_arrow(cls, table: pa.Table) -> PlainTable | None:
+        """The same of Arrow, if it holds texts by their codes and numbers alone, and nothing is missing."""
+        columns: dict[str, Any] = {}
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            values = column.combine_chunks()
+            if values.null_count or name in columns:
+                return None
+            if pa.types.is_dictionary(values.type) and pa.types.is_string(values.type.value_type):
+                columns[name] = Coded.of(in_numpy(values.indices), values.dictionary.to_pylist())
+            elif values.type in (pa.int64(), pa.float64()):
+                columns[name] = in_numpy(values)
+            else:
+                return None
+        return cls(columns)
 
     @property
     def columns(self) -> list[str]:
@@ -154,13 +197,19 @@ class PlainTable:
     def frame(self) -> pd.DataFrame:
         """The same in pandas."""
         frame = pd.DataFrame(
-            {name: pd.Series(x).astype("Int64") if isinstance(x, Whole) else x for name, x in self._columns.items()}
+            {name: pd.Series(x).astype("Int64") if isinstance(x, Whole) else x for name, x in self._columns.items()},
+            pd.RangeIndex(len(self)),
         ).infer_objects()
         frame.attrs = self.attrs
         return frame
 
     def __len__(self) -> int:
-        return len(next(iter(self._columns.values()))) if self._columns else 0
+        return self._n_rows
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # of copies and pickles, and of Arrow's and pandas' own ways
+            raise AttributeError(name)
+        return getattr(self.frame, name)
 
     def __contains__(self, name: str) -> bool:
         return name in self._columns
@@ -171,7 +220,7 @@ class PlainTable:
     def __getitem__(self, name: Any) -> Any:
         """A column by its name, some columns by theirs, or the rows of a mask or of places."""
         if isinstance(name, list):
-            return PlainTable({column: self._columns[column] for column in name}, self.attrs)
+            return PlainTable({column: self._columns[column] for column in name}, self.attrs, len(self))
         if not isinstance(name, np.ndarray):
             return self._columns[name]
         return PlainTable({column: values[name] for column, values in self._columns.items()}, self.attrs)
@@ -217,6 +266,30 @@ def _array(values: Any) -> NDArray[Any]:
     kinds = {type(value) for value in values}
     is_number = kinds and kinds <= {int, float, np.float64, np.int64}
     return np.array(values) if is_number or kinds == {bool} else objects(list(values))
+
+
+def in_numpy(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column of numbers, of which none is missing, as an array. Arrow's own way to do that imports pandas."""
+    values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    kind = values.type.to_pandas_dtype()
+    end = values.offset + len(values)
+    return np.frombuffer(values.buffers()[1], kind)[values.offset : end] if len(values) else np.zeros(0, kind)
+
+
+def in_arrow(values: NDArray[Any]) -> pa.Array:
+    """Return numbers, truth values or text, NaN and None where one is missing, as an array of Arrow, without pandas."""
+    missing: NDArray[np.bool_] = values != values
+    if values.dtype.kind == "O":
+        missing = np.array([text is None for text in values], bool)
+        texts = [b"" if text is None else text.encode() for text in values.tolist()]
+        kind, data = pa.string(), [np.cumsum([0, *map(len, texts)]).astype(np.int32), b"".join(texts)]
+    elif values.dtype.kind == "b":
+        kind, data = pa.bool_(), [np.packbits(values, bitorder="little")]
+    else:
+        kind = pa.float64() if values.dtype.kind == "f" else pa.int64()
+        data = [np.ascontiguousarray(values, np.float64 if values.dtype.kind == "f" else np.int64)]
+    there = np.packbits(~missing, bitorder="little") if missing.any() else None
+    return pa.Array.from_buffers(kind, len(values), [None if x is None else pa.py_buffer(x) for x in (there, *data)])
 
 
 def objects(values: Sequence[Any]) -> NDArray[Any]:

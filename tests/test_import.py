@@ -161,8 +161,8 @@ class TestTheCommand:
 
     def test_a_run_loads_what_it_uses(self, steps):
         found = set(steps[-1][-1])
-        assert {"pandas", "rich"} <= found
-        assert not found & {"jax", "scipy.stats", "scipy.optimize", "matplotlib", "polars", "optax"}
+        assert "rich" in found
+        assert not found & {"jax", "pandas", "scipy.stats", "scipy.optimize", "matplotlib", "polars", "optax"}
 
 
 class TestLazyNames:

@@ -75,7 +75,7 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     arguments = {name: x for name, x in replies.arguments().items() if x is not None and name != "human_labels"}
     read, met = None, ""
     with naming(file):
-        verdicts: Any = None if raters.where else _without_models(file, model_a, model_b)
+        verdicts: Any = _without_models(file, model_a, model_b)
         if verdicts is None:
             verdicts = read_whole_table(file, [model_a, model_b])
         if raters.where:

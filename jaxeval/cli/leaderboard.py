@@ -253,7 +253,8 @@ def _rate(
         The dated boards, this one among them, where there is a state.
     """
     from jaxeval.data.columns import require_column
-    from jaxeval.ratings.leaderboard import leaderboard
+    from jaxeval.plain_tables import in_pandas
+    from jaxeval.ratings.leaderboard import plain_leaderboard, result_table
     from jaxeval.show.boards import leaderboard_answer
 
     rated: Any = battles
@@ -263,8 +264,10 @@ def _rate(
         rated, options = boards(options)
     elif cost is not None and not options.get("by"):  # the front takes the draws, too
         rated, options = _drawn(rated, options)
-    table = leaderboard(rated, **options)
+    table: Any = plain_leaderboard(rated, **options)
     first_goes_on()
+    if state is not None or "category" in table or published.takes_table or (reading and reading.metadata):
+        table = result_table(table)
     if reading is not None:
         table = reading.with_metadata(table)
     if published.plot is not None:
@@ -276,7 +279,7 @@ def _rate(
     published.publish(table)
     answer = leaderboard_answer(table, published.top, () if state is None else state.looked_at_again(table))
     tables = published.tables(answer.tables)
-    answer = answer._replace(tables=tables, figures=lambda: {"leaderboard": plots.plot_leaderboard(table)})
+    answer = answer._replace(tables=tables, figures=lambda: {"leaderboard": plots.plot_leaderboard(in_pandas(table))})
     if reading is not None and cost is not None:
         require_column(table, cost)
         front = reading.front(rated, table.set_index("model")[cost], table.attrs["settings"]["level"])

@@ -114,6 +114,11 @@ class Published(Plot, Top, section=SHOWN):
         """Whether anything is to be written."""
         return any(x is not None for x in (self.path, self.card, self.badge, self.space))
 
+    @property
+    def takes_table(self) -> bool:
+        """Whether anything needs the leaderboard in pandas."""
+        return self.wanted or self.plot is not None or self.eval_results is not None or self.schema != "jaxeval"
+
     def write(
         self, table: pd.DataFrame, battles: Any, options: Mapping[str, Any], reading: BoardReading | None, *,
         history: pd.DataFrame | None, made: date, time: str | None = None,

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
@@ -40,6 +39,7 @@ from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import head_names, naming, read_whole_table, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out, with_options_of
+from jaxeval.lazy_names import pd
 from jaxeval.options.columns import AnchoredReading, MissingResult, Stated
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean, named
@@ -331,7 +331,7 @@ def _outcomes(column: pd.Series, name: str) -> Float:
                 f"outcome for the model: 1 for a win, 0.5 for a tie, 0 for a loss{_of_codes(values)}"
             )
         return values
-    labels = LabelColumn.of(column)
+    labels = LabelColumn.of(column, column.name)
     unknown = [label for label, key in zip(labels.distinct, labels.keys, strict=True) if key not in _OF_LABEL]
     hint = ""
     if any(isinstance(label, str) for label in unknown):

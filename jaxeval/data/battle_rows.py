@@ -43,6 +43,7 @@ from jaxeval.lazy_names import pd
 from jaxeval.options.columns import BothBad, MissingResult, VoteReading
 from jaxeval.options.field import again, option
 from jaxeval.options.resampling import DrawnTogether
+from jaxeval.plain_tables import PlainTable, in_pandas
 from jaxeval.wording import MODEL, competitor_word, counted, did_you_mean, listed
 
 #: Counts are summed as doubles, which are exact up to here.
@@ -140,9 +141,9 @@ class BattleReading(VoteReading):
 
 
 def read_battle_rows(
-    frame: pd.DataFrame, reading: BattleReading, rows: Rows | None, keep: Sequence[str] | None
+    frame: Any, reading: BattleReading, rows: Rows | None, keep: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Return the fields of `Battles` in a table, with the errors of `Battles.from_pandas`."""
+    """Return the fields of `Battles` in a table, in pandas or not, with the errors of `Battles.from_pandas`."""
     roles, target, count = reading.roles, reading.target, reading.count
     cluster, both_bad = reading.cluster, reading.both_bad
     # The usual names of sides say nothing of what competes.
@@ -157,7 +158,7 @@ def read_battle_rows(
         frame, told = frame.rename(columns=renamed), told_renames(renamed)
     names = list(frame.columns)
     if not {*names} >= {*named, *(keep or ())}:
-        frame = with_fields(frame, [*named, *(keep or ())])
+        frame = with_fields(in_pandas(frame), [*named, *(keep or ())])
         names = list(frame.columns)
     used = {*named, *(c for c in ("winner", "target", *ONE_HOT_COLUMNS) if c in names)}
     if len({*names}) < len(names) or not used.issubset(names):
@@ -165,9 +166,9 @@ def read_battle_rows(
     results = reading.results_of(names)
     if results == WIN_COLUMNS:
         told += (f"no column of ties beside {results[0]!r} and {results[1]!r}: none is counted",)
-    firsts = [frame[side].iat[0] for side in roles.sides]
+    firsts = [column[0] if isinstance(column := frame[side], np.ndarray) else column.iat[0] for side in roles.sides]
     if not all(isinstance(first, str) and first == first.strip() for first in firsts):
-        frame, stripped = without_blanks(frame, roles.sides)
+        frame, stripped = without_blanks(in_pandas(frame), roles.sides)
         told += stripped
     n_rows = len(frame) if rows is None else int(rows.times.sum())
     n_excluded = n_missing = 0
@@ -184,7 +185,9 @@ def read_battle_rows(
             times = None if count is None else whole_numbers(frame[count], count, rows)
             advice = ", or name a column of probabilities that side A wins with target= (on the command line --target)"
             labels, sides = cast(Labels, reading.labels), Sides(models, first, second, roles.sides)  # checked
-            outcome = read_labels(frame[results[0]], labels, sides, rows, advice=advice)._replace(times=times)
+            outcome = read_labels(frame[results[0]], labels, sides, rows, name=results[0], advice=advice)._replace(
+                times=times
+            )
         else:
             outcome = read_outcomes(frame, reading, results, rows)
     except DataError as error:
@@ -239,7 +242,7 @@ def read_battle_rows(
         n_missing=n_missing, n_excluded=n_excluded,
         n_effective=None if weights is None or reading.propensity is None else effective_battles(weights, counts),
         read_as=(*told, *([outcome.told] if outcome.told else [])), label_families=outcome.families, _said=noun,
-        _voters=_voters(frame if kept is None else frame.iloc[kept], voters, counts) if voters else None,
+        _voters=_voters(frame, kept, voters, counts) if voters else None,
     )  # fmt: skip
     if weights is not None and np.all(weights == 1):
         weights = None
@@ -254,8 +257,9 @@ def read_battle_rows(
             further += [] if column in further or column in used else [column]
     return {
         "models": models[met], "model_a": first, "model_b": second, "target": targets, "weight": weights,
-        "report": report, "columns": frame[further].copy(deep=False), "kept": kept, "count": counts,
-        "rows": rows if rows is None or kept is None else rows.of(kept), "cluster": cluster,
+        "report": report, "kept": kept, "count": counts, "cluster": cluster,
+        "columns": frame[further] if isinstance(frame, PlainTable) else frame[further].copy(deep=False),
+        "rows": rows if rows is None or kept is None else rows.of(kept),
     }  # fmt: skip
 
 
@@ -264,14 +268,16 @@ def n_battles_of(which: Bool, count: Int | None) -> int:
     return int(which.sum() if count is None else count[which].sum())
 
 
-def _voters(frame: pd.DataFrame, columns: Sequence[str], count: Int | None) -> Voters | None:
-    """Return who voted, if one of the ``columns`` says it; votes without a voter are each of another."""
+def _voters(frame: Any, kept: Int | None, columns: Sequence[str], count: Int | None) -> Voters | None:
+    """Return who voted in rows, if one of the ``columns`` says it; votes without a voter are each of another."""
     name = next((name for name in columns if is_plain(frame[name])), None)
     if name is None:
         return None
-    code, people = pd.factorize(frame[name])
+    code, people = factorized(frame[name])
+    code = code if kept is None else code[kept]
     unknown = code < 0
     known = np.bincount(code[~unknown], None if count is None else count[~unknown], len(people))
+    known = known[np.bincount(code[~unknown], minlength=len(people)) > 0]
     n_votes = np.concatenate([known, np.ones(n_battles_of(unknown, count))])
     return Voters(name, len(n_votes), effective_battles(n_votes, None), int(n_votes.sum()))
 
@@ -282,9 +288,7 @@ def effective_battles(weight: Float, count: Int | None) -> float:
     return float((times @ weight) ** 2 / (times @ weight**2))
 
 
-def _selected(
-    frame: pd.DataFrame, rows: Rows | None, keep: Bool, n_rows: int, why: str
-) -> tuple[pd.DataFrame, Rows | None, int]:
+def _selected(frame: Any, rows: Rows | None, keep: Bool, n_rows: int, why: str) -> tuple[Any, Rows | None, int]:
     """Some rows of a table, which rows of the input they are, and how many of these are left out; an error if all."""
     if keep.all():
         return frame, rows, 0
@@ -296,7 +300,7 @@ def _selected(
 
 def _weights(frame: pd.DataFrame, reading: BattleReading, rows: Rows | None) -> Float:
     """Return (N,) weights of a column over propensities of another, or of one of these."""
-    weights = np.ones(len(frame)) if reading.weight is None else weights_of(frame[reading.weight], rows)
+    weights = np.ones(len(frame)) if reading.weight is None else weights_of(frame[reading.weight], reading.weight, rows)
     if reading.propensity is None:
         return weights
     values = numbers(frame[reading.propensity], reading.propensity, rows)
@@ -314,7 +318,7 @@ def _weights(frame: pd.DataFrame, reading: BattleReading, rows: Rows | None) -> 
     return weights / values
 
 
-def there(frame: pd.DataFrame, columns: Sequence[str]) -> Bool:
+def there(frame: Any, columns: Sequence[str]) -> Bool:
     """Return (N,) whether a row has a value in each of the columns."""
     whole = np.ones(len(frame), bool)
     for name in dict.fromkeys(columns):

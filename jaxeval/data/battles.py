@@ -24,6 +24,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer
 from jaxeval.wording import Noun, counted, did_you_mean, named
 
@@ -205,8 +206,8 @@ class Battles(Grouped, Reported):
         """The battles as a table, with a column of weights or without one."""
         roles = column_roles(list(self.columns.columns), weighted)
         values: dict[str, Any] = {
-            roles["model_a"]: (self.models, self.model_a),
-            roles["model_b"]: (self.models, self.model_b),
+            roles["model_a"]: (in_pandas(self.models), self.model_a),
+            roles["model_b"]: (in_pandas(self.models), self.model_b),
             roles["target"]: self.target,
         }
         if weighted:
@@ -332,7 +333,8 @@ class Battles(Grouped, Reported):
     def head(self, n: int = 5) -> pd.DataFrame:
         """The first ``n`` rows of `to_pandas`."""
         data = self._own_columns(n)
-        rest = self.columns[:n] if self.kept is None else self.columns.iloc[self.kept[:n]]
+        columns = in_pandas(self.columns)
+        rest = columns[:n] if self.kept is None else columns.iloc[self.kept[:n]]
         rest = rest.rename(columns={name: f"{name}_" for name in data if name in rest})  # of the input
         return pd.concat([pd.DataFrame(data), rest.reset_index(drop=True)], axis=1)
 

@@ -349,6 +349,8 @@ def factorized(column: Any) -> tuple[NDArray[np.intp], Any]:
     try:
         if not isinstance(column, np.ndarray):
             return pd.factorize(column)
+        if (coded := getattr(column, "coded", None)) is not None:
+            return coded
         places: dict[Any, int] = {}
         codes = [-1 if x is None or x != x else places.setdefault(x, len(places)) for x in column.tolist()]
         return np.array(codes, np.intp), list(places)
@@ -357,7 +359,7 @@ def factorized(column: Any) -> tuple[NDArray[np.intp], Any]:
 
 
 def factorize_sorted(
-    column: pd.Series, name: str, rows: Rows | None = None, may_miss: bool = False
+    column: Any, name: str, rows: Rows | None = None, may_miss: bool = False
 ) -> tuple[NDArray[np.intp], pd.Index]:
     """Return (N,) codes of a column, and its sorted values; missing values have the code -1 if they are allowed."""
     try:
@@ -397,7 +399,7 @@ def codes_of(frame: Any, column: str | None, default: Any) -> tuple[NDArray[np.i
 
 
 def encode_models(
-    frame: pd.DataFrame, model_a: str, model_b: str, rows: Rows | None = None
+    frame: Any, model_a: str, model_b: str, rows: Rows | None = None
 ) -> tuple[pd.Index, NDArray[np.int32], NDArray[np.int32]]:
     """Return the sorted models of both columns, and the (N,) codes of each column."""
     codes_a, values_a = factorize_sorted(frame[model_a], model_a, rows)
@@ -406,16 +408,20 @@ def encode_models(
         blank = np.array([isinstance(name, str) and not name.strip() for name in values], bool)
         if blank.any():
             reject_missing(blank[codes], column, rows)
-    if values_a.dtype != values_b.dtype:
-        _check_names(values_a, values_b, model_a, model_b)
-    try:
-        models = values_a.union(values_b).sort_values()
-    except TypeError as error:
-        kinds = " and ".join(type(values[0]).__name__ for values in (values_a, values_b))
-        raise DataError(
-            f"columns {model_a!r} and {model_b!r} name models by values of different types, {kinds}; make both text "
-            "(in pandas by .astype(str))"
-        ) from error
+    if isinstance(values_a, Names) and isinstance(values_b, Names) and len({*map(type, (*values_a, *values_b))}) == 1:
+        models: Any = Names(sorted({*values_a, *values_b}))
+    else:
+        values_a, values_b = (x.index if isinstance(x, Names) else x for x in (values_a, values_b))
+        if values_a.dtype != values_b.dtype:
+            _check_names(values_a, values_b, model_a, model_b)
+        try:
+            models = values_a.union(values_b).sort_values()
+        except TypeError as error:
+            kinds = " and ".join(type(values[0]).__name__ for values in (values_a, values_b))
+            raise DataError(
+                f"columns {model_a!r} and {model_b!r} name models by values of different types, {kinds}; make both "
+                "text (in pandas by .astype(str))"
+            ) from error
     models.name = "model"
     first = models.get_indexer(values_a).astype(np.int32)[codes_a]
     second = models.get_indexer(values_b).astype(np.int32)[codes_b]

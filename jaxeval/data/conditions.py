@@ -15,6 +15,7 @@ from jaxeval.data.columns import renames
 from jaxeval.data.nested_columns import arrow_of, is_nested, within
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.lazy_names import pa, pc, pd
+from jaxeval.plain_tables import PlainTable, in_arrow
 from jaxeval.wording import counted, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -88,15 +89,16 @@ def _references(parts: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(tuple(part["column_names"]) for part in parts if part["class"] == "COLUMN_REF"))
 
 
-def rows_that_meet(frame: pd.DataFrame, condition: str) -> tuple[pd.DataFrame, str]:
+def rows_that_meet(frame: Any, condition: str) -> tuple[Any, str]:
     """Return the rows that meet a condition, and how many these are, in words."""
     met = rows_where(frame, condition)
     if not met.any():
         raise NoRowsError(f"no row of {len(frame):,} meets the condition {condition!r}")
-    return frame[met].reset_index(drop=True), f"{condition}: {met.sum():,} of {counted(len(frame), 'row')}"
+    left = frame[met] if isinstance(frame, PlainTable) else frame[met].reset_index(drop=True)
+    return left, f"{condition}: {met.sum():,} of {counted(len(frame), 'row')}"
 
 
-def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bool:
+def rows_where(frame: Any, condition: str, counted: bool = False) -> Bool:
     """Return (N,) which rows meet a condition in SQL such as ``language = 'en' AND turn = 1``; NULL does not.
 
     If rows are ``counted``, one may stand for several equal ones: a condition that looks at other rows is refused.
@@ -134,7 +136,7 @@ def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bo
     return meets
 
 
-def _values(name: str, frame: pd.DataFrame, condition: str) -> pd.Series:
+def _values(name: str, frame: Any, condition: str) -> Any:
     """The column that a condition calls ``name``, or a field within one; case, blanks and underscores do not matter."""
     columns = frame.columns
     near = [name] if name in columns else [c for c in columns if str(c).casefold() == name.casefold()]
@@ -151,7 +153,7 @@ def _values(name: str, frame: pd.DataFrame, condition: str) -> pd.Series:
     return field
 
 
-def _place(columns: dict[str, Any], names: Sequence[str], values: pd.Series) -> None:
+def _place(columns: dict[str, Any], names: Sequence[str], values: Any) -> None:
     """Add a column to the others, or a field to a column; names that differ only in case are the same to SQL."""
     place: Any = columns
     for name in names[:-1]:
@@ -166,6 +168,8 @@ def _arrow(name: str, values: Any) -> pa.Array:
     if isinstance(values, dict):
         fields = [_arrow(f"{name}.{field}", part) for field, part in values.items()]
         return pa.StructArray.from_arrays(fields, list(values))
+    if isinstance(values, np.ndarray):
+        return in_arrow(values)
     try:
         nested = isinstance(values, pd.Series) and is_nested(values)
         array = arrow_of(values) if nested else pa.array(values, from_pandas=True)

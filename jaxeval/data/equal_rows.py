@@ -14,6 +14,7 @@ from jaxeval.data.columns import frame_of
 from jaxeval.data.table_files import is_text
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
+from jaxeval.plain_tables import in_arrow, in_numpy
 from jaxeval.wording import counted, named
 
 #: Files with as many rows, but fewer distinct ones, may be equal by chance, as of two days with few votes each.
@@ -214,8 +215,8 @@ class EqualRows:
         """Add rows that are already merged, from ``n_rows`` rows."""
         table = with_codes(self._with_text_aside(merged.table))
         self._check_types(table, source)
-        table = table.append_column(_TIMES, pa.array(merged.times))
-        self._waiting.append(table.append_column(_FIRST, pa.array(merged.first + self.n_rows)))
+        table = table.append_column(_TIMES, in_arrow(merged.times))
+        self._waiting.append(table.append_column(_FIRST, in_arrow(merged.first + self.n_rows)))
         self.n_rows += n_rows
         self._n_waiting += len(table)
         self._merge_if_many()
@@ -226,7 +227,7 @@ class EqualRows:
             for table in tables:
                 part = table.select([name for name in table.column_names if name in columns])
                 self._check_types(part, source)
-                first = pc.add(table[_FIRST], self.n_rows)
+                first = in_arrow(in_numpy(table[_FIRST]) + self.n_rows)
                 target.append(part.append_column(_TIMES, table[_TIMES]).append_column(_FIRST, first))
         self.n_rows += other.n_rows
         self._n_merged += other._n_merged
@@ -247,7 +248,7 @@ class EqualRows:
             names = [
                 field.name for field in table.schema if field.name in columns and not pa.types.is_nested(field.type)
             ]
-            parts.append(content_of(frame_of(table.select(names)), np.asarray(table[_TIMES])))
+            parts.append(content_of(frame_of(table.select(names)), in_numpy(table[_TIMES])))
         digest, n_rows = sum(part.digest for part in parts) % 2**64, sum(part.n_rows for part in parts)
         return Content(digest, n_rows, any(part.telling for part in parts))
 
@@ -258,7 +259,7 @@ class EqualRows:
         if merging or any(name not in table.column_names for table in tables for name in self._aside):
             tables = self._without_aside(tables)
         rows = _merge_rows(tables) if merging else _together(tables)
-        times, first = (np.asarray(rows[name]) for name in (_TIMES, _FIRST))
+        times, first = (in_numpy(rows[name]) for name in (_TIMES, _FIRST))
         return Merged(rows.drop_columns([_TIMES, _FIRST]), times, first)
 
     def _with_text_aside(self, table: pa.Table) -> pa.Table:
@@ -317,10 +318,10 @@ def _merge_rows(tables: list[pa.Table]) -> pa.Table:
     keys = [name for name in rows.column_names if name not in (_TIMES, _FIRST)]
     if any(pa.types.is_nested(rows.schema.field(name).type) for name in keys):
         return rows  # lists and the like cannot be compared
-    times, first = (np.asarray(rows[name]) for name in (_TIMES, _FIRST))
+    times, first = (in_numpy(rows[name]) for name in (_TIMES, _FIRST))
     place, total = _distinct(*_keys_of(rows.select(keys)), times)
     merged = rows.select(keys).take(pa.array(place))
-    return merged.append_column(_TIMES, pa.array(total)).append_column(_FIRST, pa.array(first[place]))
+    return merged.append_column(_TIMES, in_arrow(total)).append_column(_FIRST, in_arrow(first[place]))
 
 
 def _keys_of(table: pa.Table) -> tuple[Int, int]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-import pyarrow.compute as pc
 
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
@@ -17,6 +15,7 @@ from jaxeval.data.columns import plain, reject_missing
 from jaxeval.data.nested_columns import arrow_of, is_nested
 from jaxeval.data.numbers import numbers, reject_infinite, reject_values
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pc, pd
 from jaxeval.wording import counted, listed
 
 

@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +19,7 @@ from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.data.saved_battles import is_saved
 from jaxeval.data.table_files import head_names, naming, pieces, undamaged, with_types
+from jaxeval.lazy_names import pd
 
 #: Rows that are read to tell what a file is.
 HEAD_ROWS = 1000

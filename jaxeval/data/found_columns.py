@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
@@ -36,6 +35,7 @@ from jaxeval.data.roles import (
     usual_column,
 )
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import MARKS, named, words_of
 
 _LONGEST = 60  # letters of a name

@@ -14,6 +14,7 @@ from jaxeval.data.nested_columns import arrow_of, is_nested, within
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
 from jaxeval.options.boards import MissingGroup
+from jaxeval.plain_tables import in_pandas
 from jaxeval.wording import counted, did_you_mean, listed
 
 #: The group of battles without a value, if they get one.
@@ -169,7 +170,8 @@ class Grouped:
 
     def _sides(self, rows: slice) -> dict[str, Any]:
         """Return the names of both sides in some rows."""
-        return {"model_a": self.models[self.model_a[rows]], "model_b": self.models[self.model_b[rows]]}
+        models = in_pandas(self.models)
+        return {"model_a": models[self.model_a[rows]], "model_b": models[self.model_b[rows]]}
 
     def _met_in(self, rows: NDArray[np.intp]) -> dict[str, Any]:
         """Return the models that met in some rows, and both sides numbered by these."""
@@ -218,12 +220,13 @@ class Grouped:
             DataError: there is no such column, or there are several of that name.
         """
         column: pd.Series | None
-        if name in self.columns:
-            require_column(self.columns, name)
-            column = self.columns[name]
-        elif (column := within(self.columns, name)) is None and self.further is not None:
+        columns = in_pandas(self.columns)
+        if name in columns:
+            require_column(columns, name)
+            column = columns[name]
+        elif (column := within(columns, name)) is None and self.further is not None:
             column = self.further(name)
         if column is None:
-            advice = f"{self._no_column.format(listed(self.columns))}{did_you_mean(name, self.columns)}"
+            advice = f"{self._no_column.format(listed(columns))}{did_you_mean(name, columns)}"
             raise DataError(f"no column {name!r} {advice}")
         return column if self.kept is None else column.iloc[self.kept]

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, TypeVar
 
-import pandas as pd
-
 from jaxeval.checks import check_choice
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
@@ -27,6 +25,7 @@ from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.roles import ROLES, columns_of, usual_names
 from jaxeval.data.table_files import naming, read_whole_table, told_of
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean, named

@@ -204,16 +204,16 @@ class LabelColumn(NamedTuple):
 
     @classmethod
     def of(
-        cls, column: pd.Series, coded: tuple[NDArray[np.intp], Any] | None = None, rows: Rows | None = None,
+        cls, column: Any, name: Any, coded: tuple[NDArray[np.intp], Any] | None = None, rows: Rows | None = None,
         sides: Sides | None = None,
     ) -> LabelColumn:  # fmt: skip
-        """Return the labels in a column (N,), whose codes and values may be known."""
+        """Return the labels in a column (N,) of this name, whose codes and values may be known."""
         try:
             codes, values = coded or factorized(column)
         except TypeError as error:
-            raise DataError(f"column {column.name!r} holds values that are no labels: {error}") from error
+            raise DataError(f"column {name!r} holds values that are no labels: {error}") from error
         distinct = [plain(value) for value in values]
-        return cls(column.name, codes, distinct, list(map(_key, distinct)), rows, sides)
+        return cls(name, codes, distinct, list(map(_key, distinct)), rows, sides)
 
     def counted(self, which: Sequence[int] | None = None) -> str:
         """Some of the labels, or all, and how often each occurs: "'A' (1,200), 'B' (800)"."""
@@ -243,29 +243,29 @@ class LabelColumn(NamedTuple):
 
 
 def read_labels(
-    column: pd.Series, labels: Labels | None = None, sides: Sides | None = None, rows: Rows | None = None, *,
-    may_miss: bool = False, option: str = "labels", advice: str = "",
+    column: Any, labels: Labels | None = None, sides: Sides | None = None, rows: Rows | None = None, *,
+    name: Any = None, may_miss: bool = False, option: str = "labels", advice: str = "",
 ) -> LabelledResults:  # fmt: skip
     """Return what a column of labels (N,) says, by what ``labels`` mean; by default their words say it, but no numbers.
 
     With ``sides``, a label may be the winner's name. Errors call the argument ``labels`` as its caller does, by
-    ``option``; those on unknown labels end with ``advice``.
+    ``option``, and the column by its own ``name`` unless one is given; those on unknown labels end with ``advice``.
     """
     if labels is not None:
         check_labels(labels, option)
-    coded = None
+    coded, name = None, column.name if name is None else name
     with suppress(NotImplementedError, TypeError):  # lists and the like, which are reported below
-        coded = pd.factorize(column)
+        coded = factorized(column) if isinstance(column, np.ndarray) else pd.factorize(column)
     if labels is None and coded is not None and (may_miss or coded[0].min(initial=0) >= 0):
         spoken, names = {*coded[1]}, " ".join(map(str, () if sides is None else sides.models)).casefold()
         # The words that most tables have, of which none may be a model's: they have no other meaning.
         if spoken <= STANDARD.keys() and spoken & {"model_a", "model_b"} and not any(x in names for x in spoken):
             each = np.array([*(STANDARD[word] for word in coded[1]), Graded(np.nan)], float)[coded[0]]
             return LabelledResults(each[:, 0], each[:, 2] > 0, None, families=(_STANDARD,))
-    values = LabelColumn.of(column, coded, rows, sides)
+    values = LabelColumn.of(column, name, coded, rows, sides)
     codes, distinct = values.codes, values.distinct
     if not may_miss:
-        reject_missing(codes < 0, str(column.name), rows)
+        reject_missing(codes < 0, str(name), rows)
     if isinstance(labels, Mapping):
         word_of = {word: word for word in STANDARD} | {_form(label): word for label, word in labels.items()}
         words = [word_of.get(_form(value)) for value in distinct]
@@ -304,11 +304,11 @@ def read_labels(
             if reading.told == _NAMES:
                 what = "a model's name is also a word for ties, so give the model another name in the file"
             raise DataError(
-                f"column {column.name!r} ({values.counted()}) may hold {reading.told}, or {other.told}, with different "
+                f"column {name!r} ({values.counted()}) may hold {reading.told}, or {other.told}, with different "
                 f"results: {what}"
             )
     is_standard = all(value in STANDARD for value in distinct)
-    message = "" if is_standard else f"column {column.name!r}: read {values.counted()} as {reading.told}"
+    message = "" if is_standard else f"column {name!r}: read {values.counted()} as {reading.told}"
     return reading._replace(told=message, families=tuple(one.told for one in readings))
 
 

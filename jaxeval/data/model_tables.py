@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import pandas as pd
-
 from jaxeval.data.columns import as_frame, reject_missing, renames, require_column
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import MODEL, Noun, competitor_of, did_you_mean, listed, named
 
 

@@ -41,9 +41,8 @@ def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Int
     return values.astype(np.int64)
 
 
-def weights_of(column: pd.Series, rows: Rows | None = None) -> Float:
+def weights_of(column: Any, name: str, rows: Rows | None = None) -> Float:
     """Return (N,) weights >= 0, none of them missing, and none whose square has no double."""
-    name = str(column.name)
     values = numbers(column, name, rows)
     reject_values(values, (values < 0) | np.isinf(values), name, "weights must be finite and >= 0", rows)
     extreme = (values > 0) & ((values < 1e-100) | (values > 1e100))

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
@@ -22,6 +21,7 @@ from jaxeval.data.labelled_verdicts import refuse_columns_twice
 from jaxeval.data.labels import Labels
 from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, listed
 
 #: The column that numbers the rows of a table in which a row holds the verdicts of several judges on one battle.

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
@@ -16,6 +15,7 @@ from jaxeval.data.columns import factorize_sorted, factorized, folded, plain, re
 from jaxeval.data.numbers import numbers, reject_values
 from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted
 
 #: Names of columns of the items in one place: rank1, Rank 2, place_3.

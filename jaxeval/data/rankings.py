@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
@@ -35,6 +34,7 @@ from jaxeval.data.report import DataReport
 from jaxeval.data.table_files import naming, read_as
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.signatures import with_options_of
+from jaxeval.lazy_names import pd
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import MODEL, Noun, competitor_word, counted
 
@@ -307,7 +307,7 @@ def _rows(entries: Found, weight: str | None, count: str | None, cluster: str | 
         if name in varying:
             raise DataError(f"column {name!r} differs within {varying[name]}: give all places of a ranking one value")
     of_rankings = frame.iloc[first_rows(entries)].reset_index(drop=True)
-    weights = np.ones(n) if weight is None else weights_of(of_rankings[weight])
+    weights = np.ones(n) if weight is None else weights_of(of_rankings[weight], weight)
     counts = np.ones(n, np.int64) if count is None else whole_numbers(of_rankings[count], count)
     n_zero = int(counts[weights == 0].sum())
     kept = np.flatnonzero((weights > 0) & (counts > 0))

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
-from jaxeval.data.battle_rows import BattleReading
+from jaxeval.data.battle_rows import BattleReading, read_battle_rows
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Columns, Rows, frame_of, told_renames
 from jaxeval.data.equal_rows import EqualRows, reject_same, reject_same_tables, with_codes
@@ -31,9 +29,12 @@ from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.processes import gather, process_count
 from jaxeval.execution.progress import Advance, progress_bar
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.lazy_names import ends_soon, pa
+from jaxeval.plain_tables import PlainTable, in_pandas
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
+    import pandas as pd
 
     from jaxeval.options.arguments import BattlesArguments
 
@@ -156,7 +157,9 @@ def read_battles(
     starts = starts if len(files) > 1 else []
     origin = None if each and not starts else Rows(merged.times, merged.first, tuple(starts))
     with naming(label):
-        battles = Battles.from_pandas(frame_of(merged.table, nested=True), rows=origin, keep=keep, **columns)
+        plain = PlainTable.of_arrow(merged.table) if ends_soon() else None
+        frame = frame_of(merged.table, nested=True) if plain is None else plain
+        battles = Battles(**read_battle_rows(frame, reading, origin, keep))
     messages = dict.fromkeys(sentence for file in files for sentence in told_of(file))
     messages |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as, *sentences])
     battles = replace(battles, report=replace(battles.report, read_as=tuple(messages)))
@@ -178,7 +181,8 @@ def _further(
             same = len(again.columns) == len(battles.columns) and again.n_rows == battles.n_rows
             sides = ("model_a", "model_b", "target")
             if same and all(np.array_equal(getattr(again, x), getattr(battles, x)) for x in sides):
-                known[name] = again.columns[name].set_axis(battles.columns.index) if name in again.columns else None
+                column = in_pandas(again.columns).get(name)
+                known[name] = None if column is None else column.set_axis(in_pandas(battles.columns).index)
     return known[name]
 
 

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from jaxeval.data.columns import folded, require_column
+import numpy as np
+
+from jaxeval.data.columns import factorized, folded, require_column
 from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.lazy_names import pd
 
@@ -184,10 +186,10 @@ def voter_columns(names: Sequence[Any]) -> list[Any]:
     return sorted(columns, key=lambda name: _VOTERS.index(folded(name)))
 
 
-def is_plain(column: pd.Series) -> bool:
+def is_plain(column: Any) -> bool:
     """Return whether values can be told apart; lists and records, such as chat prompts, cannot."""
     try:
-        column.nunique()
+        factorized(column) if isinstance(column, np.ndarray) else column.nunique()
     except TypeError:
         return False
     return True

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.versioned_json import check_version, read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.lazy_names import pd
 from jaxeval.statistics.differences import MOST_NOT_FINITE, not_finite, tabled
 from jaxeval.statistics.draws import Draws
 

@@ -128,7 +128,7 @@ class ScoreColumns(ItemScoreColumns):
         """Columns that ``where`` names."""
         return () if self.where is None else columns_of(self.where)
 
-    def chosen(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def chosen(self, frame: Any) -> Any:
         """Return the rows that meet ``where``, with a note of how many these are.
 
         Raises:
@@ -136,7 +136,6 @@ class ScoreColumns(ItemScoreColumns):
         """
         if self.where is None:
             return frame
-        frame = in_pandas(frame)
         left, note = rows_that_meet(frame, self.where)
         left.attrs = {**frame.attrs, "notes": [*frame.attrs.get("notes", ()), note]}
         return left
@@ -314,9 +313,10 @@ def _plain_table(source: Source, score_columns: ScoreColumns) -> pd.DataFrame:
     roles = {role: role for role in ("item", "score", *(() if is_one_model else ("model",)))} | stated
     every = dict.fromkeys((*roles.values(), *score_columns.keep, *score_columns.of_condition))
     needed = Columns(tuple(every), tuple(role for role in _USUAL if role not in stated))
-    small = small_table(path, needed) if score_columns.where is None else None
-    names = {*every} - {roles["score"], *score_columns.of_condition}
-    frame = score_columns.chosen(_with_names(path, needed, names)) if small is None else small
+    frame: Any = small_table(path, needed)
+    if frame is None:
+        frame = _with_names(path, needed, {*every} - {roles["score"], *score_columns.of_condition})
+    frame = score_columns.chosen(frame)
     kept = [role for role, column in roles.items() if column in score_columns.keep]  # under both of its names
     frame = frame.rename(columns={column: role for role, column in roles.items() if role not in kept})
     frame = frame.assign(**{role: frame[roles[role]] for role in kept})
@@ -331,8 +331,8 @@ def _with_names(path: Path, needed: Columns, names: Set[str]) -> pd.DataFrame:
 
 
 def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
-    frame = small_table(path, ALL_COLUMNS) if score_columns.where is None else None
-    frame = score_columns.chosen(whole_table(path, ALL_COLUMNS, nested=True)) if frame is None else frame
+    small = small_table(path, ALL_COLUMNS)
+    frame: Any = score_columns.chosen(whole_table(path, ALL_COLUMNS, nested=True) if small is None else small)
     item = "item" if score_columns.item is None and "item" in frame else score_columns.item
     named_model = None if item is not None else usual_column(frame, score_columns.model, "model")
     if named_model is not None and (score_columns.model is not None or _is_text(frame[named_model])):

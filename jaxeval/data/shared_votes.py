@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Int
@@ -22,6 +21,7 @@ from jaxeval.data.file_lists import names_of
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.table_files import head_names
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, named
 
 
@@ -106,7 +106,7 @@ def _n_differ(
 #: Shared are votes that are equal in all columns, or that have the same label in the index; or no votes.
 Sharing = Literal["rows", "index", "none"]
 #: The same column in both tables.
-Pair: TypeAlias = tuple[pd.Series, pd.Series]
+Pair: TypeAlias = "tuple[pd.Series, pd.Series]"
 #: The most rows of a table: two numbers below it fit in one.
 _MOST_ROWS = 2**31
 #: Columns that may name a vote, in folded spelling. Only a warning uses them.

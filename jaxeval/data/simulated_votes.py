@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import did_you_mean, named
 
 _BOTH_BAD_SHARE_OF_TIES = 0.4

@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
@@ -17,6 +16,7 @@ from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import first_place, reject_missing
 from jaxeval.data.report import DataReport
 from jaxeval.errors import DataError
+from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, visible
 
 #: What to do about people's battles that the judge did not judge.

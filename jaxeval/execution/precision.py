@@ -58,9 +58,9 @@ def each_in_threads(function: Callable[..., Part], *of_slices: Iterable[Any]) ->
 
 
 def _blas() -> list[Any]:
-    if not spares_jax():
+    if not (spares_jax() or _OF_JAX[-1] in sys.modules):
         _load_lapack()
-    return _loaded_blas(_OF_JAX[0] in sys.modules)
+    return _loaded_blas(_OF_JAX[-1] in sys.modules)
 
 
 def _load_lapack() -> None:

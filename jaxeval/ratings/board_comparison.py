@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.arrays import Float
+from jaxeval.lazy_names import pd
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.show.boards import bars, rank_spread, whole
 from jaxeval.show.shown import Answer, Column, Part, Result, settings_line

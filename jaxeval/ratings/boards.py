@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-import pandas as pd
-import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.cells import Cells
@@ -21,6 +19,7 @@ from jaxeval.kernels.kinds import Array
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable
 from jaxeval.kernels.solve import Solution, Terms
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.sparse_boards import WideGraph, fit_sparse, resolved

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles, as_battles
@@ -23,6 +22,7 @@ from jaxeval.execution.processes import together
 from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.solve import Status
+from jaxeval.lazy_names import pd
 from jaxeval.options.resampling import RunningOptions, Scheme
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bootstraps import Bootstraps, bootstrap_result

@@ -7,15 +7,16 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_choice, checked_integer
+from jaxeval.lazy_names import pd
 from jaxeval.options.boards import BoardInterval
+from jaxeval.plain_tables import in_pandas
 from jaxeval.ratings.board_sentences import draw_warnings, leader_sentence
 from jaxeval.ratings.boards import MOST_INVERTED
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, Ends, ends_table
 from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.options import BootstrapSettings
 from jaxeval.ratings.refits import TOLERANCE_LOGIT
@@ -66,7 +67,7 @@ class Bootstrap(Result):
     converged: NDArray[np.bool_]  # (B,); draws of a resample that did not converge are NaN
     n_steps: NDArray[np.int32]  # (B,)
     grad_norm: NDArray[np.float64]  # (B,)
-    degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
+    _degenerate: Int = field(repr=False)  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
     n_by_slower_solvers: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
     _draw: ClassVar[str] = "resample"  # what one of the draws is called
@@ -100,7 +101,7 @@ class Bootstrap(Result):
     @property
     def models(self) -> pd.Index:
         """The M models, in the order of the columns of ``draws``."""
-        return self.fit.ratings.index
+        return self.fit._board.models
 
     @property
     def n_clusters(self) -> int | None:
@@ -108,9 +109,18 @@ class Bootstrap(Result):
         return self.fit.n_clusters
 
     @property
+    def degenerate(self) -> pd.DataFrame:
+        """(M, 3) resamples in which each model is undefeated, winless or not comparable."""
+        return pd.DataFrame(self._degenerate, in_pandas(self.models), ["undefeated", "winless", "not_comparable"])
+
+    @property
     def degenerate_share(self) -> pd.Series:
         """Share of resamples in which each model has no comparable rating."""
-        return (self.degenerate.sum(axis=1) / len(self.draws)).rename("degenerate_share")
+        return self.fit._labelled(self._degenerate_share, "degenerate_share")
+
+    @property
+    def _degenerate_share(self) -> Float:
+        return self._degenerate.sum(1) / len(self.draws)
 
     @property
     def joint(self) -> Draws:
@@ -120,8 +130,8 @@ class Bootstrap(Result):
     @cached_property
     def _in_gauge(self) -> Draws:
         return Draws(
-            self.models, self.fit.ratings.to_numpy(), self.draws, converged=self.converged, gauge=self.settings.gauge,
-            anchored=self.fit.scale.weights >= 1, status=self.fit.standing.to_numpy(),
+            self.models, self.fit._ratings, self.draws, converged=self.converged, gauge=self.settings.gauge,
+            anchored=self.fit.scale.weights >= 1, status=self.fit._standing,
             precision=10 * self.fit.scale.unit * TOLERANCE_LOGIT[self.settings.dtype], settings=self.settings,
             freedom=self.fit.freedom if self.settings.scheme == "cluster" else None,
             loose=self._loose if self.settings.ridge > 0 else None,
@@ -141,8 +151,8 @@ class Bootstrap(Result):
         An anchor with few votes costs no draw here, and results are equal to the last digit under every gauge.
         """
         fit = self.fit
-        rated = np.isfinite(fit.ratings.to_numpy())
-        scale = make_scale("mean", 0.0, self.models, fit.n_battles.to_numpy(), rated, fit.scale.unit)
+        rated = np.isfinite(fit._ratings)
+        scale = make_scale("mean", 0.0, self.models, fit._n_battles, rated, fit.scale.unit)
         draws = scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), fit.theta)
         estimate = scale.unit * np.where(rated, fit.theta, np.nan)
         drawn = replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
@@ -158,9 +168,9 @@ class Bootstrap(Result):
     @cached_property
     def _loose(self) -> NDArray[np.bool_]:
         """(M,) rated models without a finite rating, but by a ridge, in more than 1 % of the resamples."""
-        share = self.degenerate_share.to_numpy() if self.settings.ridge > 0 else 0.0
+        share = self._degenerate_share if self.settings.ridge > 0 else 0.0
         share = np.maximum(share, not_finite(self.draws_logit, self.converged))
-        return np.asarray(np.isfinite(self.fit.ratings) & (share > MOST_NOT_FINITE))
+        return np.isfinite(self.fit._ratings) & (share > MOST_NOT_FINITE)
 
     def _closed_form(self, draws: Draws) -> ClosedForm | None:
         """Differences of loose models in closed form: of the penalised fit, or of what it is near them on wide boards.
@@ -179,7 +189,7 @@ class Bootstrap(Result):
         if not (wide and usual) or options.reweight:
             return None
         unit = self.fit.scale.unit
-        known = np.where(self._loose, np.nan, draws.standard_errors.to_numpy() / unit)
+        known = np.where(self._loose, np.nan, draws.errors / unit)
         known_nearby = nearby(self.fit._board, self._loose, np.nan_to_num(known) ** 2) if (known > 0).any() else None
         return None if known_nearby is None else Independent(unit * known_nearby[0], unit**2 * known_nearby[1])
 
@@ -196,12 +206,12 @@ class Bootstrap(Result):
         """Standard deviation of each model's finite draws, Elo (ddof = 1); NaN if those are equal."""
         return self._in_gauge.standard_errors
 
-    def variance_of(self, bounds: pd.DataFrame, level: float, kind: BoardInterval) -> Float:
+    def variance_of(self, bounds: Ends, level: float, kind: BoardInterval) -> Float:
         """Variances (M,) of ratings, Elo^2: of draws, or of the fit where it gives the ``bounds`` of this ``kind``."""
         of_fit = self._penalised | self._by_errors if kind == "auto" else np.full(len(self.models), kind == "wald")
-        half = (bounds["upper"] - bounds["lower"]).to_numpy() / 2
+        half = (bounds[1] - bounds[0]) / 2
         error = np.where(np.isfinite(half), half / normal_quantile(level), np.nan)
-        return np.where(of_fit, error, self.standard_errors.to_numpy()) ** 2
+        return np.where(of_fit, error, self._in_gauge.errors) ** 2
 
     def _by_fit(self, rows: NDArray[np.intp], level: float) -> tuple[Float, Float] | None:
         """(R, M) bounds of ratings at ``rows`` less all others that do not come from draws; NaN where draws decide.
@@ -226,7 +236,7 @@ class Bootstrap(Result):
         """Whether all intervals are those of the fit, as so few clusters make draws that vary too little, or much."""
         freedom, fit = self.fit.freedom, self.fit
         few = freedom is not None and not freedom >= FEW_CLUSTERS and self.settings.scheme == "cluster"
-        able = fit._board.is_plain and len(fit.ratings) <= MOST_INVERTED
+        able = fit._board.is_plain and len(fit.theta) <= MOST_INVERTED
         return few and able and self.settings.interval == "auto"
 
     @cached_property
@@ -240,7 +250,7 @@ class Bootstrap(Result):
     @property
     def n_penalised(self) -> int:
         """How many models have an interval of the penalised fit where the kind is "auto"."""
-        penalised = self._penalised & (self.fit.component == 1).to_numpy()
+        penalised = self._penalised & (self.fit._component == 1)
         return int(penalised.sum()) if self.fit._board.active.any() else 0
 
     @property
@@ -273,40 +283,43 @@ class Bootstrap(Result):
         draws the bounds are about the extreme draws: too narrow. With clusters, intervals of draws are longer by
         Student's quantile, see `Draws`.
         """
+        return ends_table(self.ends(level, kind), self.models)
+
+    def ends(self, level: float, kind: BoardInterval | None = None) -> Ends:
+        """(M,) lower and upper ends of `interval`."""
         kind = self.settings.interval if kind is None else kind
         check_choice("kind", kind, BoardInterval)
         if kind == "wald":
-            return self.fit.interval(level, "wald")
+            return self.fit.ends(level, "wald")
         if kind == "bca":
             return self._accelerated(level)
         if kind == "auto" and self._by_errors:
-            ends = self.fit.interval(level, "wald")
+            ends = self.fit.ends(level, "wald")
         else:
-            ends = self._of_ends.interval(level, "basic" if kind == "basic" else "percentile")
+            ends = self._of_ends.ends(level, "basic" if kind == "basic" else "percentile")
         if kind != "auto":
             return ends
         if self._moved.any() and not self._by_errors:
-            basic, ratings = self._in_gauge.interval(level, "basic"), self.fit.ratings
-            held = basic.assign(lower=np.minimum(basic["lower"], ratings), upper=np.maximum(basic["upper"], ratings))
-            ends = ends.mask(pd.Series(self._moved, self.models), held)
+            (lower, upper), ratings = self._in_gauge.ends(level, "basic"), self.fit._ratings
+            ends = _chosen(self._moved, (np.minimum(lower, ratings), np.maximum(upper, ratings)), ends)
         closed_form = self.contrasts.closed_form
         if isinstance(closed_form, Independent):
-            return ends.mask(pd.Series(self._loose, self.models), self._independent(closed_form, level))
+            return _chosen(self._loose, self._independent(closed_form, level), ends)
         return self.fit.with_penalised(ends, level, self._penalised)
 
     @cached_property
     def _moved(self) -> NDArray[np.bool_]:
         """(M,) models of 200 battles or more, where most have fewer and move these in draws further than in ratings."""
-        ratings, few = self.fit.ratings, (self.fit.n_battles < ENOUGH_BATTLES).to_numpy()
-        rated = np.isfinite(ratings.to_numpy())
+        ratings, few = self.fit._ratings, self.fit._n_battles < ENOUGH_BATTLES
+        rated = np.isfinite(ratings)
         moved = np.zeros(len(rated), bool)
         many = np.flatnonzero(rated & ~few)
         if 2 * (rated & few).sum() > rated.sum() and len(many):
-            off = pd.DataFrame(self.draws[:, many]).median().to_numpy() - ratings.to_numpy()[many]
-            moved[many] = np.abs(off) > _MOST_SHIFT * self.standard_errors.to_numpy()[many]
+            off = pd.DataFrame(self.draws[:, many]).median().to_numpy() - ratings[many]
+            moved[many] = np.abs(off) > _MOST_SHIFT * self._in_gauge.errors[many]
         return moved
 
-    def _accelerated(self, level: float) -> pd.DataFrame:
+    def _accelerated(self, level: float) -> Ends:
         """Intervals of kind "bca", where one sample is drawn and the fit says what each battle of it adds."""
         if type(self.fit) is not BradleyTerryFit:
             raise ValueError(
@@ -315,17 +328,16 @@ class Bootstrap(Result):
             )
         joint = self._in_gauge
         bounds = bias_corrected_bounds(self.draws, level, joint.estimate, self.fit.acceleration)
-        known = np.isfinite(joint.estimate) & ~joint.without_spread.to_numpy()
-        ends = (np.where(known, x, np.nan) for x in joint._widened(joint.estimate, bounds, level, None))
-        return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), self.models)
+        known = np.isfinite(joint.estimate) & ~joint._equal_draws
+        nothing = np.full((2, len(known)), np.nan)
+        return _chosen(known, joint._widened(joint.estimate, bounds, level, None), nothing)
 
-    def _independent(self, errors: Independent, level: float) -> pd.DataFrame:
+    def _independent(self, errors: Independent, level: float) -> Ends:
         """Return the intervals of ratings that are known `nearby`, in the gauge of the fit."""
-        rated = np.isfinite(self.fit.ratings.to_numpy()) & ~self._loose
-        shift = float(np.mean(self.fit.ratings.to_numpy()[rated] - errors.ratings[rated]))
+        rated = np.isfinite(self.fit._ratings) & ~self._loose
+        shift = float(np.mean(self.fit._ratings[rated] - errors.ratings[rated]))
         half = normal_quantile(level) * np.sqrt(errors.variance)
-        ends = {"lower": errors.ratings + shift - half, "upper": errors.ratings + shift + half}
-        return pd.DataFrame(ends, self.models)
+        return errors.ratings + shift - half, errors.ratings + shift + half
 
     @property
     def beat_share(self) -> pd.DataFrame:
@@ -358,14 +370,16 @@ class Bootstrap(Result):
             TypeError: ``min_battles`` is no integer.
             ValueError: it is negative.
         """
-        if min_battles is not None:
-            few = self.fit.n_battles < checked_integer("min_battles", min_battles)
-        else:
-            few = pd.Series(self._too_few, self.models)
-        return few.rename("too_few")
+        return self.fit._labelled(self._too_few(min_battles), "too_few")
+
+    def _too_few(self, min_battles: int | None) -> Bool:
+        if min_battles is None:
+            return self._by_data
+        return self.fit._n_battles < checked_integer("min_battles", min_battles)
 
     @cached_property
-    def _too_few(self) -> NDArray[np.bool_]:
+    def _by_data(self) -> Bool:
+        """(M,) `too_few`, where the data decide."""
         loose, vague = self._loose, self.fit.vague
         if self.settings.ridge > 0:  # asked for to rank them all
             return np.zeros(len(loose), bool)
@@ -375,7 +389,7 @@ class Bootstrap(Result):
             return self._without_rank_of_one(too_few)
         if isinstance(closed_form, Independent):  # a wide board has no table of all pairs
             return np.asarray(loose & (closed_form.variance > UNPLACED_ELO**2))
-        rows, rated = np.flatnonzero(too_few), np.isfinite(self.fit.ratings.to_numpy())
+        rows, rated = np.flatnonzero(too_few), np.isfinite(self.fit._ratings)
         difference, error = closed_form(rows, 0.95)
         near = ~(np.abs(difference) > normal_quantile(0.95) * error)
         near[np.arange(len(rows)), rows] = False
@@ -385,7 +399,7 @@ class Bootstrap(Result):
         return self._without_rank_of_one(too_few)
 
     def _without_rank_of_one(self, too_few: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        rated = np.isfinite(self.fit.ratings.to_numpy())
+        rated = np.isfinite(self.fit._ratings)
         ranked, rest = np.flatnonzero(rated & ~too_few), np.flatnonzero(rated & too_few)
         alone = len(ranked) == 1 and len(self.maybe_above(ranked[0], rest, 0.95)) > 0
         return too_few | rated if alone else too_few
@@ -397,7 +411,10 @@ class Bootstrap(Result):
             TypeError: ``min_battles`` is no integer.
             ValueError: it is negative.
         """
-        return (~self.too_few(min_battles) & np.isfinite(self.fit.ratings)).rename("ranked")
+        return self.fit._labelled(self._ranked(min_battles), "ranked")
+
+    def _ranked(self, min_battles: int | None) -> Bool:
+        return ~self._too_few(min_battles) & np.isfinite(self.fit._ratings)
 
     def not_below(self, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
         """Return which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
@@ -437,14 +454,14 @@ class Bootstrap(Result):
 
     def rank_share(self, k: int, *, min_battles: int | None = None) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
-        return self.contrasts.rank_share(k, self.ranked(min_battles).to_numpy())
+        return self.contrasts.rank_share(k, self._ranked(min_battles))
 
     def differences(self, min_battles: int | None = None) -> Differences:
         """Differences of all pairs of the models `ranked`, Elo, from which `tiers` and `rank_sets` come.
 
         Nothing is compared yet; its ``n_comparisons`` says how much work that is.
         """
-        return self.contrasts.differences(self.ranked(min_battles).to_numpy())
+        return self.contrasts.differences(self._ranked(min_battles))
 
     def tiers(self, level: float = 0.95, *, min_battles: int | None = None) -> pd.Series:
         """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
@@ -455,7 +472,7 @@ class Bootstrap(Result):
         Raises:
             ValueError: too many differences to look at, see `differences`.
         """
-        return self.contrasts.tiers(level, self.ranked(min_battles).to_numpy())
+        return self.contrasts.tiers(level, self._ranked(min_battles))
 
     def rank_sets(
         self, level: float = 0.95, *, simultaneous: bool = False, min_battles: int | None = None
@@ -487,9 +504,15 @@ class Bootstrap(Result):
         Raises:
             ValueError: too many differences to look at, see `differences`; a level that is not between 0 and 1.
         """
-        return self.contrasts.rank_sets(level, simultaneous, self.ranked(min_battles).to_numpy())
+        return self.contrasts.rank_sets(level, simultaneous, self._ranked(min_battles))
 
     @property
     def warnings(self) -> list[str]:
         """What the data or the computation leave open, in words."""
         return draw_warnings(self)
+
+
+def _chosen(which: Bool, these: Ends | NDArray[np.float64], others: Ends | NDArray[np.float64]) -> Ends:
+    """Return the ends ``these`` of the models ``which`` (M,), and ``others`` of the others."""
+    lower, upper = (np.where(which, one, other) for one, other in zip(these, others, strict=True))
+    return lower, upper

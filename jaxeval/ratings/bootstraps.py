@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.execution.precision import device_name, n_devices
 from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.lazy_names import pd
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
@@ -39,13 +39,13 @@ def bootstrap_result(
         theta[lost] = np.where(standing[lost] == Standing.IDENTIFIED, theta[lost], values)
     theta[:, ~board.active] = np.nan
     theta[~refitted.converged] = np.nan
-    names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
+    kinds = Standing.ABOVE, Standing.BELOW, Standing.INCOMPARABLE
     made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}
     made |= {"device": device_name(), "n_devices": n_devices() * n_sharing()}
     return kind(
         fit=fit, draws=fit.scale.aligned_ratings(theta, board.theta), draws_logit=theta, converged=refitted.converged,
         n_steps=refitted.n_steps, grad_norm=refitted.grad_norm,
-        degenerate=pd.DataFrame({name: (standing[lost] == code).sum(0) for code, name in names.items()}, board.models),
+        _degenerate=np.stack([(standing[lost] == kind).sum(0) for kind in kinds], 1),
         settings=settings.of(vars(options) | made | dict(how or {})),
         n_by_slower_solvers=int((~np.isin(refitted.solver, _FIRST_SOLVERS)).sum()), **further,
     )  # fmt: skip

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
-import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
@@ -17,7 +15,9 @@ from jaxeval.data.report import DataReport
 from jaxeval.data.saved_results import save_ratings
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.solve import Status
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.options.boards import BoardInterval
+from jaxeval.plain_tables import in_pandas, objects
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.connectivity import STANDING_TEXT, STATUS_TEXT, board_warnings
 from jaxeval.ratings.fit_errors import FitErrors
@@ -28,12 +28,13 @@ from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.boards import with_interval
 from jaxeval.show.shown import Answer, Result
-from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import degrees_of_freedom, effective_clusters, few_clusters_text
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.wording import Noun, counted, named, visible_line
 
 Fit = TypeVar("Fit", bound="BradleyTerryFit")
+#: Lower and upper ends (M,) of intervals.
+Ends: TypeAlias = tuple[Float, Float]
 
 #: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
 _FAR_LOGIT = 10.0
@@ -69,7 +70,11 @@ class BradleyTerryFit(Result):
     @cached_property
     def ratings(self) -> pd.Series:
         """Ratings, Elo."""
-        return self._labelled(self.scale.ratings(rated_theta(self._board)), "rating")
+        return self._labelled(self._ratings, "rating")
+
+    @cached_property
+    def _ratings(self) -> Float:
+        return self.scale.ratings(rated_theta(self._board))
 
     @cached_property
     def strengths(self) -> pd.Series:
@@ -79,21 +84,32 @@ class BradleyTerryFit(Result):
     @cached_property
     def component(self) -> pd.Series:
         """Connected component of each model, 1 = that of the main group; the others by battles."""
-        return self._labelled(self._board.connectivity.component, "component")
+        return self._labelled(self._component, "component")
+
+    @property
+    def _component(self) -> Int:
+        return self._board.connectivity.component
 
     @cached_property
     def standing(self) -> pd.Series:
         """Of each model, "" in the main group, else "undefeated", "winless" or "not comparable"."""
-        standing = [STANDING_TEXT[s] for s in self._board.connectivity.standing.tolist()]
-        return pd.Series(standing, self._board.models, name="standing", dtype=object)
+        return self._labelled(self._standing, "standing").astype(object)
+
+    @cached_property
+    def _standing(self) -> NDArray[np.object_]:
+        return objects([STANDING_TEXT[s] for s in self._board.connectivity.standing.tolist()])
 
     @cached_property
     def n_battles(self) -> pd.Series:
         """Battles of each model, or what else is counted."""
-        return self._labelled(self._count.astype(np.int64), "n_battles")
+        return self._labelled(self._n_battles, "n_battles")
+
+    @property
+    def _n_battles(self) -> Int:
+        return self._count.astype(np.int64)
 
     def _labelled(self, values: NDArray[np.generic], name: str) -> pd.Series:
-        return pd.Series(values, self._board.models, name=name)
+        return pd.Series(values, in_pandas(self._board.models), name=name)
 
     def _shown(self) -> Answer:
         title = f"{type(self).__name__}: {self._how_many()}, {self.status}"
@@ -110,7 +126,7 @@ class BradleyTerryFit(Result):
 
     def _how_many(self) -> str:
         n = int(self.n_battles.sum()) // 2  # the report may count those of other slices, too
-        return f"{counted(n, 'battle')} between {self.competitor.counted(len(self.ratings))}"
+        return f"{counted(n, 'battle')} between {self.competitor.counted(len(self.theta))}"
 
     def _best_first(self) -> pd.DataFrame:
         """Ranks among finite ratings, ratings and battles; and what is wrong with models, if anything is."""
@@ -203,22 +219,25 @@ class BradleyTerryFit(Result):
             >>> fit.interval(0.9).round().loc["model-1"].tolist()
             [944.0, 1087.0]
         """
-        ends = self._wald(self.ratings, self._closed_form, level)
+        return ends_table(self.ends(level, kind), self._board.models)
+
+    def ends(self, level: float, kind: BoardInterval | None = None) -> Ends:
+        """(M,) lower and upper ends of `interval`."""
+        ends = self._wald(self._ratings, self._closed_form, level)
         kind = self.settings.interval if kind is None else kind
         return self.with_penalised(ends, level, self.thin) if kind == "auto" else ends
 
-    def with_penalised(self, ends: pd.DataFrame, level: float, which: Bool) -> pd.DataFrame:
+    def with_penalised(self, ends: Ends, level: float, which: Bool) -> Ends:
         """The intervals ``ends``, those of the models ``which`` (M,) from the penalised fit."""
-        if not (which & (self.component == 1)).any() or not self._board.active.any():
+        if not (which & (self._component == 1)).any() or not self._board.active.any():
             return ends
         theta = self.penalised_strengths
         rated = np.where(self._board.active, theta, np.nan)  # these hold the gauge
         shift = np.nanmean(self.scale.aligned_ratings(rated[None], self.theta)[0] - self.scale.unit * rated)
-        centre = pd.Series(self.scale.unit * theta + shift, self.ratings.index)
-        interval = self._wald(centre, self._penalised_form, level)
-        interval.loc[self.standing == "undefeated", "upper"] = np.inf
-        interval.loc[self.standing == "winless", "lower"] = -np.inf
-        return ends.mask(pd.Series(which, self.ratings.index), interval)
+        lower, upper = self._wald(self.scale.unit * theta + shift, self._penalised_form, level)
+        lower = np.where(self._standing == "winless", -np.inf, lower)
+        upper = np.where(self._standing == "undefeated", np.inf, upper)
+        return np.where(which, lower, ends[0]), np.where(which, upper, ends[1])
 
     def differences(self, rows: NDArray[np.intp], level: float = 0.95) -> tuple[Float, Float]:
         """(R, M) ratings at the positions ``rows`` less all others, Elo, and standard errors, as those of `interval`.
@@ -237,16 +256,16 @@ class BradleyTerryFit(Result):
         its battles cannot show how much they differ. Only where `has_penalised`.
         """
         closed_form, theta = self._penalised_form, self.penalised_strengths
-        met = self.component.to_numpy() == 1
+        met = self._component == 1
         met = met[rows, None] & met
-        battles_of_one = self.n_battles.sum() / 2 / (self.n_effective_clusters or 1.0)
+        battles_of_one = self._n_battles.sum() / 2 / (self.n_effective_clusters or 1.0)
         error = closed_form.of_differences(rows, level, self._board.active, battles_of_one)
         difference = self.scale.unit * (theta[rows, None] - theta)
         return np.where(met, difference, np.nan), np.where(met, self.scale.unit * error, np.nan)
 
-    def _wald(self, centre: pd.Series, errors: FitErrors, level: float) -> pd.DataFrame:
-        half = errors.half_widths(self.scale, self._board.active, level)
-        return pd.DataFrame({"lower": centre - half, "upper": centre + half}).where(np.isfinite(centre), np.nan)
+    def _wald(self, centre: Float, errors: FitErrors, level: float) -> Ends:
+        half = np.where(np.isfinite(centre), errors.half_widths(self.scale, self._board.active, level), np.nan)
+        return centre - half, centre + half
 
     @cached_property
     def dispersion(self) -> float:
@@ -266,9 +285,9 @@ class BradleyTerryFit(Result):
 
         Undefeated and winless ones are among them, however many battles they have; their intervals have one end.
         """
-        unbounded = self.standing.isin(["undefeated", "winless"]) & (self.component == 1)
-        finite = np.isfinite(self.ratings)
-        thin = np.asarray((finite | unbounded) & (self.n_battles < ENOUGH_BATTLES) | unbounded & ~finite)
+        unbounded = np.isin(self._standing, ["undefeated", "winless"]) & (self._component == 1)
+        finite = np.isfinite(self._ratings)
+        thin = (finite | unbounded) & (self._n_battles < ENOUGH_BATTLES) | unbounded & ~finite
         return thin if thin.any() and self.has_penalised else np.zeros(len(thin), bool)
 
     @property
@@ -278,7 +297,7 @@ class BradleyTerryFit(Result):
         That is the error of eleven even battles. None where there is no penalised fit.
         """
         if not (self.thin & self._board.active).any():
-            return np.zeros(len(self.ratings), bool)
+            return np.zeros(len(self.theta), bool)
         return self.thin & self._penalised_form.vague(self._board.active, self.scale.unit)
 
     @property
@@ -325,7 +344,7 @@ class BradleyTerryFit(Result):
             return None
         if options.beside_firth or options.reweight:
             return None
-        return penalised_board(board, (self.component == 1).to_numpy())
+        return penalised_board(board, self._component == 1)
 
     @property
     def win_probability(self) -> pd.DataFrame:
@@ -339,6 +358,8 @@ class BradleyTerryFit(Result):
         theta = self.strengths.to_numpy()
         with np.errstate(invalid="ignore"):
             difference = theta[:, None] - theta
+        from jaxeval.show.table import Table
+
         expected = pd.DataFrame(self._board.expected(difference), self.ratings.index, self.ratings.index)
         return Table.of(expected, f"Expected result of the row's {self.competitor.one} against the column's")
 
@@ -350,10 +371,12 @@ class BradleyTerryFit(Result):
     @property
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
-        far = self.logits.index[~(np.abs(self.logits) < _FAR_LOGIT) & self._board.active]
+        models, logits = self._board.models, rated_theta(self._board) * (self.scale.unit / ELO_PER_LOGIT)
+        far = models[~(np.abs(logits) < _FAR_LOGIT) & self._board.active]
         messages = board_warnings(
-            self.component, self.standing, self.settings.ridge, self.settings.penalty, self.status, far, self.competitor
-        )
+            models, self._component, self._standing, self.settings.ridge, self.settings.penalty, self.status, far,
+            self.competitor,
+        )  # fmt: skip
         if len(alone := self._in_one_cluster):
             messages.append(
                 f"{self.competitor.counted(len(alone), 'has', 'have')} all battles in one cluster: the data do not "
@@ -380,23 +403,23 @@ class BradleyTerryFit(Result):
     @property
     def _only_tied(self) -> pd.Index:
         """Models whose battles are all ties."""
-        cells, n_models = self._board.cells, len(self.ratings)
+        cells, n_models = self._board.cells, len(self.theta)
         decided, battles = (
             sum(np.bincount(side[cells.pair], weight, n_models) for side in (cells.first, cells.second))
             for weight in (cells.count * (cells.target != 0.5), cells.count)
         )
-        return self.ratings.index[(decided == 0) & (battles > 0)]
+        return self._board.models[(decided == 0) & (battles > 0)]
 
     @property
     def _in_one_cluster(self) -> pd.Index:
         """Rated models with several battles that all lie in one cluster, where there are several clusters."""
         rows = self._drawn.clusters
         if rows is None or len(rows.size) == 1:
-            return self.ratings.index[:0]
+            return self._board.models[:0]
         row, model = self._rated_by(rows.cell)
         n_clusters = pd.Series(rows.cluster[row]).groupby(model).nunique()
-        one = n_clusters.reindex(range(len(self.ratings))).to_numpy() == 1
-        return self.ratings.index[one & (self.n_battles.to_numpy() > 1) & self._board.active]
+        one = n_clusters.reindex(range(len(self.theta))).to_numpy() == 1
+        return self._board.models[one & (self._n_battles > 1) & self._board.active]
 
     def _rated_by(self, cell: Int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
         """Return rows of the cells (R,) and the models that they rate, an entry for each model of a row."""
@@ -484,6 +507,11 @@ class BradleyTerryFit(Result):
         both = self._board.active[:, None] & self._board.active
         models = self.ratings.index
         return pd.DataFrame(np.where(both, values, np.nan), models, models)
+
+
+def ends_table(ends: Ends, models: Any) -> pd.DataFrame:
+    """Return intervals of ``models``: columns ``lower`` and ``upper``."""
+    return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), in_pandas(models))
 
 
 def fit_result(

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Unpack
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Int
@@ -32,6 +31,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import RunOptions, digest_of, of_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.lazy_names import pd
 from jaxeval.options.boards import Gauge
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.board_comparison import BoardComparison, BoardPairing

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.precision import one_blas_thread
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.wording import MODEL, Noun, alike_names, named
 
 # A resample lacks all of k given battles with probability at most exp(-k).
@@ -170,25 +169,20 @@ def _has_no_small_cut(both: Float) -> bool:
 
 
 def board_warnings(
-    component: pd.Series,
-    standing: pd.Series,
-    ridge: float,
-    penalty: str,
-    status: str,
-    far: pd.Index,
-    noun: Noun = MODEL,
-) -> list[str]:
+    models: pd.Index, component: Int, standing: NDArray[np.object_], ridge: float, penalty: str, status: str,
+    far: pd.Index, noun: Noun = MODEL,
+) -> list[str]:  # fmt: skip
     """Return sentences on what a board identifies and on its fit; ``far`` are models with ratings beyond reason.
 
-    ``noun`` is the word for what the battles call a model.
+    ``component`` and ``standing`` are those of the M ``models``, which ``noun`` is the word for.
     """
     messages = []
     holds = f"the ridge of {ridge:g}" if ridge > 0 else "the penalty" if penalty == "firth" else ""
     held = f" ({holds} alone makes it finite)" if holds else ""
     n_components = component.max()
     if n_components > 1:
-        sizes = component.value_counts().sort_index()
-        outside = component.index[component > 1]
+        sizes = np.unique(component, return_counts=True)[1]
+        outside = models[component > 1]
         messages.append(
             f"the {noun.many} fall into {n_components:,} groups that never met ({named(sizes)} {noun.many}); "
             + (
@@ -202,16 +196,16 @@ def board_warnings(
             f"no two {noun.many} took points off each other, directly or through others: no {noun.one} has a finite "
             f"rating{held}"
         )
-        return [*messages, *alike_names(component.index, noun.many), *_not_converged(status, far)]
+        return [*messages, *alike_names(models, noun.many), *_not_converged(status, far)]
     for text, why in (
         ("undefeated", "never lost a point to the main group: no finite rating"),
         ("winless", "never took a point off the main group: no finite rating"),
         ("not comparable", "no chain of wins both ways with the main group: no comparable rating"),
     ):
-        concerned = standing.index[(standing == text) & (component == 1)]
+        concerned = models[(standing == text) & (component == 1)]
         if len(concerned):
             messages.append(f"{named(concerned)}: {why}{held}")
-    return [*messages, *alike_names(component.index, noun.many), *_not_converged(status, far)]
+    return [*messages, *alike_names(models, noun.many), *_not_converged(status, far)]
 
 
 def _not_converged(status: str, far: pd.Index) -> list[str]:

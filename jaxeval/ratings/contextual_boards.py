@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
-import scipy
 from numpy.typing import ArrayLike
 
 from jaxeval.arrays import Bool, Float
@@ -23,6 +21,7 @@ from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards, fit_terms, main_battles, strength_slopes
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members

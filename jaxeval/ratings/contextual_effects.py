@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles, as_battles
@@ -20,6 +19,7 @@ from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
+from jaxeval.lazy_names import pd
 from jaxeval.options.boards import Ties
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.boards import fit_terms

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
+from jaxeval.lazy_names import pd
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bootstraps import bootstrap_result
@@ -22,7 +22,6 @@ from jaxeval.ratings.options import BootstrapOptions, FitOptions, FitSettings
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.cells import with_kinds
-from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds, normal_quantile
 from jaxeval.wording import did_you_mean
@@ -120,6 +119,8 @@ class ContextualFit(BradleyTerryFit):
         ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower, "odds_ratio_upper": upper}
         with np.errstate(over="ignore", under="ignore"):
             columns |= {name: np.where(has_odds, np.exp(x), np.nan) for name, x in ratios.items()}
+        from jaxeval.show.table import Table
+
         table = pd.DataFrame(columns, names)
         table = table.assign(elo=np.where(of_features, self.scale.unit * estimate, np.nan), unit=unit)
         return Table.of(table, "Coefficients", ends_of="coefficient")

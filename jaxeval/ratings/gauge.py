@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_rating
 from jaxeval.kernels.links import Link
 from jaxeval.lazy_names import pd
@@ -76,7 +76,7 @@ class RatingScale(NamedTuple):
 
 
 def make_scale(
-    gauge: Gauge, base: float, models: pd.Index, battles: Float, identified: Bool, unit: float = ELO_PER_LOGIT,
+    gauge: Gauge, base: float, models: pd.Index, battles: Float | Int, identified: Bool, unit: float = ELO_PER_LOGIT,
     noun: Noun = MODEL,
 ) -> RatingScale:  # fmt: skip
     """Return the scale of a board.

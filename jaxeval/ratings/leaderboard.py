@@ -10,7 +10,6 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import pandas as pd
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
@@ -18,17 +17,19 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import in_threads
 from jaxeval.execution.processes import check_alike, together
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.lazy_names import pd
 from jaxeval.options.boards import BoardInterval
 from jaxeval.options.resampling import RunningOptions
+from jaxeval.plain_tables import PlainTable, in_pandas, objects, stacked
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bootstraps import Bootstraps
 from jaxeval.ratings.contextual_fit import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import slice_name
-from jaxeval.show.table import Table
+from jaxeval.show.cells import with_kinds
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
-from jaxeval.wording import common_noun, competitor_settings, counted, named, slice_title
+from jaxeval.wording import common_noun, competitor_of, competitor_settings, counted, named, slice_title
 
 if TYPE_CHECKING:
     from jaxeval.options.arguments import LeaderboardArguments
@@ -126,6 +127,28 @@ def leaderboard(
         >>> table.attrs["warnings"]
         []
     """
+    table = plain_leaderboard(
+        battles, by=by, level=level, rank_at_most=rank_at_most, min_battles=min_battles,
+        simultaneous_ranks=simultaneous_ranks, **options,
+    )  # fmt: skip
+    return result_table(table)
+
+
+def result_table(table: PlainTable) -> pd.DataFrame:
+    """Return the rows of `plain_leaderboard` as `leaderboard` returns them."""
+    from jaxeval.show.table import Table
+
+    n_models = len(dict.fromkeys(table["model"].tolist()))
+    title = f"Leaderboard of {competitor_of(table.attrs['settings']).counted(n_models)}"
+    return Table.of(in_pandas(table), title, _SHOWN_FIRST)
+
+
+def plain_leaderboard(
+    battles: Battles | Bootstrap | Mapping[Hashable, Bootstrap] | Any, *, by: str | Sequence[str] | None = None,
+    level: float = 0.95, rank_at_most: int | Sequence[int] = (), min_battles: int | None = None,
+    simultaneous_ranks: bool = False, **options: Unpack[LeaderboardArguments],
+) -> PlainTable:  # fmt: skip
+    """Return the rows of `leaderboard`, and its ``attrs``, without pandas."""
     interval = options.get("interval", "auto")
     if min_battles is not None:
         min_battles = checked_integer("min_battles", min_battles)
@@ -152,11 +175,9 @@ def leaderboard(
     first, word = next(iter(boards.values())), common_noun(board.competitor for board in boards.values())
     how = first.settings.interval if interval == "auto" else interval
 
-    def part(name: Hashable, board: Bootstrap) -> tuple[pd.DataFrame, list[str], str]:
+    def part(name: Hashable, board: Bootstrap) -> tuple[PlainTable, list[str], str]:
         kind = board.settings.interval if interval == "auto" else interval
-        table = _table(board, level, kind, ks, min_battles, simultaneous_ranks)
-        if name is not None:
-            table.insert(7, "category", name)
+        table = _table(name, board, level, kind, ks, min_battles, simultaneous_ranks)
         sentence = board.first_sentence(level, kind=kind, min_battles=min_battles)
         titled = sentence if name is None else f"{slice_title(name, board.settings.by)}: {sentence}"
         return table, [*board.warnings, *_rank_warnings(board, min_battles)], titled
@@ -166,7 +187,7 @@ def leaderboard(
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
     if interval != "wald":
         warnings += too_few_draws(len(first.draws), level)
-    table = pd.concat(tables, ignore_index=True)
+    table = stacked(tables)
     of_covariates = first.fit._board.covariates.told if isinstance(first, ContextualBootstrap) else ()
     beside: dict[str, list[dict[str, Any]]] = {}
     for name, board in zip(names, boards.values(), strict=True):
@@ -189,8 +210,7 @@ def leaderboard(
             **competitor_settings(word),
         },
     }
-    title = f"Leaderboard of {word.counted(table['model'].nunique())}"
-    return Table.of(table, title, _SHOWN_FIRST, "rating", percent="borrowed")
+    return with_kinds(table, "rating", percent="borrowed")
 
 
 def too_few_draws(n: int, level: float) -> list[str]:
@@ -216,7 +236,7 @@ def _resampled_before(battles: Any) -> Mapping[Hashable, Bootstrap] | None:
 def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
     """Raise DataError if no board has a model of ``min_battles`` battles."""
     boards = list(boards)
-    most, model = max((board.fit.n_battles.max(), str(board.fit.n_battles.idxmax())) for board in boards)
+    most, model = max((x.max(), str(board.models[x.argmax()])) for board in boards for x in [board.fit._n_battles])
     if most < min_battles:
         noun = common_noun(board.competitor for board in boards)
         raise DataError(
@@ -228,8 +248,9 @@ def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
 def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
     """Return sentences about models that take no rank, and about those that cannot be told apart."""
     messages, differences, noun = [], board.differences(min_battles), board.competitor
-    few = board.models[board.too_few(min_battles)]
-    how = "rated with the others, " if np.isfinite(board.fit.ratings.loc[few]).all() else ""
+    too_few = board._too_few(min_battles)
+    few = board.models[too_few]
+    how = "rated with the others, " if np.isfinite(board.fit._ratings[too_few]).all() else ""
     if len(few) and min_battles is not None:
         messages.append(
             f"{noun.counted(len(few), 'has', 'have')} fewer than {min_battles:,} battles: {how}at the end of the "
@@ -240,8 +261,7 @@ def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
             f"{noun.counted(len(few), 'has', 'have')} too few battles for a rank: {how}at the end of the table: "
             f"{named(few)}. min_battles=0 (--min-votes 0) ranks all that have a rating"
         )
-    ranked = board.ranked(min_battles)
-    unsure = ranked & board._loose
+    unsure = board._ranked(min_battles) & board._loose
     if unsure.any():
         spread = (
             f"Their rank spread is that of a penalised fit{'' if differences.of_two else ', and they have no tier'}"
@@ -252,7 +272,7 @@ def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
         )
         messages.append(
             f"{noun.counted(int(unsure.sum()), 'has', 'have')} no finite rating in more than {MOST_NOT_FINITE:.0%} of "
-            f"the resamples, too often to be compared by these: {named(ranked.index[unsure])}. {spread}"
+            f"the resamples, too often to be compared by these: {named(board.models[unsure])}. {spread}"
         )
     if not differences.within_reach:
         messages.append(
@@ -268,46 +288,41 @@ def _expected_scores(board: Bootstrap, level: float, interval: BoardInterval) ->
     if not isinstance(board, ContextualBootstrap) or board.expected_score is board:
         return {}
     half = board.expected_score
-    bounds = half.interval(level, interval)
-    return {
-        "expected_score_rating": half.fit.ratings.to_numpy(),
-        "expected_score_lower": bounds["lower"].to_numpy(),
-        "expected_score_upper": bounds["upper"].to_numpy(),
-    }
+    lower, upper = half.ends(level, interval)
+    names = ("expected_score_rating", "expected_score_lower", "expected_score_upper")
+    return dict(zip(names, (half.fit._ratings, lower, upper), strict=True))
 
 
 def _table(
-    board: Bootstrap, level: float, interval: BoardInterval, ks: Sequence[int], min_battles: int | None,
+    name: Hashable, board: Bootstrap, level: float, interval: BoardInterval, ks: Sequence[int], min_battles: int | None,
     simultaneous_ranks: bool,
-) -> pd.DataFrame:  # fmt: skip
-    fit = board.fit
-    bounds = board.interval(level, interval)
-    rating = fit.ratings.to_numpy()
-    rated, ranked = np.isfinite(rating), board.ranked(min_battles).to_numpy()
-    few = board.too_few(min_battles).to_numpy()
+) -> PlainTable:  # fmt: skip
+    fit, bounds = board.fit, board.ends(level, interval)
+    rating, n_battles = fit._ratings, fit._n_battles
+    rated, ranked, few = np.isfinite(rating), board._ranked(min_battles), board._too_few(min_battles)
     # Equal models differ by rounding, and the rounding of ratings depends on the gauge.
     strength = np.where(rated, np.round(fit.theta, 9), rating)
-    ranks = board.contrasts.ranks(level, simultaneous_ranks, ranked)
-    table = pd.DataFrame(
-        {
-            "model": fit.ratings.index.to_numpy(),
-            "rating": rating,
-            "lower": bounds["lower"].to_numpy(),
-            "upper": bounds["upper"].to_numpy(),
-            "variance": np.where(rated, board.variance_of(bounds, level, interval), np.nan),
-            "vote_count": fit.n_battles.to_numpy(),
-            **{name: ranks[name].array for name in ranks},
-            **{f"p_rank_{k}": board.rank_share(k, min_battles=min_battles).to_numpy() for k in ks},
-            "component": fit.component.to_numpy(),
-            "standing": np.where(few, TOO_FEW_BATTLES, fit.standing.to_numpy()),
-            "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES,
-            "degenerate_share": board.degenerate_share.to_numpy(),
-            **_expected_scores(board, level, interval),
-            **board.fit._further_columns,
-        }
-    )
-    order = np.lexsort([table["model"].astype(str), -np.nan_to_num(strength), ~rated, few])
-    return table.iloc[order].reset_index(drop=True)
+    rank, *open_ranks = board.contrasts.rank_columns(level, simultaneous_ranks, ranked).items()
+    models = board.models.to_numpy()
+    table = PlainTable({
+        "model": models,
+        "rating": rating,
+        "lower": bounds[0],
+        "upper": bounds[1],
+        "variance": np.where(rated, board.variance_of(bounds, level, interval), np.nan),
+        "vote_count": n_battles,
+        **dict([rank]),
+        **({} if name is None else {"category": objects([name] * len(models))}),
+        **dict(open_ranks),
+        **{f"p_rank_{k}": board.rank_share(k, min_battles=min_battles).to_numpy() for k in ks},
+        "component": fit._component,
+        "standing": np.where(few, TOO_FEW_BATTLES, fit._standing),
+        "preliminary": n_battles < PRELIMINARY_VOTES,
+        "degenerate_share": board._degenerate_share,
+        **_expected_scores(board, level, interval),
+        **fit._further_columns,
+    })  # fmt: skip
+    return table[np.lexsort([np.array(list(map(str, models))), -np.nan_to_num(strength), ~rated, few])]
 
 
 def shared_warnings(names: Sequence[Any], warnings: Sequence[Sequence[str]], boards: Sequence[Bootstrap]) -> list[str]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
@@ -19,6 +17,7 @@ from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Solution, Status
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.ratings.boards import MOST_INVERTED, Board, Linear, fit_terms, inverse_within
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws

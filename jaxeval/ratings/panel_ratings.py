@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.data.labels import Labels
 from jaxeval.data.panel_verdicts import ROW, PanelCells, PanelColumns, PanelRows, panel_rows
 from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.lazy_names import pd
 from jaxeval.options.boards import BoardInterval
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap_result import Bootstrap
@@ -76,14 +77,9 @@ class JudgePanelFit(BradleyTerryFit):
     _board: PanelBoard = field(repr=False)
 
     @cached_property
-    def standing(self) -> pd.Series:
+    def _standing(self) -> NDArray[np.object_]:
         """As in `BradleyTerryFit`; "confounded" where side biases cannot be told from ratings."""
-        standing = super().standing
-        return (
-            pd.Series(CONFOUNDED, standing.index, name=standing.name, dtype=object)
-            if self._board.confounded
-            else standing
-        )
+        return np.full(len(self.theta), CONFOUNDED, object) if self._board.confounded else super()._standing
 
     @property
     def discriminations(self) -> pd.Series:

@@ -10,8 +10,6 @@ from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
@@ -24,6 +22,7 @@ from jaxeval.kernels.batch.choice_models import ChoiceData, refit_choices
 from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, RankingModel, fit_rankings
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.options.boards import Gauge
 from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_choice, checked_number
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.report import DataReport
@@ -19,6 +19,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.prediction_powered import Form
+from jaxeval.lazy_names import pd
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bootstraps import bootstrap_result
@@ -74,14 +75,14 @@ class PredictionPoweredFit(BradleyTerryFit):
     _board: PoweredBoard = field(repr=False)
 
     @cached_property
-    def standing(self) -> pd.Series:
+    def _standing(self) -> NDArray[np.object_]:
         """As in `BradleyTerryFit`; "judge only" for a model that people did not judge."""
-        return super().standing.mask(self.n_battles == 0, JUDGE_ONLY)
+        return np.where(self._n_battles == 0, JUDGE_ONLY, super()._standing)
 
-    @cached_property
-    def component(self) -> pd.Series:
+    @property
+    def _component(self) -> Int:
         """As in `BradleyTerryFit`; 1 for a model that people did not judge."""
-        return super().component.mask(self.n_battles == 0, 1)
+        return np.where(self._n_battles == 0, 1, super()._component)
 
     @property
     def n_human(self) -> int:

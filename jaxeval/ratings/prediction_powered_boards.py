@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, as_leaf
@@ -27,7 +25,7 @@ from jaxeval.kernels.batch.prediction_powered import (
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
-from jaxeval.lazy_names import jax
+from jaxeval.lazy_names import jax, pd, scipy
 from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms, strength_slopes
 from jaxeval.ratings.connectivity import analyse, per_model
 from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int
@@ -22,6 +21,7 @@ from jaxeval.errors import DataError, MemoryLimitError
 from jaxeval.execution.precision import in_threads
 from jaxeval.execution.shapes import UNIT_ROWS, battle_blocks, padded_units
 from jaxeval.kernels.batch import contextual
+from jaxeval.lazy_names import pd
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.vote_groups import GroupCodes, UnitMembers, VoteGroups, vote_groups
 
@@ -180,7 +180,7 @@ class Slices(NamedTuple):
     drawn: list[VoteGroups]  # what is drawn together in each, and within which strata
     covariates: Design
     by: list[str]
-    left_out: pd.Series  # battles of the groups with too few
+    left_out: Mapping[Hashable, int]  # battles of the groups with too few; of pandas
     n_missing: int  # battles without a group
     overlapping: tuple[str, ...] = ()  # columns whose groups overlap: a battle may be in several
     told: str = ""  # how often battles count in overlapping groups, in words
@@ -226,7 +226,7 @@ def make_slices(battles: Battles, options: BootstrapOptions) -> Slices:
         cells, drawn = whole_board(battles, options, covariates)
         return Slices(
             groups=None, boards=[(battles.models, cells)], drawn=[drawn], covariates=covariates, by=[],
-            left_out=pd.Series(dtype=np.int64), n_missing=0,
+            left_out={}, n_missing=0,
         )  # fmt: skip
     compressed, groups_of = _compressed(battles, options, covariates)
     by = list(options.by)

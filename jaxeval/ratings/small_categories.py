@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-import pandas as pd
-import scipy
 
 from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.checks import check_room, checked_positive
@@ -21,7 +19,7 @@ from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.small_categories import Belief, Split, category_beliefs
 from jaxeval.kernels.solve import Status
-from jaxeval.lazy_names import jax
+from jaxeval.lazy_names import jax, pd, scipy
 from jaxeval.ratings.boards import Board, fit_boards, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bootstraps import Bootstraps, bootstrap_result

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, as_leaf
@@ -17,7 +16,7 @@ from jaxeval.kernels.batch import sparse
 from jaxeval.kernels.batch.sparse import SLOTS, Adjacency, Graph
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Solution, Terms
-from jaxeval.lazy_names import jax
+from jaxeval.lazy_names import jax, scipy
 from jaxeval.options.boards import FitMethod
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
 from jaxeval.resampling.units import pad

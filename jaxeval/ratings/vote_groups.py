@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int
@@ -14,6 +12,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
 from jaxeval.execution.shapes import BATTLE_PLACES, UNIT_ROWS
 from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.lazy_names import pd, scipy
 from jaxeval.resampling.units import UnitDraw, checked_strata, pad, shortfall_of, stratum_of_groups, unit_draw
 from jaxeval.statistics.clusters import cluster_factors
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxeval.arrays import Float
 from jaxeval.lazy_names import pd
-from jaxeval.plain_tables import PlainTable
+from jaxeval.plain_tables import PlainTable, in_pandas, records_of
 from jaxeval.show.cells import is_missing, with_kinds
 from jaxeval.show.screens import columns_of
 from jaxeval.show.shown import Answer, Column, Part
@@ -29,25 +29,26 @@ _TIE_SCALES = {
 }
 
 
-def is_board(table: pd.DataFrame) -> bool:
+def is_board(table: Any) -> bool:
     """Return whether a table has the columns of `jaxeval.leaderboard`."""
     return set(table.columns) >= _BOARD
 
 
-def more_columns(table: pd.DataFrame) -> list[Any]:
+def more_columns(table: Any) -> list[Any]:
     """Further columns of a leaderboard: metadata of its models, and shares of ranks that were asked for."""
     return [name for name in table if name not in _OWN and not str(name).startswith("expected_score_")]
 
 
-def for_people(table: pd.DataFrame) -> pd.DataFrame:
+def for_people(table: Any) -> Any:
     """Return the columns of a leaderboard that people read; other tables stay as they are.
 
     These are rank and spread, model, rating and interval, votes, tier, notes, and the metadata joined to the table.
     """
     if not is_board(table):
         return table
-    attrs, rows = table.attrs, table.to_dict("records")
-    table = pd.DataFrame(table)  # without its settings, which every column that is taken would copy
+    attrs, rows, is_light = table.attrs, records_of(table), isinstance(table, PlainTable)
+    if not is_light:
+        table = pd.DataFrame(table)  # without its settings, which every column that is taken would copy
     by_score = [name for name in table if str(name).startswith("expected_score_")]
     columns = {
         **({"category": table["category"]} if "category" in table else {}),
@@ -59,10 +60,9 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
         **{name: table[name] for name in more_columns(table)},
         "notes": [row_notes(row) for row in rows],
     }
-    shown = pd.DataFrame(columns, index=table.index)
+    shown: Any = PlainTable(columns) if is_light else pd.DataFrame(columns, index=table.index)
     shown.attrs = attrs
-    empty = [name for name in ("spread", "notes") if not shown[name].astype(bool).any()]
-    return shown.drop(columns=empty)
+    return shown.drop(columns=[name for name in ("spread", "notes") if not any(columns[name])])
 
 
 def plus_minus(rating: float, lower: float, upper: float) -> str:
@@ -214,7 +214,7 @@ def board_part(
     ``rank``, ``spread``, ``vote_count``, ``tier`` and ``notes``; other columns stand behind the ratings, and those
     ``kept`` leave last where there is no room.
     """
-    ends = [table[name].to_numpy(float) for name in ("rating", "lower", "upper")]
+    ends = [np.asarray(table[name], float) for name in ("rating", "lower", "upper")]
     rating = ends[0]
 
     def known(name: str, head: str, order: int, text: Callable[[Any], str] = whole, **looks: Any) -> list[Column]:
@@ -240,7 +240,7 @@ def board_part(
 
 def whole(value: object) -> str:
     """Return a whole number as a cell; empty where it is missing."""
-    return "" if pd.isna(value) else f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+    return "" if is_missing(value) else f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
 
 
 def bars(rating: Float, lower: Float, upper: Float) -> list[str]:
@@ -263,7 +263,7 @@ def bars(rating: Float, lower: Float, upper: Float) -> list[str]:
     return bars
 
 
-def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Sequence[str] = ()) -> Answer:
+def leaderboard_answer(table: Any, top: int | None = None, notes: Sequence[str] = ()) -> Answer:
     """Give what a `leaderboard` table says: who leads, each category's board, what it rests on and what it cannot say.
 
     A screen shows the ``top`` models of each category, or as many as it has room for.
@@ -273,11 +273,11 @@ def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Seque
     beside = {name: with_kinds(pd.DataFrame(attrs[name]), percent="borrowed") for name in further if attrs.get(name)}
     tables = {"leaderboard": table, **beside}
     # pandas copies attrs whenever a column or a part is taken: those of many categories are large.
-    board = pd.DataFrame(table)
+    board: Any = table.assign() if isinstance(table, PlainTable) else pd.DataFrame(table)
     board.attrs = {name: attrs[name] for name in ("kinds", "ends_of") if name in attrs}
     blocks: list[tuple[str | None, pd.DataFrame]] = [(None, board)]
     if "category" in table:
-        groups = board.groupby("category", sort=False)
+        groups = in_pandas(board).groupby("category", sort=False)
         blocks = [(slice_title(category, settings["by"]), block) for category, block in groups]
     noun = competitor_of(settings)
     parts = [_board(title, block, top, noun) for title, block in blocks]
@@ -315,7 +315,8 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: 
     """Return a board whose columns are made when a screen shows it: of many models they take seconds."""
 
     def columns() -> Sequence[Column]:
-        board = for_people(block).drop(columns="category", errors="ignore")
+        board = for_people(block)
+        board = board.drop(columns="category") if "category" in board else board
         return columns_of(board_part(None, board, competitor=competitor))
 
     shown = None if title is None else visible_line(title)

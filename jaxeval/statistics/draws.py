@@ -420,14 +420,17 @@ class Draws(Result):
         The last three are missing altogether where comparing all pairs would take minutes: ``within_reach`` of the
         `differences` says so.
         """
+        return PlainTable(self.rank_columns(level, simultaneous, among)).frame.set_axis(self._index)
+
+    def rank_columns(self, level: float, simultaneous: bool, among: Bool | None = None) -> dict[str, Whole]:
+        """Return the columns (M,) of `ranks`, by name."""
         compared = self.differences(among)
         best, worst, tier = np.zeros((3, len(self.names)), np.int64)
         if compared.within_reach:
             best, worst = compared.rank_sets(level, simultaneous)
             tier = compared.tiers(level)
-        ranks = self._positive({"rank_best": best, "rank_worst": worst, "tier": tier})
-        ranks.insert(0, "rank", self.rank(among))
-        return ranks
+        ranks = {"rank_best": best, "rank_worst": worst, "tier": tier}
+        return {"rank": self.rank_numbers(among), **{name: counts_from_one(x) for name, x in ranks.items()}}
 
     def table(
         self,

@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 
 from jaxeval import Battles, DataError, fit_bradley_terry, read_battles
+from jaxeval.lazy_names import called_once
+from jaxeval.plain_tables import PlainTable
 
 VOTES = pd.DataFrame(
     {
@@ -118,7 +120,28 @@ class TestFormats:
         assert battles.report.n_models == 20
 
 
+COMMANDS = [
+    {}, {"weight": "w"}, {"count": "turns"}, {"both_bad": "drop"}, {"where": "language = 'en' OR turns = 2"},
+    {"missing": "drop"}, {"keep": ["language", "turns"]}, {"model_a": "language", "model_b": "winner", "target": "w"},
+]  # fmt: skip
+
+
 class TestColumns:
+    @pytest.mark.parametrize("options", COMMANDS)
+    @pytest.mark.parametrize("ending", ["parquet", "csv"])
+    def test_a_command_reads_the_same_without_pandas(self, tmp_path, ending, options):
+        voters = VOTES.assign(voter=list("xyxzz"), w=[1.0, 0.0, 0.5, 1.0, 0.0])
+        path = write(voters, tmp_path / f"votes.{ending}")
+        usual = read_battles(path, **options)
+        with called_once():
+            light = read_battles(path, **options)
+        assert isinstance(light.columns, PlainTable)
+        assert_equal_battles(light, usual)
+        one, other = (battles.to_pandas().astype(object) for battles in (light, usual))
+        pd.testing.assert_frame_equal(one, other)
+        assert light.column("voter").tolist() == usual.column("voter").tolist()
+        assert_equal_battles(light.filter(exclude=[light.models[0]]), usual.filter(exclude=[usual.models[0]]))
+
     @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
     def test_columns_that_are_not_needed_are_not_read(self, ending, tmp_path):
         path = write(VOTES, tmp_path / f"votes.{ending}")

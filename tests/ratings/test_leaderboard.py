@@ -10,6 +10,11 @@ import twins
 from scipy.stats import norm
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_votes
+from jaxeval.ratings.leaderboard import plain_leaderboard
+from jaxeval.show.boards import leaderboard_answer
+from jaxeval.show.files import table_bytes
+from jaxeval.show.screens import columns_of
+from jaxeval.show.shown import part_of
 
 M = 11  # with the five of `fitted` 16, which are as many as programs for small boards have room for
 COLUMNS = [
@@ -83,6 +88,18 @@ class TestColumns:
         table = leaderboard(votes, n_resamples=20, by="half")
         arena = ["model", "rating", "lower", "upper", "variance", "vote_count", "rank", "category"]
         assert table.columns[:8].tolist() == arena
+
+    def test_screens_and_files_are_the_same_without_pandas(self, board, table, odd_votes, odd_table):
+        boards = [(board, table, {"rank_at_most": [1, 3]}), (bootstrap(odd_votes, 100), odd_table, {})]
+        for resampled, usual, options in boards:
+            plain = plain_leaderboard(resampled, **options)
+            columns = [
+                list(map(columns_of, (*answer.grids, *map(part_of, answer.tables, answer.tables.values()))))
+                for answer in map(leaderboard_answer, (plain, usual))
+            ]
+            assert columns[0] == columns[1]
+            for kind in ("csv", "json", "md", "html", "parquet"):
+                assert table_bytes(plain, kind) == table_bytes(usual, kind)
 
     def test_best_first(self, table):
         assert table.rating.is_monotonic_decreasing
