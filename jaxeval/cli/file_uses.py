@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_numeric_dtype
 
-from jaxeval.capability.columns import USUAL, by_benchmark
 from jaxeval.cli.uses import (
     METRICS,
     OPPONENTS,
@@ -20,10 +18,13 @@ from jaxeval.cli.uses import (
     Use,
     against,
     agent_runs,
+    benchmarks,
     board_of,
     each,
+    evaluations,
     families,
     judged,
+    meta,
     naming,
     panel,
     scores_by_metric,
@@ -78,7 +79,6 @@ from jaxeval.statistics.random_facets import USUAL_FACETS
 from jaxeval.wording import counted, named, visible_line, words_of
 
 _LABELS_ONLY = "Is a judge good enough?"  # of labels without pairs of models
-_GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
 _WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
@@ -98,15 +98,15 @@ def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> li
     if head.rows is None or len(head.rows) == 0 or is_square(head.rows):
         return []
     if {*head.names} >= _WIN_RATES:
-        return list(_meta(head.rows, sides_of(head.rows)))
+        return list(meta(head.rows, sides_of(head.rows)))
     uses = [*_known_formats(head, others), *agent_runs(head.rows), *_models_in_rows(head.rows)]
     if uses:  # the columns alone would say less than the format
         return uses
     rows, sides = head.rows, sides_of(head.rows)
     kinds = (
-        _benchmarks(rows, sides), panel(rows, sides), judged(rows, sides), _rankings(rows), _anchored(rows, sides),
+        benchmarks(rows, sides), panel(rows, sides), judged(rows, sides), _rankings(rows), _anchored(rows, sides),
         votes(rows, sides), against(rows), _answers(rows, sides), _item_scores(rows, sides), scores_by_metric(rows),
-        _meta(rows, sides), families(rows, sides), _labels(rows),
+        meta(rows, sides), families(rows, sides), _labels(rows),
     )  # fmt: skip
     for kind in kinds:
         uses += [use for use in kind if use.words not in [other.words for other in uses]]
@@ -137,7 +137,7 @@ def nothing_in(head: Head) -> str | None:
     if blind := blind_questions(head.rows):
         return f"Its columns {about_questions(blind)}."
     model = guessed_column(head.rows, "model")
-    if model is not None and head.rows[model].is_unique and len(scores := _evaluations(head.rows)) == 1:
+    if model is not None and head.rows[model].is_unique and len(scores := evaluations(head.rows)) == 1:
         return (
             f"There is one number for each model, in {scores[0]!r}: nothing says how sure it is. With a row for each "
             "model and item (model,item,score), jaxeval scores tells models apart; with a column for each benchmark, "
@@ -460,53 +460,9 @@ def _judged_apart(frame: pd.DataFrame, model: str) -> str | None:
     return None
 
 
-def _benchmarks(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
-    """Yield shares of models on benchmarks, one for each pair."""
-    model, benchmark = guessed_column(frame, "model"), guessed_column(frame, "benchmark")
-    share = usual_column(frame, None, USUAL["score"])
-    if model is not None and frame[model].is_unique and not sides and not _golden(frame):
-        with suppress(DataError):
-            _, told = by_benchmark(frame, {"model": model, "benchmark": benchmark, "score": share})
-            if told and len(frame) > 2:
-                yield use_of("index", naming(model=model), told[0])
-    if model is None or benchmark is None or share is None or not is_numeric_dtype(frame[share]):
-        return
-    if frame.duplicated([model, benchmark]).any() or columns_of(frame, ("item", "item_id", "question_id", "trial")):
-        return
-    if frame[share].between(0, 1).all() and n_values(frame, benchmark) > 1 and n_values(frame, model) > 2:
-        yield use_of("index", (), found(models=model, benchmarks=benchmark, shares=share))
-
-
 def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
     """Return whether every model has every item, as far as the rows tell."""
     if len(columns) < 2 or len(frame) >= HEAD_ROWS:
         return True
     sizes = [frame[name].nunique() for name in columns]
     return len(frame[list(columns)].drop_duplicates()) == sizes[0] * sizes[1]
-
-
-def _meta(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
-    """Yield models, and what several evaluators say of each."""
-    model = guessed_column(frame, "model")
-    numbers = _evaluations(frame)
-    if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3:
-        return
-    if any(a not in numbers for a, _ in sides):  # scores called judge1 and judge2 are no sides
-        return
-    if "rating" in numbers and {"lower", "rating_lower"} & {*numbers}:  # a table that a leaderboard wrote
-        return
-    gold = next((name for name in _golden(frame) if name in numbers), numbers[0])
-    why = f"a row for each of {model!r}, {found(scores=[name for name in numbers if name != gold])}"
-    hint = f"{gold!r} is taken as gold, what the others should agree with: say another by --gold"
-    yield use_of("meta", ("--gold", gold, *naming(model=model)), why, hint)
-
-
-def _evaluations(frame: pd.DataFrame) -> list[str]:
-    """Return columns of numbers that are no counts of judgments."""
-    numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
-    return [name for name in numbers if folded(name) not in map(folded, ROLES["count"].also)]
-
-
-def _golden(frame: pd.DataFrame) -> list[str]:
-    """Return columns that are called after people, or after an arena."""
-    return [name for name in map(str, frame) if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD}]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pandas as pd
-from pandas.api.types import is_integer_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
-from jaxeval.capability.columns import USUAL
+from jaxeval.capability.columns import USUAL, by_benchmark
 from jaxeval.cli.command_table import ROWS
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames
@@ -37,6 +39,7 @@ from jaxeval.data.roles import (
     SCORES,
     STANDARD_RESULTS,
     WIN_COLUMNS,
+    columns_of,
     guessed_column,
     guessed_columns,
     is_plain,
@@ -50,6 +53,7 @@ from jaxeval.wording import words_of
 OPPONENTS = (*ROLES["anchor"].names, *ROLES["anchor"].also, "opponent")
 
 METRICS = ("metric", "metric_name", "scorer", "criterion")
+_GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 
 
 class Use(NamedTuple):
@@ -306,3 +310,47 @@ def agent_runs(frame: pd.DataFrame) -> Iterator[Use]:
     if None not in columns and is_numeric_dtype(frame[str(columns[2])]):
         words = ("agents", "tasks", "minutes_of_people", "successes")
         yield use_of("horizons", (), found(**dict(zip(words, columns, strict=True))))
+
+
+def benchmarks(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
+    """Yield shares of models on benchmarks, one for each pair."""
+    model, benchmark = guessed_column(frame, "model"), guessed_column(frame, "benchmark")
+    share = usual_column(frame, None, USUAL["score"])
+    if model is not None and frame[model].is_unique and not sides and not _golden(frame):
+        with suppress(DataError):
+            _, told = by_benchmark(frame, {"model": model, "benchmark": benchmark, "score": share})
+            if told and len(frame) > 2:
+                yield use_of("index", naming(model=model), told[0])
+    if model is None or benchmark is None or share is None or not is_numeric_dtype(frame[share]):
+        return
+    if frame.duplicated([model, benchmark]).any() or columns_of(frame, ("item", "item_id", "question_id", "trial")):
+        return
+    if frame[share].between(0, 1).all() and n_values(frame, benchmark) > 1 and n_values(frame, model) > 2:
+        yield use_of("index", (), found(models=model, benchmarks=benchmark, shares=share))
+
+
+def meta(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
+    """Yield models, and what several evaluators say of each."""
+    model = guessed_column(frame, "model")
+    numbers = evaluations(frame)
+    if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3:
+        return
+    if any(a not in numbers for a, _ in sides):  # scores called judge1 and judge2 are no sides
+        return
+    if "rating" in numbers and {"lower", "rating_lower"} & {*numbers}:  # a table that a leaderboard wrote
+        return
+    gold = next((name for name in _golden(frame) if name in numbers), numbers[0])
+    why = f"a row for each of {model!r}, {found(scores=[name for name in numbers if name != gold])}"
+    hint = f"{gold!r} is taken as gold, what the others should agree with: say another by --gold"
+    yield use_of("meta", ("--gold", gold, *naming(model=model)), why, hint)
+
+
+def evaluations(frame: pd.DataFrame) -> list[str]:
+    """Return columns of numbers that are no counts of judgments."""
+    numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
+    return [name for name in numbers if folded(name) not in map(folded, ROLES["count"].also)]
+
+
+def _golden(frame: pd.DataFrame) -> list[str]:
+    """Return columns that are called after people, or after an arena."""
+    return [name for name in map(str, frame) if {*re.split(r"[\s_.-]+", name.casefold())} & {*_GOLD}]
