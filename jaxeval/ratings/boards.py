@@ -172,7 +172,7 @@ def _fit_dense(
         check_square(m, MOST_INVERTED, "the inverse that Firth's penalty needs", 'penalty="none"')
     n, wins = np.zeros((2, m, m))
     cells.fill_tables(pair_n, pair_wins, n, wins)
-    connectivity, active = _identified(n, wins, options)
+    connectivity, active = identified(n, wins, options)
     _leave_out(~active, n, wins)
     problem = _pair_table(n, wins), as_leaf(active, np.bool_), fit_terms(options.ridge)
     begin = None if start is None else as_leaf(start, np.float64)
@@ -189,7 +189,7 @@ def _pair_table(n: Float, wins: Float) -> PairTable:
     return PairTable(as_leaf(n, np.float64), as_leaf(wins.sum(1), np.float64), as_leaf(wins, np.float64))
 
 
-def _identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivity, Bool]:
+def identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivity, Bool]:
     """What (M, M) tables identify, and (M,) models with a finite rating.
 
     With Firth's penalty all models of the largest component have one. Their standing to its main group is still kept.

@@ -23,7 +23,15 @@ from jaxeval.kernels.solve import Status
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 from jaxeval.lazy_names import pd, scipy
 from jaxeval.options.boards import Ties
-from jaxeval.ratings.boards import Board, battle_weights, fit_boards, fit_terms, main_battles, strength_slopes
+from jaxeval.ratings.boards import (
+    Board,
+    battle_weights,
+    fit_boards,
+    fit_terms,
+    identified,
+    main_battles,
+    strength_slopes,
+)
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.pair_refits import pair_problems, table_words
@@ -164,8 +172,12 @@ def fit_contextual_boards(
     """
     boards = fit_boards(slices, replace(options, method="dense"))
     fitted = []
-    for (_, cells), board in zip(slices, boards, strict=True):
+    for (models, cells), board in zip(slices, boards, strict=True):
         assert isinstance(cells, ContextualCells)
+        if board.active.sum() == 2 and options.ties != "half":  # beside ties, one that alone wins leads without end
+            decisive = replace(cells, count=np.where(cells.target == 0.5, 0, cells.count))
+            connectivity, active = identified(cells.tables(len(models))[0], decisive.tables(len(models))[1], options)
+            board = replace(board, connectivity=connectivity, active=active)
         fit = _fit(board, cells, covariates, options)
         if strict and fit.flags:
             raise DataError(fit.flags[0])
@@ -191,6 +203,9 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
         n = int(cells.count[weight > 0].sum())
         flags.append(
             f"{'no' if share == 0 else 'only'} ties among {counted(n, 'battle')} of rated models: no tie model fits"
+            if n
+            else "no model has a finite rating (of two models, each must win a battle): no tie model fits without a "
+            "ridge > 0 (on the command line --ridge)"
         )
     rows, members = _rows(board, cells, _ALONE)
     size, n_features = padded_size(len(board.theta)), cells.n_features

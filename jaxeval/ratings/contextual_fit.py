@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
+from jaxeval.kernels.connectivity import Standing
 from jaxeval.lazy_names import pd
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bootstrap_result import Bootstrap
@@ -293,5 +294,6 @@ def contextual_bootstrap(fit: ContextualFit, refitted: Refitted, options: Bootst
     fitted = fit._board
     kept = np.where(refitted.converged[:, None], refitted.parameters, np.nan)
     coefficients = unit_coefficients(kept[:, kept.shape[1] - 1 - fitted.n_features : -1], fitted)
-    ties = tie_parameters(kept[:, -1], fitted)
+    rates_some = (refitted.standing == Standing.IDENTIFIED).any(1) | (options.ridge > 0)
+    ties = np.where(rates_some, tie_parameters(kept[:, -1], fitted), np.nan)
     return bootstrap_result(ContextualBootstrap, fit, refitted, options, coefficient_draws=coefficients, tie_draws=ties)

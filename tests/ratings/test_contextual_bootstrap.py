@@ -234,6 +234,20 @@ def test_lanes_without_ties(votes):
     assert any("of the resamples have no ties" in w for w in found.warnings)
 
 
+def test_two_models_of_which_one_alone_wins():
+    """Beside ties of any frequency nothing ends its lead: draws are infinite, and no steps run out."""
+    won = pd.DataFrame({"model_a": "x", "model_b": "y", "winner": ["model_a"] * 4 + ["model_b"] + ["tie"] * 5})
+    board = bootstrap(Battles.from_pandas(won), 200, ties="davidson")
+    assert board.converged.all()
+    lost = 1 - np.isfinite(board.draws[:, 0]).mean()
+    one_alone = 0.9**10 + 0.6**10 - 0.5**10  # or nobody
+    assert lost == pytest.approx(one_alone, abs=3 * (one_alone * (1 - one_alone) / 200) ** 0.5)
+    np.testing.assert_array_equal(np.isnan(board.tie_draws), ~np.isfinite(board.draws[:, 0]))
+    assert abs(board.draws_logit).max(where=np.isfinite(board.draws_logit), initial=0) < 3
+    with pytest.raises(DataError, match="of two models, each must win a battle"):
+        fit_bradley_terry(won.drop(index=4), ties="davidson")
+
+
 @pytest.mark.slow
 def test_a_covariate_of_few_battles(votes):
     """Resamples in which it decides all its battles have an infinite draw, and their ratings count."""

@@ -510,7 +510,9 @@ def refit_lanes(
         end = chord(lanes, base)
         nobody = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
         return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
-    wins = win_tables(rows, lanes.draws, n_models)
+    # Two models that only one wins have no finite strengths beside ties of any frequency.
+    tells = (rows.target != 0.5) | (jnp.sum(main > 0) > 2) if form.model.ties != TieModel.HALF else True
+    wins = win_tables(rows._replace(factor=jnp.where(tells, rows.factor, 0.0)), lanes.draws, n_models)
     standing = jax.vmap(lambda wins: connectivity.standing(wins, main))(wins)
     active = rated(standing, terms.ridge[0]).T
     lanes = lanes.among(active)
