@@ -137,7 +137,8 @@ class TestTheCommand:
     def steps(cls, tmp_path_factory):
         """What each step ended with, said, and held: the package, light calls, completions, and a run at the end."""
         votes = tmp_path_factory.mktemp("import") / "votes.csv"
-        votes.write_text("\n".join(["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 5]))
+        rows = [f"a,{other},{winner}" for other in "bcd" for winner in ("model_a", "model_b")]
+        votes.write_text("\n".join(["model_a,model_b,winner", *rows * 40]))  # a alone has 200 battles
         asked = [
             {"_JAXEVAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
             for words in COMPLETED

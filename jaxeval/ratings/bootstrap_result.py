@@ -315,7 +315,9 @@ class Bootstrap(Result):
         moved = np.zeros(len(rated), bool)
         many = np.flatnonzero(rated & ~few)
         if 2 * (rated & few).sum() > rated.sum() and len(many):
-            off = pd.DataFrame(self.draws[:, many]).median().to_numpy() - ratings[many]
+            known = [draws[~np.isnan(draws)] for draws in self.draws[:, many].T]
+            with np.errstate(invalid="ignore"):  # half of the draws may be infinite either way
+                off = np.array([np.median(draws) if len(draws) else np.nan for draws in known]) - ratings[many]
             moved[many] = np.abs(off) > _MOST_SHIFT * self._in_gauge.errors[many]
         return moved
 
