@@ -31,7 +31,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_refits, refit_problem
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_refits, refit_problem, weights_alike
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
@@ -261,8 +261,8 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     def words(solver: Solver) -> int:
         return entries + (_PER_PAIR if solver == Solver.NEWTON else 1) * size**2
 
-    model = RankingModel(n_cells)
-    return lane_refits(options, refit_choices, model, problem, _MAX_STEPS, words, budget=shapes.CONTEXTUAL_REFITS)
+    model, alike, budget = RankingModel(n_cells), weights_alike(fitted.cells.weight), shapes.CONTEXTUAL_REFITS
+    return lane_refits(options, refit_choices, model, problem, _MAX_STEPS, words, budget=budget, alike=alike)
 
 
 #: Options of a fit that are about battles, with the value that stands for none.

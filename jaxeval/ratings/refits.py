@@ -182,10 +182,10 @@ def stages(
 def lane_refits(
     options: BootstrapOptions, program: Callable[..., Refits], model: Any, problem: RefitProblem,
     limits: Mapping[Solver, int], words: Callable[[Solver], int], *, budget: Budget = REFITS, secure: bool = True,
-    **further: Any,
+    alike: bool = True, **further: Any,
 ) -> BoardRefits:  # fmt: skip
     """Return refits of one slice that draw all lanes side by side; arguments as in `stages` and `BoardRefits`."""
-    ways = stages(limits, budget, words, 8 * max(map(words, limits)), secure)
+    ways = stages(limits, budget, words, 8 * max(map(words, limits)), secure, alike)
     form = lane_form(options, model)
     return BoardRefits(options, program, on_device(problem), form, ways, len(problem.start), **further)
 

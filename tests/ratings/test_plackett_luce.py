@@ -260,6 +260,18 @@ class TestBootstrap:
             bootstrap(Rankings.from_pandas(table(simulated(70, M - 1, lengths=(2, 5), tied=0.2, seed=21))), 40)
         assert count.programs == []
 
+    @pytest.mark.slow
+    def test_weights_that_differ_by_many_powers_of_ten(self):
+        """Of two groups that light rankings alone join, only rounding is between a draw and the odds of these."""
+        rng = np.random.default_rng(0)
+        heavy = [(" > ".join(rng.permutation(list(group))), 1.0) for group in ("abc", "def") for _ in range(80)]
+        lists = pd.DataFrame([*heavy, *4 * [("a > d", 1e-12)], *2 * [("d > a", 1e-12)]], columns=["ranking", "weight"])
+        draws = bootstrap(Rankings.from_pandas(lists, weight="weight"), 200).draws_logit
+        gap = draws[:, 0] - draws[:, 3]
+        odds = np.log(np.divide.outer(np.arange(1, 40), np.arange(1, 40))).ravel()
+        assert np.isfinite(gap).any()
+        assert abs(gap[np.isfinite(gap), None] - odds).min(1).max() < 0.1
+
     @pytest.mark.parametrize("options", [
         {"link": "probit"},
         {"ties": "davidson"},
