@@ -388,10 +388,10 @@ def regular(
 ) -> tuple[Float[Array, "*lanes P P"], Float[Array, "*lanes"]]:
     """Return the information of what ``moves``, regular in all other directions too.
 
-    What stays gets a unit diagonal. The likelihood does not see a common shift of the models that move. Along its unit
-    vector the matrix gets the mean curvature of the models, in place of the curvature of the ``ridge``; this curvature
-    is returned, too. The inverse in other directions does not change, and the matrix is well conditioned for battles of
-    any weight.
+    What stays gets a unit diagonal, and so does what ran so far that rounding leaves no information. The likelihood
+    does not see a common shift of the models that move. Along its unit vector the matrix gets the mean curvature of the
+    models, in place of the curvature of the ``ridge``; this curvature is returned, too. The inverse in other directions
+    does not change, and the matrix is well conditioned for battles of any weight.
     """
     xp = namespace(matrix)
     if xp is np and moves.shape[-1] == n_models and moves.all():  # as most often
@@ -405,7 +405,7 @@ def regular(
     mean = xp.where(mean > 0, mean, 1.0)
     shift = (mean - 2 * ridge) / n_active
     shift = shift[..., None, None]
-    inside = xp.where(_both(moves), matrix, 0.0) + xp.where(moves, 0.0, 1.0)[..., None] * xp.eye(
+    inside = xp.where(_both(moves), matrix, 0.0) + xp.where(moves & (diagonal != 0), 0.0, 1.0)[..., None] * xp.eye(
         moves.shape[-1], dtype=matrix.dtype
     )
     return inside + xp.where(_both(active), shift, 0.0), mean

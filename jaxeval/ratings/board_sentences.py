@@ -23,11 +23,11 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
         sure = f"ahead of all others at the {100 * level:g}% level{provided}"
         return f"{name} leads: undefeated in {met}, so that it has no finite rating, and {sure}"
     rated = np.isfinite(ratings)
+    if not ranked.any() and not fit.converged:
+        return f"no {noun.one} can be ranked: the fit {fit.status}, so ratings are no estimates"
     if not rated.any():
         why = f"no two {noun.many} took points off each other, directly or through others"
         return f"no {noun.one} can be ranked: {why}"
-    if not ranked.any() and not fit.converged:
-        return f"no {noun.one} can be ranked: the fit {fit.status}, so ratings are no estimates"
     among = np.flatnonzero(ranked if ranked.any() else rated)
     strength = np.round(fit.theta[among], 9)  # equal models differ by rounding
     order = np.lexsort([np.array(list(map(str, models[among]))), -strength])
