@@ -119,7 +119,7 @@ def leaderboard(
     keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep, *times, *random]))
 
     def read(paths: Sequence[FileName], vote_id: str | None = None, known: Mapping[str, str] | None = None) -> Battles:
-        return reading.read(paths, keep, vote_id, known)
+        return reading.read(paths, keep, vote_id, known, plain=True)
 
     board: dict[str, Any] = options.arguments() | {"missing": options.missing if options.by else "error"}
     board |= {"features": covariates, "normalize": not further.raw_features}

@@ -43,10 +43,10 @@ class Reading(Competitor, VoteReading):
 
     def read(
         self, paths: Sequence[FileName], keep: Sequence[str], id: str | None = None,
-        known: Mapping[str, str] | None = None,
+        known: Mapping[str, str] | None = None, plain: bool = False,
     ) -> Battles:  # fmt: skip
-        """Return the battles in files; ``id`` and ``known`` as of `read_battles`."""
-        from jaxeval.data.readers import read_battles
+        """Return the battles in files; ``id``, ``known`` and ``plain`` as of `battles_in`."""
+        from jaxeval.data.readers import battles_in
         from jaxeval.data.saved_battles import is_saved
 
         for path in paths:
@@ -55,7 +55,7 @@ class Reading(Competitor, VoteReading):
         columns: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
         columns["missing"] = "drop" if self.missing == "drop" else "error"
         columns |= self._found(paths)
-        return read_battles(paths, keep=keep, id=id, known=known, **columns)
+        return battles_in(paths, columns, keep=keep, id=id, known=known, plain=plain)
 
     def _found(self, paths: Sequence[FileName]) -> dict[str, Any]:
         """The columns of sides and results as their values say, where none are named and none have the usual names."""

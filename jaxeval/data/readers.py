@@ -29,7 +29,7 @@ from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.processes import gather, process_count
 from jaxeval.execution.progress import Advance, progress_bar
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.lazy_names import ends_soon, pa
+from jaxeval.lazy_names import pa
 from jaxeval.plain_tables import PlainTable, in_pandas
 
 if TYPE_CHECKING:
@@ -88,6 +88,15 @@ def read_battles(
         >>> battles.n_battles, battles.column("language").nunique()
         (1000, 5)
     """
+    return battles_in(path, keep=keep, id=id, baseline=baseline, progress=progress, known=known, columns=columns)
+
+
+def battles_in(
+    path: Any, columns: Mapping[str, Any], *, keep: Sequence[str] = (), id: str | None = None,
+    baseline: str | None = None, progress: bool | None = None, known: Mapping[str, str] | None = None,
+    plain: bool = False,
+) -> Battles:  # fmt: skip
+    """As `read_battles`; if ``plain``, models and further columns need not be those of pandas."""
     if isinstance(keep, str):
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
     if hasattr(path, "__arrow_c_stream__"):
@@ -157,8 +166,8 @@ def read_battles(
     starts = starts if len(files) > 1 else []
     origin = None if each and not starts else Rows(merged.times, merged.first, tuple(starts))
     with naming(label):
-        plain = PlainTable.of_arrow(merged.table) if ends_soon() else None
-        frame = frame_of(merged.table, nested=True) if plain is None else plain
+        light = PlainTable.of_arrow(merged.table) if plain else None
+        frame = frame_of(merged.table, nested=True) if light is None else light
         battles = Battles(**read_battle_rows(frame, reading, origin, keep))
     messages = dict.fromkeys(sentence for file in files for sentence in told_of(file))
     messages |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as, *sentences])
