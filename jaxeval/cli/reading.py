@@ -55,7 +55,7 @@ class Reading(Competitor, VoteReading):
         columns: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
         columns["missing"] = "drop" if self.missing == "drop" else "error"
         columns |= self._found(paths)
-        return battles_in(paths, columns, keep=keep, id=id, known=known, plain=plain)
+        return battles_in(paths, keep=keep, id=id, known=known, plain=plain, **columns)
 
     def _found(self, paths: Sequence[FileName]) -> dict[str, Any]:
         """The columns of sides and results as their values say, where none are named and none have the usual names."""

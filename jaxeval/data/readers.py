@@ -88,13 +88,13 @@ def read_battles(
         >>> battles.n_battles, battles.column("language").nunique()
         (1000, 5)
     """
-    return battles_in(path, keep=keep, id=id, baseline=baseline, progress=progress, known=known, columns=columns)
+    return battles_in(path, keep=keep, id=id, baseline=baseline, progress=progress, known=known, **columns)
 
 
 def battles_in(
-    path: Any, columns: Mapping[str, Any], *, keep: Sequence[str] = (), id: str | None = None,
+    path: Any, *, keep: Sequence[str] = (), id: str | None = None,
     baseline: str | None = None, progress: bool | None = None, known: Mapping[str, str] | None = None,
-    plain: bool = False,
+    plain: bool = False, **columns: Any,
 ) -> Battles:  # fmt: skip
     """As `read_battles`; if ``plain``, models and further columns need not be those of pandas."""
     if isinstance(keep, str):
