@@ -329,7 +329,10 @@ class Bootstrap(Result):
                 f"{type(self.fit).__name__}"
             )
         joint = self._in_gauge
-        bounds = bias_corrected_bounds(self.draws, level, joint.estimate, self.fit.acceleration)
+        with np.errstate(invalid="ignore"):  # both infinite
+            is_equal = np.abs(self.draws - joint.estimate) <= joint.precision  # but for rounding
+        draws = np.where(is_equal, joint.estimate, self.draws)
+        bounds = bias_corrected_bounds(draws, level, joint.estimate, self.fit.acceleration)
         known = np.isfinite(joint.estimate) & ~joint._equal_draws
         nothing = np.full((2, len(known)), np.nan)
         return _chosen(known, joint._widened(joint.estimate, bounds, level, None), nothing)

@@ -1,5 +1,7 @@
 """BCa intervals of boards: beside the definition, draw by draw and battle by battle."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -88,3 +90,12 @@ def test_what_it_is_not_for(votes, options):
 def test_draws_are_those_of_other_intervals(votes):
     one, other = (jaxeval.bootstrap(votes, 50, interval=kind) for kind in ("bca", "auto"))
     assert (one.draws == other.draws).all()
+
+
+def test_draws_that_equal_the_rating_but_for_rounding_lie_on_neither_side():
+    votes = pd.DataFrame({"model_a": "a", "model_b": "b", "winner": ["model_a"] * 3 + ["model_b"] * 2})
+    board = jaxeval.bootstrap(votes, 200)
+    expected = board.interval(0.9, "bca")
+    assert expected["lower"]["a"] > 800  # of five resampled battles, a loses all in 1 of 100
+    for error in (-1e-9, 1e-9):
+        pd.testing.assert_frame_equal(replace(board, draws=board.draws + error).interval(0.9, "bca"), expected)
