@@ -125,7 +125,9 @@ def newton_on_host(
     moved, noise = start, _rounding(battles)
     for _ in range(3):
         moved = solution(np.copysign(noise, moved))
-    return _unless_rough(end._replace(theta=centred(end.theta, active)), moved)
+    theta = centred(end.theta, active)
+    grad_norm = abs(pair_tables.gradient(link, theta, table, terms.ridge)).max()
+    return _unless_rough(end._replace(theta=theta, grad_norm=grad_norm), moved)
 
 
 def _rounding(battles: Float[Array, "*lanes M"]) -> Float[Array, "*lanes M"]:
