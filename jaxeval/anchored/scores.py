@@ -24,7 +24,6 @@ from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import small_strata_text, stratum_of_groups
 from jaxeval.show.boards import level_names, plus_minus
 from jaxeval.show.table import Table
-from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.statistics.random_facets import RandomFacets, reject_confounded
@@ -308,7 +307,7 @@ def bootstrap_scores(
     strata: str | None = None,
     **running: Unpack[RunOptions],
 ) -> pd.DataFrame:
-    """Return `anchored_scores` with percentile intervals of resampled prompts, those of `joint_scores`.
+    """Return `anchored_scores` with intervals of resampled prompts, those of `joint_scores`.
 
     The Beta interval is for wins and losses of independent prompts. Resampled prompts show how much shorter ties and
     averaged runs make it.
@@ -321,7 +320,7 @@ def bootstrap_scores(
 
     Returns:
         The table with ``boot_lower, boot_upper`` of the probability and ``rating_boot_lower, rating_boot_upper``; they
-        are NaN where a group has a single prompt.
+        are NaN where a group has a single prompt, or ties alone.
 
     Raises:
         ValueError: as in `anchored_elo`, or there are fewer than two resamples.
@@ -329,7 +328,7 @@ def bootstrap_scores(
     """
     joint = joint_scores(verdicts, by, n_resamples=n_resamples, prior=prior, seed=seed, strata=strata, **running)
     table = anchored_scores(verdicts, by, prior=prior, level=level, link=link)
-    table["boot_lower"], table["boot_upper"] = draw_bounds(joint.draws, level, joint.limits)
+    table["boot_lower"], table["boot_upper"] = joint.interval(level).to_numpy().T
     chosen = checked_scale(link)
     with np.errstate(divide="ignore"):
         for end in ("lower", "upper"):
@@ -353,7 +352,9 @@ def joint_scores(
     """Give joint draws of the win probabilities of all groups in resampled prompts; the levels of the names are ``by``.
 
     With "task" in ``by`` each task's prompts are resampled among themselves. A prompt keeps its runs, and the other
-    judges or references of its group; they are averaged first. A group with a single prompt has no draws.
+    judges or references of its group; they are averaged first. A group with a single prompt has no draws. One that won
+    all of its prompts, or none, has those of the Beta distribution of `anchored_elo`, as its resamples are all alike.
+    Intervals and differences are widened by Student's quantile, for the median number of prompts of a group.
 
     Args:
         verdicts: with prompts.
@@ -407,9 +408,14 @@ def joint_scores(
             sums = resampled_sums(columns, n_resamples, seed, "anchored", run=run, part=number, strata=stratum)
             won, n = np.split(sums, 2, axis=1) if there else (sums, float(len(times)))
             draws[:, part] = np.where(n > 0, (won + prior) / (n + 2 * prior), np.nan)
-    draws[:, table["n_items"] < 2] = np.nan  # the one prompt drawn again would feign certainty
     won, n = table["wins"] + table["ties"] / 2, table[list(COUNTS)].sum(axis=1)
     estimate = ((won + prior) / (n + 2 * prior)).to_numpy()
+    n_items = table["n_items"].to_numpy()
+    several = n_items > 1
+    alike = np.flatnonzero(several & ((won == 0) | (won == n)))  # resamples would feign certainty
+    good, size = n_items[alike] * (won > 0).to_numpy()[alike] + prior, n_items[alike] + 2 * prior
+    draws[:, ~several] = np.nan  # the one prompt drawn again would, too
+    draws[:, alike] = np.random.default_rng(seed).beta(good, size - good, (n_resamples, len(alike)))
     settings: dict[str, Any] = {"n_resamples": n_resamples, "prior": prior, "seed": seed, "strata": strata}
     if facets is not None:
         draws = expit(facets.moved(logit(estimate), logit(draws), _influences(verdicts, by, prior), seed))
@@ -417,7 +423,7 @@ def joint_scores(
         lone += [f"draws are {facets.about}", *facets.warnings]
     return Draws(
         table.set_index(by).index, estimate, draws, limits=(0.0, 1.0), warnings=tuple(dict.fromkeys(lone)),
-        settings=settings,
+        settings=settings, freedom=float(np.median(n_items[several])) - 1 if several.any() else None,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.precision import one_blas_thread
-from jaxeval.statistics.clusters import widening_of_draws
+from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 
 #: Most differences (pairs times resamples) that tiers and ranks are computed from: about ten seconds.
@@ -32,6 +32,9 @@ _DIFFERENCES = 65_536
 _IN_CLOSED_FORM = 2**20
 #: A standard error of a difference up to this share of the two models' own is rounding: their draws are equal.
 _ROUNDING = 3e-7
+
+#: Normal quantiles beyond it are taken for Student's in proportion.
+_FARTHEST = 8.0
 
 #: (R, N) differences of the models at R positions to all N, and their standard errors, without draws; NaN where there
 #: are none. The second argument is the level of the intervals that will be made of the errors.
@@ -92,7 +95,7 @@ class Differences:
 
     def critical(self, level: float) -> float:
         """Return the critical value of all differences at once; NaN for one model."""
-        return _critical(_largest_of(self._largest), _exact(level)) * widening_of_draws(self.freedom, level)
+        return _critical(_largest_of(self._largest), _exact(level), self.freedom)
 
     def tiers(self, level: float) -> Int:
         """Return (N,) tiers, 1 = top; 0 for models that are not among the F.
@@ -132,7 +135,7 @@ class Differences:
             worst -= below
         of_all = None
         if simultaneous and len(self.models):
-            of_all = _critical(_largest_of(self._largest), share) * widening_of_draws(self.freedom, level)
+            of_all = _critical(_largest_of(self._largest), share, self.freedom)
         for i, error in self._rows():
             critical = self._critical_of_one(i, error, share, self._largest[i]) if of_all is None else of_all
             apart = self._apart(i, error, critical)
@@ -172,7 +175,7 @@ class Differences:
         """Return (N,) half widths of intervals of the differences to ``model`` that hold all at once; NaN for none."""
         margins = np.full(len(self.ranked), np.nan)
         for _, error, largest in self._family_of(model):
-            margins[self.models] = _critical(largest, _exact(level)) * widening_of_draws(self.freedom, level) * error
+            margins[self.models] = _critical(largest, _exact(level), self.freedom) * error
         return margins
 
     def _family_of(self, model: int) -> Iterator[tuple[int, Float, Float]]:
@@ -261,7 +264,7 @@ class Differences:
         """
         n_left = int((~np.isnan(error)).sum())
         while True:
-            critical = _critical(largest, level) * widening_of_draws(self.freedom, float(level))
+            critical = _critical(largest, level, self.freedom)
             left = np.where(self._apart(i, error, critical), np.nan, error)
             places = np.flatnonzero(~np.isnan(left))
             if len(places) in (0, n_left):
@@ -303,10 +306,21 @@ def _exact(level: float) -> Fraction:
     return Fraction(str(checked_level(level)))
 
 
-def _critical(largest: Float, level: Fraction) -> float:
-    """The smallest draw that reaches the level, so that never less than the level is covered; NaN without draws."""
+def _critical(largest: Float, level: Fraction, freedom: float | None) -> float:
+    """The smallest draw that reaches the level, so that never less than the level is covered; NaN without draws.
+
+    Of K clusters, or so few of whatever is drawn, it becomes Student's quantile of the same tail: that of the largest
+    of many differences lies further out, in units of the normal one, than that of a single difference. Resamples vary
+    by K - 1 over K too little, too.
+    """
     known = largest[~np.isnan(largest)]
     if len(known) == 0:
         return np.nan
     place = ceil(level * len(known)) - 1
-    return float(np.partition(known, place)[place])
+    critical = float(np.partition(known, place)[place])
+    if freedom is None or critical == 0:
+        return critical
+    if np.isnan(freedom):  # one cluster
+        return np.inf
+    far = min(critical, _FARTHEST)
+    return critical * float(special.stdtrit(freedom, special.ndtr(-far))) / -far * np.sqrt(1 + 1 / freedom)

@@ -44,7 +44,7 @@ class Draws(Result):
     interval and as the greatest in the upper end. `differences`, tiers and ranks leave it out in any case.
 
     Draws of few clusters, or of clusters of unequal size, vary too little. With ``freedom`` intervals are longer about
-    the estimate, and critical values of differences larger, by Student's quantile over the normal one.
+    the estimate, by Student's quantile over the normal one; critical values of differences are Student's, too.
 
     ``names`` may have several levels, as judge and model. `of` picks the quantities of one judge, and the difference of
     two `Draws` of the same resamples compares two judges.
