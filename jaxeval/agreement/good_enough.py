@@ -142,7 +142,13 @@ def _reversed(ends: Ends, name: Any) -> list[str]:
     kappa = ends.get(("kappa", name))
     if kappa is None or not kappa[2] < 0:
         return []
-    return [f"that is less often than by chance (kappa {kappa[0]:.2f} [{kappa[1]:.2f}, {kappa[2]:.2f}])"]
+    return [f"that is less often than by chance (kappa {_with_ends(kappa, 2)})"]
+
+
+def _with_ends(measure: Float, digits: int) -> str:
+    """Return a value with its interval, which it lacks where all draws are alike: one rater has one label only."""
+    value, *ends = (f"{x:.{digits}f}" for x in measure)
+    return value if np.isnan(measure).any() else f"{value} [{', '.join(ends)}]"
 
 
 def _ties(battles: LabelledVerdicts, verdict: Float) -> list[str]:
@@ -212,7 +218,7 @@ def _next(battles: LabelledVerdicts, ends: Ends, name: Any, answer: GoodEnough) 
         return ["next: look whether its verdicts are coded in reverse; else it errs systematically"]
     if answer.beside is None:
         kappa = ends.get(("kappa", name))
-        evidence = [] if kappa is None else [f"kappa {kappa[0]:.2f} [{kappa[1]:.2f}, {kappa[2]:.2f}]"]
+        evidence = [] if kappa is None else [f"kappa {_with_ends(kappa, 2)}"]
         # A rater whose name says no judge may be a person who stands for one.
         unnamed = name != PANEL and not any(word in str(name).casefold() for word in JUDGES)
         beside = f" beside {visible_line(name)}" if unnamed else ""
@@ -282,11 +288,10 @@ def sentences_of(
         sentences.append(sentence)
     worth = ("n_independent", PANEL)
     if worth in ends:
-        value, lower, upper = ends[worth]
         rho = ends["error_correlation", PANEL][0]
         sentences.append(
             f"The errors of two judges correlate with {rho:.2f} on average: the {len(battles.judges):,} judges are "
-            f"worth {value:.1f} [{lower:.1f}, {upper:.1f}] independent ones"
+            f"worth {_with_ends(ends[worth], 1)} independent ones"
         )
     above = ("above_panel", order[0])
     if above in ends and ends[above][1] > 0:

@@ -450,3 +450,15 @@ class TestRandomPrompts:
             found = jaxeval.judge_agreement(self.table(seed), random="prompt", **self.OPTIONS).table.iloc[:2]
             held.append(((found["agreement_lower"] <= truth) & (truth <= found["agreement_upper"])).mean())
         assert 0.92 < np.mean(held) < 0.975
+
+
+def test_people_who_always_say_the_same():
+    """Kappa is 0 in all resamples, and two equal judges are worth one in all: neither has an interval."""
+    said = np.where(np.arange(40) % 3 == 0, "model_a", "model_b")
+    table = pd.DataFrame(
+        {"item": range(40), "model_a": "x", "model_b": "y", "human": "model_a", "j1": said, "j2": said}
+    )
+    found = jaxeval.judge_agreement(table, "human", judges=["j1", "j2"], n_resamples=50)
+    sentences = " ".join(found.answer.sentences)
+    assert "; kappa 0.00; no item has labels of two people" in sentences
+    assert sentences.endswith("the 2 judges are worth 1.0 independent ones")
