@@ -103,8 +103,8 @@ def newton_on_host(
     if start is None:
         each = np.maximum(battles, 1e-300)
         logit: Any = np.log((table.score + 1) / (battles - table.score + 1))
-        mean = table.n @ logit / each
-        variance = table.n @ logit**2 / each - mean**2
+        mean = np.matmul(table.n, logit) / each
+        variance = np.matmul(table.n, logit**2) / each - mean**2
         start = (logit + mean) / np.sqrt(np.maximum(1 - np.pi / 8 * variance, 0.1))
 
     def step(theta: Array, _: Array, memory: tuple[Any, Any]) -> SolveStep:

@@ -319,7 +319,7 @@ class TestOneProcess:
         def lose(*_, **__):
             raise ProcessError("a process of this run was lost")
 
-        monkeypatch.setattr("jaxeval.data.readers.read_battles", lose)
+        monkeypatch.setattr("jaxeval.data.readers.battles_in", lose)
         result = run("leaderboard", folder / "0.parquet")
         assert result.exit_code == 1
         assert result.output == "Error: a process of this run was lost\n"
