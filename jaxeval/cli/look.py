@@ -251,7 +251,9 @@ def with_line(error: DataError, found: FileUses | None, ctx: click.Context, type
     if found is None:
         return error
     files, uses, nothing = found
-    uses = [use for use in uses if ctx.params.get("by") not in use.words]  # its groups are no results
+    by = ctx.params.get("by") or ()
+    groups = {by} if isinstance(by, str) else {*by}  # which are no results
+    uses = [use for use in uses if not groups & {*use.words}]
     fitting = [use for use in uses if use.words[0] == command and "--by" not in use.words]
     if not fitting and command in _OF_VOTES:
         votes = [use for use in uses if use.words[0] == "leaderboard"]

@@ -98,10 +98,10 @@ class Battles(Grouped, Reported):
             winner: column of labels; by default "winner" where there is one. Labels are model_a, model_b, tie, and
                 three spellings of both-bad. A whole column may use one of these instead: A and B, left and right, first
                 and second, win and loss (of side A), home and away, 1-0 and 0-1, grades from A>>B to B>>A (a strong one
-                gets the weight 3, arXiv:2406.11939), "A is much better" to "B is much better" (much and significantly
-                are strong), G, S and B (good, same and bad, of the first side), or the winner's name; each with words
-                for ties, in upper or lower case. The report says how labels were read. Numbers are never guessed: give
-                ``labels``.
+                gets the weight 3, arXiv:2406.11939), "A is much better" to "B is much better" (much, clearly and the
+                like are strong), G, S and B (good, same and bad, of the first side), or the winner's name; each with
+                words for ties, in upper or lower case. The report says how labels were read. Numbers are never guessed:
+                give ``labels``.
             target: column of soft targets; by default "target" where there is one. A column "winner" beside it is not
                 used: the report says so, and a warning of the fit says how often the two name opposite sides.
             labels: what the labels of ``winner`` mean: a mapping such as ``{"1": "model_a", "2": "model_b"}``, or

@@ -59,11 +59,11 @@ _GRADES = {
     "a>>b": Graded(1.0, STRONG), "a>b": _A, "a=b": _TIE, "b=a": _TIE, "b>a": _B, "b>>a": Graded(0.0, STRONG),
     "a<<b": Graded(0.0, STRONG), "a<b": _B, "b<a": _A, "b<<a": Graded(1.0, STRONG),
 }  # fmt: skip
-#: What annotators choose from side by side: "A is much better", "Response B is slightly better".
 _DEGREES = {
     **dict.fromkeys(["", "slightly ", "marginally ", "a bit ", "a little ", "somewhat "], 1.0),
     **dict.fromkeys(["much ", "significantly ", "clearly ", "strongly ", "far ", "a lot "], STRONG),
 }
+#: What annotators choose from side by side: "A is much better", "Response B slightly better".
 _PHRASES = {
     f"{noun}{letter} {degree}better": Graded(target, weight)
     for noun in ("", "response ", "answer ", "model ", "assistant ")

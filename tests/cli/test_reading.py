@@ -284,7 +284,8 @@ def test_an_error_of_two_boards_names_the_line_of_two_boards(tmp_path):
     assert first == f"Error: say it so: jaxeval {shlex.join(asked)} --winner verdict"
     said(*shlex.split(first.removeprefix("Error: say it so: jaxeval ")))
     table.drop(columns="verdict").to_csv(path, index=False)
-    assert run(*asked).stderr.startswith("Error: votes.csv: no result column: expected 'winner'")
+    for words in (asked, ["leaderboard", str(path), "--by", "language"]):
+        assert run(*words).stderr.startswith("Error: votes.csv: no result column: expected 'winner'")
     pd.DataFrame({"thing": [*"xy"], "number": [1.5, 0.5], "language": ["en", "fr"]}).to_csv(path, index=False)
     blanks = "--model-a COLUMN --model-b COLUMN --winner COLUMN"
     assert run(*asked).stderr.startswith(f"Error: say it so: jaxeval {shlex.join(asked)} {blanks}\n")
