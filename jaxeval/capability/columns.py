@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float, Int
-from jaxeval.data.columns import as_frame, reject_missing, require_column
+from jaxeval.data.columns import as_frame, folded, reject_missing, require_column
 from jaxeval.data.labels import SCORES_IN_WORDS
 from jaxeval.data.numbers import numbers, reject_values
-from jaxeval.data.roles import NO_SCORES, usual_column
+from jaxeval.data.roles import NO_SCORES, RESULT_COUNTS, usual_column
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, named, words_of
 
@@ -70,7 +70,8 @@ def by_benchmark(table: Any, names: Mapping[str, str | None], unit: ScoreUnit = 
     model = usual_column(frame, names["model"], USUAL["model"])
     if model is None or any(usual_column(frame, names[x], USUAL[x]) for x in ("benchmark", "score")):
         return frame, ()
-    read = {name: _in_units(frame[name], {"%": 0.01}, {}) for name in frame if name != model}
+    others = [name for name in frame if name != model and folded(name) not in RESULT_COUNTS]
+    read = {name: _in_units(frame[name], {"%": 0.01}, {}) for name in others}
     numeric = {name: x.astype(float) for name, x in read.items() if pd.api.types.is_any_real_numeric_dtype(x)}
     found = pd.DataFrame({name: x for name, x in numeric.items() if not any(map(NO_SCORES.fullmatch, words_of(name)))})
     means = [name for name in found if found.shape[1] > 2 and _is_mean(found[name], found.drop(columns=name))]

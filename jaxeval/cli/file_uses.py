@@ -61,6 +61,7 @@ from jaxeval.data.roles import (
     NO_SCORES,
     ONE_PERSON,
     POINTS,
+    RESULT_COUNTS,
     RESULTS,
     ROLES,
     TOGETHER,
@@ -137,6 +138,12 @@ def nothing_in(head: Head) -> str | None:
     if blind := blind_questions(head.rows):
         return f"Its columns {about_questions(blind)}."
     model = guessed_column(head.rows, "model")
+    totals = [name for name in head.names if folded(name) in RESULT_COUNTS]
+    if model is not None and head.rows[model].is_unique and len(totals) > 1:
+        return (
+            f"It has how often each model won and lost in all, in {quoted(totals)}, and not against whom: write a row for "
+            "each pair, as model_a,model_b,wins_a,ties,wins_b."
+        )
     if model is not None and head.rows[model].is_unique and len(scores := evaluations(head.rows)) == 1:
         return (
             f"There is one number for each model, in {scores[0]!r}: nothing says how sure it is. With a row for each "

@@ -34,6 +34,7 @@ from jaxeval.data.found_columns import (
 from jaxeval.data.roles import (
     COUNT_COLUMNS,
     COUNTED,
+    RESULT_COUNTS,
     ONE_HOT_COLUMNS,
     ROLES,
     SCORES,
@@ -129,6 +130,7 @@ _OF_ARENA = {
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"), ("chosen", "rejected"))
 _MOST_SLICES = 100  # values of a column, of which a line takes one
 _MOST_GROUPS = 20  # that a board may be cut into
+_SURELY_PER_CENT = 10  # scores may have other scales up to this
 
 
 def votes(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
@@ -325,8 +327,13 @@ def benchmarks(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
         return
     if frame.duplicated([model, benchmark]).any() or columns_of(frame, ("item", "item_id", "question_id", "trial")):
         return
-    if frame[share].between(0, 1).all() and n_values(frame, benchmark) > 1 and n_values(frame, model) > 2:
-        yield use_of("index", (), found(models=model, benchmarks=benchmark, shares=share))
+    lowest, highest = frame[share].min(), frame[share].max()
+    in_per_cent = _SURELY_PER_CENT < highest <= 100
+    many = n_values(frame, benchmark) > 1 and n_values(frame, model) > 2
+    if many and lowest >= 0 and (highest <= 1 or in_per_cent):
+        what = {"per_cents" if in_per_cent else "shares": share}
+        options = ("--unit", "percent") if in_per_cent else ()
+        yield use_of("index", options, found(models=model, benchmarks=benchmark, **what))
 
 
 def meta(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
@@ -348,7 +355,8 @@ def meta(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
 def evaluations(frame: pd.DataFrame) -> list[str]:
     """Return columns of numbers that are no counts of judgments."""
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
-    return [name for name in numbers if folded(name) not in map(folded, ROLES["count"].also)]
+    counts = {*map(folded, ROLES["count"].also), *RESULT_COUNTS}
+    return [name for name in numbers if folded(name) not in counts]
 
 
 def _golden(frame: pd.DataFrame) -> list[str]:

@@ -113,6 +113,8 @@ TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "k
 _VOTERS = [folded(name) for name in (*ROLES["rater"].names, *ROLES["rater"].also)]
 #: Columns of how often the first side won, drew and lost.
 COUNTED = (("won", "wins", "win"), ("tied", "ties", "tie", "drawn", "draws", "draw"), ("lost", "losses", "loss"))
+#: Their names together, which are no benchmarks of a model.
+RESULT_COUNTS = frozenset(name for names in (*COUNTED, ("lose",)) for name in names)
 #: Columns of results where one column is not enough: one of each row is 1; battles that side A won, ties, and battles
 #: that side B won.
 ONE_HOT_COLUMNS = ("winner_model_a", "winner_model_b", "winner_tie")

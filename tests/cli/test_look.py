@@ -366,6 +366,9 @@ def test_columns_that_tell_nothing(tmp_path):
          "There is one number for each model, in 'accuracy': nothing says how sure it is. With a row for each model "
          "and item (model,item,score), jaxeval scores tells models apart; with a column for each benchmark, jaxeval "
          "index puts them on one scale."),
+        ("model,win,loss,tie\nx,5,2,1\ny,3,3,1\nz,1,4,0\n",
+         "It has how often each model won and lost in all, in 'win', 'loss' and 'tie', and not against whom: write a "
+         "row for each pair, as model_a,model_b,wins_a,ties,wins_b."),
     ],
 )  # fmt: skip
 def test_files_without_results(tmp_path, text, said):
@@ -621,6 +624,10 @@ def test_a_mistyped_file_of_a_command(tmp_path):
 def test_a_wide_table_of_benchmarks_is_an_index(tmp_path):
     path = file_of(tmp_path, pd.DataFrame({"model": [*"xyz"], "mmlu": [0.5, 0.6, 0.7], "gsm8k": [0.4, 0.7, 0.6]}))
     found = f"jaxeval index {path}\n  found: a row for each 'model', and benchmarks in 'mmlu', 'gsm8k'"
+    assert found in command(path).output
+    rows = [(model, benchmark, score) for model in "xyz" for benchmark, score in (("mmlu", 51.5), ("gsm8k", 8.2))]
+    path = file_of(tmp_path, pd.DataFrame(rows, columns=["model", "benchmark", "score"]), "per_cents.csv")
+    found = f"jaxeval index {path} --unit percent\n  found: models in 'model', benchmarks in 'benchmark', per cents in"
     assert found in command(path).output
 
 
