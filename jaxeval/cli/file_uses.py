@@ -141,8 +141,8 @@ def nothing_in(head: Head) -> str | None:
     totals = [name for name in head.names if folded(name) in RESULT_COUNTS]
     if model is not None and head.rows[model].is_unique and len(totals) > 1:
         return (
-            f"It has how often each model won and lost in all, in {quoted(totals)}, and not against whom: write a row for "
-            "each pair, as model_a,model_b,wins_a,ties,wins_b."
+            f"It has how often each model won and lost in all, in {quoted(totals)}, and not against whom: write a "
+            "row for each pair, as model_a,model_b,wins_a,ties,wins_b."
         )
     if model is not None and head.rows[model].is_unique and len(scores := evaluations(head.rows)) == 1:
         return (

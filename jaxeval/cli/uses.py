@@ -34,8 +34,8 @@ from jaxeval.data.found_columns import (
 from jaxeval.data.roles import (
     COUNT_COLUMNS,
     COUNTED,
-    RESULT_COUNTS,
     ONE_HOT_COLUMNS,
+    RESULT_COUNTS,
     ROLES,
     SCORES,
     STANDARD_RESULTS,

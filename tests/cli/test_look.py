@@ -367,7 +367,7 @@ def test_columns_that_tell_nothing(tmp_path):
          "and item (model,item,score), jaxeval scores tells models apart; with a column for each benchmark, jaxeval "
          "index puts them on one scale."),
         ("model,win,loss,tie\nx,5,2,1\ny,3,3,1\nz,1,4,0\n",
-         "It has how often each model won and lost in all, in 'win', 'loss' and 'tie', and not against whom: write a "
+         "It has how often each model won and lost in all, in 'win', 'loss', 'tie', and not against whom: write a "
          "row for each pair, as model_a,model_b,wins_a,ties,wins_b."),
     ],
 )  # fmt: skip
