@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.declared import Files, Lengths, command
+from jaxeval.cli.declared import Answer, Files, Lengths, command
 from jaxeval.cli.judged_boards import PanelReading
 from jaxeval.cli.judged_scores import Labels
-from jaxeval.cli.outputs import Outputs, how_drawn, present
+from jaxeval.cli.outputs import how_drawn
 from jaxeval.cli.reading import Covariates, Reading, covariates_of
 from jaxeval.options.boards import ResponseOptions, SliceOptions, Ties
 from jaxeval.options.columns import FacetOptions, File, Names, ReplyReading, SideColumns, VoteColumns, VoteReading
@@ -43,7 +43,7 @@ class Raters(Lengths, SideColumns, section=COLUMNS):
 
 
 @command("agreement")
-def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: ResamplingOptions, outputs: Outputs) -> None:
+def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: ResamplingOptions) -> Answer:
     """Can the judges of FILE be trusted? Their agreement with people, and of people with each other; their biases.
 
     FILE has a row for each judge, item and pair of models, with the columns judge, item, model_a, model_b and verdict;
@@ -96,7 +96,7 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
 
     notes = [read or _what_was_read(agreements), *([met] if met else []), *agreements.notes]
     notes += [*told_of(local_file(file)), how_drawn(drawn.arguments(), "items")]
-    present(agreements._plain_answer()._replace(notes=notes), outputs)
+    return agreements._plain_answer()._replace(notes=notes)
 
 
 def _without_models(file: FileName, *sides: str) -> PlainTable | None:
@@ -151,7 +151,7 @@ class AuditedOptions(VoteColumns, Lengths, ResamplingOptions, section=COLUMNS):
 
 
 @command("audit")
-def audit(files: Files, options: AuditedOptions, covariates: Covariates, reading: Reading, outputs: Outputs) -> None:
+def audit(files: Files, options: AuditedOptions, covariates: Covariates, reading: Reading) -> Answer:
     """Can the leaderboard of the votes in FILES be believed? A verdict in words, and a table for each question.
 
     A part whose column is not named says so. --out FOLDER writes one page to read (audit.md, audit.html), audit.json, a
@@ -168,5 +168,4 @@ def audit(files: Files, options: AuditedOptions, covariates: Covariates, reading
         battles = battles.filter(battles.column(name).notna().to_numpy())
     arguments = options.arguments("voter", "cluster", "time", "lengths", "ties", ResamplingOptions)
     family_of = None if families is None else read_families(families)
-    report = audited(battles, by=by, families=family_of, parts=options.parts, features=features, **arguments)
-    present(report.answer, outputs)
+    return audited(battles, by=by, families=family_of, parts=options.parts, features=features, **arguments).answer

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval import plots
-from jaxeval.cli.declared import Files, command
-from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.declared import Answer, Files, command
+from jaxeval.cli.outputs import Outputs
 from jaxeval.errors import DataError
 from jaxeval.options.boards import ResponseOptions
 from jaxeval.options.columns import AnchoredReading, FacetOptions, Names, VoteReading
@@ -50,7 +50,7 @@ class Anchored(Options):
 @command("anchored")
 def anchored(
     files: Files, verdict_columns: AnchoredReading, options: Anchored, drawn: ResamplingOptions, outputs: Outputs
-) -> None:
+) -> Answer:
     """Rate models by wins, ties and losses against a fixed reference.
 
     FILES have a verdict per row, or what a judge printed, or counts in columns wins, ties and losses; or they are in a
@@ -144,9 +144,8 @@ def anchored(
         "pooled": "Mean over the strong judges and all tasks (Elo)" if by_task else "Mean over the strong judges (Elo)",
     }
     settings = {**arguments, **({} if screen is None else drawn.arguments("n_resamples", "seed"))}
-    answer = anchored_answer(tables, titles, notes, warnings)
     settings |= {"threshold": threshold, "versions": versions()}
-    present(answer._replace(settings=settings, figures=lambda: figures), outputs)
+    return anchored_answer(tables, titles, notes, warnings)._replace(settings=settings, figures=lambda: figures)
 
 
 def _holds_counts(file: str, names: Sequence[str], verdict: str | None) -> bool:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.declared import Figure, Files, Plot, Top, command
+from jaxeval.cli.declared import Answer, Files, Plot, Top, command
 from jaxeval.cli.meta import OfScores
-from jaxeval.cli.outputs import Outputs, draw, present
-from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.reading import BoardReading, Covariates, Reading, check_draws, covariates_of, gauge_of
 from jaxeval.data.remote_names import FileName
 from jaxeval.errors import DataError
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 
 
-class TwoBoards(PairOptions, ResponseOptions, ScaleOptions, DrawnTogether):
+class TwoBoards(PairOptions, ResponseOptions, ScaleOptions, DrawnTogether, Plot):
     """Which two boards are compared, and how both are fitted."""
 
     names: str | None = option(None, "What the boards are called. [a,b; or the slices]", "A,B", section="")
@@ -64,7 +62,6 @@ class TwoBoards(PairOptions, ResponseOptions, ScaleOptions, DrawnTogether):
     gauge: Gauge = again(ScaleOptions, "gauge", metavar="mean|MODEL=RATING")
     min_battles: int = again(RankOptions, "min_battles", 0)
     top_size: int = again(OfScores, "top", flag="--top-size", section="")
-    plot: Figure | None = again(Plot, "plot")
 
 
 #: What `compare_boards` takes of them.
@@ -75,8 +72,8 @@ _ASKED = ("cluster", "strata", "scheme", "ties", "link", "penalty", "reweight", 
 @command("compare-boards")
 def compare_boards(
     files: Files, options: TwoBoards, covariates: Covariates, reading: BoardReading, drawn: ResamplingOptions,
-    shown: Top, outputs: Outputs,
-) -> None:  # fmt: skip
+    shown: Top,
+) -> Answer:  # fmt: skip
     """Compare two boards: who moved, ranks on both, and how far they agree.
 
     FILES are two files or folders of votes, such as last week's and this week's. One file holds both boards where an
@@ -88,7 +85,7 @@ def compare_boards(
     from jaxeval.show.screens import further_columns
 
     pair = _two(options.slices, "--slices") if options.slices else None
-    by, id, plot = options.by, options.id, options.plot
+    by, id = options.by, options.id
     _check(len(files), options)
     features, of_own = covariates_of(covariates.features)
     more, of_more = covariates_of(options.features_b, styled=files if options.style_b else ())
@@ -112,18 +109,14 @@ def compare_boards(
     else:
         of_b_alone = {"features": [*features, *more]} if more else None
         comparison = compared(boards[0], boards[1], id=id, shared=shared, options_b=of_b_alone, **arguments)
-    first_goes_on()
     table = reading.with_metadata(comparison.table)
-    if plot is not None:
-        draw(comparison.answer.figures()["comparison"], plot)
     answer = comparison.answer
     first, *others = answer.parts
     further = further_columns(table[[name for name in table if name not in comparison.table]], 8, comparison.competitor)
     first = first._replace(table=[*columns_of_part(first), *further])
     if len(files) == 2 and not options.names:
         first = first._replace(meaning=f"a is {files[0]}, b is {files[1]}")
-    answer = answer._replace(parts=[first, *others], tables={**answer.tables, "comparison": table})
-    present(answer.with_top(None if shown.top is None else min(shown.top, len(table))), outputs)
+    return answer._replace(parts=[first, *others], tables={**answer.tables, "comparison": table})
 
 
 def _check(n_files: int, options: TwoBoards) -> None:

@@ -11,10 +11,10 @@ import click
 
 from jaxeval.cli.commands import ERROR_STATUS
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.declared import Files, FilesIfAny, Plot, command
+from jaxeval.cli.declared import Answer, Files, FilesIfAny, Plot, command
 from jaxeval.cli.judged_scores import Labels, warnings_of
 from jaxeval.cli.next_battles import GoalOptions, VotePlan
-from jaxeval.cli.outputs import Outputs, draw, present
+from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model, numbers_by_name, tell
 from jaxeval.data.remote_names import is_remote
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from jaxeval.plain_tables import PlainTable
     from jaxeval.scores.compare_scores import ScoreComparison
     from jaxeval.scores.gate import ScoreGate
-    from jaxeval.show.shown import Answer
 
 
 Json: TypeAlias = Path
@@ -139,7 +138,7 @@ _APART = {"peek": "human", "bounds": "human", "random": "human peek bounds"}
 @command("compare-scores", GateCommand, metavars={"b": "B|all"}, apart=_APART)
 def compare_scores(
     a: str, b: str, files: FilesIfAny, columns: ScoreReading, labels: Labels, comparing: Comparing, outputs: Outputs
-) -> None:
+) -> Answer:
     """Is model A better than model B? Paired, on the items that both have.
 
     With "all" in place of B every model is compared with A, the baseline. FILES are read as by `jaxeval scores`.
@@ -163,7 +162,7 @@ def compare_scores(
     notes = [f"{100 * level:g}% intervals, tests {comparing.alternative}, seed {seed}"]
     warnings: list[str] = []
     if labels.there:
-        drawn = {"level": level, "seed": seed, "n_resamples": 1000, "progress": outputs.progress}
+        drawn = {"level": level, "seed": seed, "n_resamples": 1000, "progress": False if outputs.quiet else None}
         scores, read = labels.accuracy(files, columns.columns, columns.missing, None, drawn)
         options["estimator"] = by = labels.corrected_by(scores)
         if len(scores.judges) > 1:
@@ -195,7 +194,7 @@ def compare_scores(
         table, answer, cautions = _row(comparison), list(comparison._plain_answer().sentences), comparison.status
     notes, warnings = [read, *notes], [*warnings, *cautions]
     shown = _answer("Scores compared", "comparison", table, answer, notes, warnings, options)
-    present(shown._replace(advice=columns.undeclared(files, comparing.facets) if files else []), outputs)
+    return shown._replace(advice=columns.undeclared(files, comparing.facets) if files else [])
 
 
 def _complete(scores: ItemScores) -> ItemScores:
@@ -268,7 +267,7 @@ class ScorePlan(FacetOptions):
 
 
 @command("plan-scores")
-def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan, outputs: Outputs) -> None:
+def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan) -> Answer:
     """What a benchmark can tell: the smallest difference it finds, and the items and trials needed.
 
     FILES are the benchmark or a pilot of it, read as by `jaxeval scores`.
@@ -291,7 +290,7 @@ def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan, outputs
     ]
     attrs = table.attrs
     title = "What these scores can tell"
-    present(_answer(title, "plan", table, answer, notes, attrs["warnings"], attrs["settings"]), outputs)
+    return _answer(title, "plan", table, answer, notes, attrs["warnings"], attrs["settings"])
 
 
 class Budgeting(Options):
@@ -312,8 +311,8 @@ class Budgeting(Options):
 
 @command("error-budget")
 def error_budget(
-    files: Files, columns: ItemScoreColumns, facets: FacetOptions, options: Budgeting, plot: Plot, outputs: Outputs
-) -> None:
+    files: Files, columns: ItemScoreColumns, facets: FacetOptions, options: Budgeting, plot: Plot
+) -> Answer:
     """Which error is it: of items, judges, prompts or seeds.
 
     FILES are read as by `jaxeval scores`, with a column for each facet that --random names. Also: what would make the
@@ -327,8 +326,5 @@ def error_budget(
     pair: Any = None if options.pair is None else tuple(named_model(scores.models, name) for name in options.pair)
     prices = numbers_by_name(options.price, "--price takes NAME=COST, such as judge=20")
     budget = budgeted(scores, facets.facets, pair=pair, target=options.target, prices=prices, level=options.level)
-    if plot.plot is not None:
-        draw(next(iter(budget.answer.figures().values())), plot.plot)
-    answer = budget.answer
     notes = [what_was_read(scores), f"{100 * options.level:g}% intervals; components by Henderson's first method"]
-    present(answer._replace(notes=notes), outputs)
+    return budget.answer._replace(notes=notes)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.capability.pareto import ParetoFront
+    from jaxeval.show.shown import Answer as Answer
+else:
+    Answer = Any  # what a command may return, which need not be imported for its help
 
 #: A function that a command calls.
 Function: TypeAlias = Callable[..., Any]
@@ -125,8 +128,10 @@ def command(
 
     The docstring is the help. An option that two classes have goes to both. ``types`` and ``metavars`` of arguments are
     named where they are not those of all such; ``apart`` names options that do not go with one, by its name;
-    ``settings`` are further ones of the class.
+    ``settings`` are further ones of the class. A function that returns an `Answer` has the options of `Outputs`, too:
+    its answer is drawn, written and printed as they, `Plot` and `Top` say.
     """
+    from jaxeval.cli.outputs import Outputs, present  # whose options come after those of this module
 
     def decorate(function: Function) -> click.Command:
         hints = {key: hint for key, hint in get_type_hints(function).items() if key != "return"}
@@ -138,9 +143,10 @@ def command(
             usual, n, required = ARGUMENTS[written[key]]
             how: dict[str, Any] = {"nargs": n, "required": required, "metavar": metavars.get(key)}
             arguments.append(click.Argument([key], type=types.get(key, usual), **how))
+        further = [Outputs] if function.__annotations__["return"] == "Answer" else []
         shared = [Shared for kind in kinds.values() if issubclass(kind, RunningOptions)]
         options: dict[Any, Option] = {}
-        for kind in (*kinds.values(), *shared):
+        for kind in (*kinds.values(), *further, *shared):
             for parameter in declared_options(kind):
                 options.setdefault(parameter.name, parameter)
 
@@ -148,10 +154,14 @@ def command(
         def run(*, distributed: Any = None, **values: Any) -> None:
             values["progress"] = False if values.get("quiet") else None
             made: dict[str, Any] = {key: kind.of(values) for key, kind in kinds.items()}
-            _check_together(made.values(), apart)
+            outputs = [made.get("outputs") or kind.of(values) for kind in further]
+            _check_together([*made.values(), *outputs], apart)
             _check_outputs([*arguments, *options.values()], values)
             with contextlib.nullcontext() if distributed is None else connected(distributed):
-                function(**made, **{key: values[key] for key in texts})
+                answer = function(**made, **{key: values[key] for key in texts})
+                for shown in outputs:
+                    top = next((kind.top for kind in made.values() if isinstance(kind, Top)), None)
+                    present(answer.with_top(top), shown, values.get("plot"))
 
         made = cls(name, callback=run, params=[*arguments, *options.values()], help=function.__doc__, **settings)
         if group is not None:

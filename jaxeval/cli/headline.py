@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.declared import Costs, Figure, File, Plot, Top, command
-from jaxeval.cli.outputs import Outputs, beside, draw, present
+from jaxeval.cli.declared import Answer, Costs, File, Plot, Top, command
+from jaxeval.cli.outputs import beside
 from jaxeval.cli.terminal import numbers_by_name, tell
 from jaxeval.options.columns import AnchoredReading, ItemScoreColumns, Names, Pair, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, again, option
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 _FURTHER = ("released", "cost", "budget", "plot", "where", "level", "forecast")
 
 
-class Horizons(Costs, section=COLUMNS):
+class Horizons(Plot, Costs, section=COLUMNS):
     """What is asked of runs: arguments of `time_horizons`, and of what follows from it."""
 
     agent: str | None = option(None, "Column of agents. [agent, alias, model]", "COL")
@@ -41,7 +39,6 @@ class Horizons(Costs, section=COLUMNS):
     released: str | None = option(
         None, "Column of release dates. Adds the doubling time of the frontier, or its trend.", "COL"
     )
-    plot: Figure | None = again(Plot, "plot")
     where: str | None = again(VoteReading, "where")
     levels: tuple[Share, ...] = option(
         (0.5, 0.8), "Share of successes of a horizon; may be repeated.", flag="--level-of-success", section=FIT
@@ -65,7 +62,7 @@ class Horizons(Costs, section=COLUMNS):
 
 
 @command("horizons")
-def horizons(file: File, options: Horizons, drawn: ResamplingOptions, shown: Top, outputs: Outputs) -> None:
+def horizons(file: File, options: Horizons, drawn: ResamplingOptions, shown: Top) -> Answer:
     """How long are the tasks that agents solve? Time horizons, in minutes of people.
 
     FILE has a row for each run: agent, task, its family, the minutes that people take, and success.
@@ -91,10 +88,10 @@ def horizons(file: File, options: Horizons, drawn: ResamplingOptions, shown: Top
         tables["doubling"] = fit.trend_choices(released)
     quality = fit.joint.of(level=options.levels[0])
     front = options.front(quality, lambda column: of_each(frame, options.agent, "agent", column), fit.level)
-    _present(fit, [trend, front], tables | options.tables(front), options.plot, outputs, shown.top)
+    return beside(_with_settings(fit), trend, front, tables=tables | options.tables(front))
 
 
-class Index(Costs, section=COLUMNS):
+class Index(Plot, Costs, section=COLUMNS):
     """What is asked of shares on benchmarks: arguments of `capability_index`, and of what follows from it."""
 
     model: str | None = again(ItemScoreColumns, "model")
@@ -108,7 +105,6 @@ class Index(Costs, section=COLUMNS):
         choices=("auto", "share", "percent"),
     )  # fmt: skip
     released: str | None = again(Horizons, "released")
-    plot: Figure | None = again(Plot, "plot")
     where: str | None = again(VoteReading, "where")
     forecast: tuple[Pair, ...] = option(
         (), "Also: the share that a model is expected to reach on a benchmark; may be repeated.", "MODEL BENCHMARK"
@@ -133,7 +129,7 @@ class Index(Costs, section=COLUMNS):
 
 
 @command("index")
-def index(file: File, options: Index, drawn: ResamplingOptions, shown: Top, outputs: Outputs) -> None:
+def index(file: File, options: Index, drawn: ResamplingOptions, shown: Top) -> Answer:
     """What do many benchmarks say together? One index for each model.
 
     FILE has a row for each model and benchmark, and the share of right answers; most pairs may be missing. Or it has a
@@ -159,7 +155,7 @@ def index(file: File, options: Index, drawn: ResamplingOptions, shown: Top, outp
     if options.released is not None:
         released = of_each(frame, options.model, "model", options.released)
         tables["trend"] = fit.trend(released).rename_axis("what").reset_index()
-    _present(fit, [front], tables | options.tables(front), options.plot, outputs, shown.top)
+    return beside(_with_settings(fit), front, tables=tables | options.tables(front))
 
 
 def _left_out(fit: CapabilityIndex) -> pd.DataFrame:
@@ -183,13 +179,9 @@ def _table(file: File, where: str | None) -> pd.DataFrame:
     return chosen
 
 
-def _present(
-    result: Result, further: Sequence[Result | None], tables: Mapping[str, pd.DataFrame], plot: Path | None,
-    outputs: Outputs, top: int | None,
-) -> None:  # fmt: skip
+def _with_settings(result: Result) -> Answer:
+    """Return the answer of a result, whose settings are among what it rests on."""
     from jaxeval.show.shown import settings_line
 
-    answer = result.answer._replace(notes=[*result.answer.notes, settings_line(result.answer.settings)])
-    if plot is not None:
-        draw(next(iter(answer.figures().values())), plot)
-    present(beside(answer, *further, tables=tables).with_top(top), outputs)
+    answer = result.answer
+    return answer._replace(notes=[*answer.notes, settings_line(answer.settings)])

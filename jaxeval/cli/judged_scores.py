@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from jaxeval import plots
-from jaxeval.cli.declared import command
-from jaxeval.cli.outputs import Outputs, how_drawn, present
+from jaxeval.cli.declared import Answer, command
+from jaxeval.cli.outputs import how_drawn
 from jaxeval.cli.reading import undeclared
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.file_lists import names_of
@@ -183,7 +183,7 @@ class JudgeOptions(ResamplingOptions, section=""):
 
 
 @command("judge", apart={"random": "pairs"})
-def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
+def judge(options: JudgeOptions, columns: Answers) -> Answer:
     """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
 
     The first table has the estimate to believe for each model and judge, beside the judge's raw share, and why it is
@@ -234,9 +234,8 @@ def judge(options: JudgeOptions, columns: Answers, outputs: Outputs) -> None:
         used = {"judge", options.cluster, *columns.arguments().values()}.union(judged.judges)
         used |= {*USUAL_FACETS}.difference(column_names(options.calibration))
         item = columns.item or "item"
-        more = undeclared(options.test, used, judges, item if item in column_names(options.test) else None)
-        advice += more
-    present(answer._replace(advice=[*answer.advice, *advice], notes=notes, figures=figures), outputs)
+        advice += undeclared(options.test, used, judges, item if item in column_names(options.test) else None)
+    return answer._replace(advice=[*answer.advice, *advice], notes=notes, figures=figures)
 
 
 def _of_one_file(path: FileName, answers: JudgedAnswers) -> str:

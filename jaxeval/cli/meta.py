@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import click
 
-from jaxeval.cli.declared import command
-from jaxeval.cli.outputs import Outputs, how_drawn, present
+from jaxeval.cli.declared import Answer, command
+from jaxeval.cli.outputs import Outputs, how_drawn
 from jaxeval.options.columns import BothBad, CallReading, File, ItemScoreColumns, Labels, SideColumns, VoteReading
 from jaxeval.options.field import Options, again, option
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
@@ -80,7 +80,7 @@ class OfBoth(ResamplingOptions, section=""):
 
 
 @command("meta")
-def meta(file: File | None, of_scores: OfScores, of_votes: StudiedVotes, options: OfBoth, outputs: Outputs) -> None:
+def meta(file: File | None, of_scores: OfScores, of_votes: StudiedVotes, options: OfBoth, outputs: Outputs) -> Answer:
     """Which evaluators rank models as people do, close ones too.
 
     FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators
@@ -100,7 +100,6 @@ def meta(file: File | None, of_scores: OfScores, of_votes: StudiedVotes, options
         raise click.UsageError(f"{flag} is {kind}")
     close: dict[str, Any] = options.arguments("deltas", "n_tiers", "few_pairs")
     close["drawn"] = options.arguments(ResamplingOptions)
-    answer: Any
     if votes is not None:
         answer = study_references(votes, **of_votes.arguments(), **close)
         unit = of_votes.item or of_votes.cluster or "votes"
@@ -110,9 +109,8 @@ def meta(file: File | None, of_scores: OfScores, of_votes: StudiedVotes, options
         unit = "models"
     drawn = options.arguments("n_resamples", "level", "seed")
     text = "".join(f"{sentence}\n" for sentence in answer.sentences)
-    answer = answer._replace(
+    return answer._replace(
         settings={**drawn, "versions": versions()}, sentences=answer.sentences[:1], advice=answer.sentences[1:],
         notes=[*answer.notes, how_drawn(drawn, unit)],
         texts=lambda: {"advice.txt": text},
     )  # fmt: skip
-    present(answer, outputs)

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from jaxeval.cli.declared import Files, command
-from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.declared import Answer, Files, command
+from jaxeval.cli.outputs import Outputs
 from jaxeval.cli.reading import Covariates, Reading, covariates_of, gauge_of
 from jaxeval.cli.terminal import named_model
 from jaxeval.options.boards import Gauge, LinkName, PairOptions, ResponseOptions, ScaleOptions
@@ -78,7 +78,7 @@ class NextFit(PairOptions):
 def next_battles(
     files: Files, aim: GoalOptions, targets: VotePlan, reading: Reading, covariates: Covariates,
     fitted: NextFit, outputs: Outputs,
-) -> None:  # fmt: skip
+) -> Answer:  # fmt: skip
     """Which battles to judge next, on top of the votes in FILES, so that they tell most.
 
     Rate the new votes together with the old ones, all with equal weights. Chosen pairs move ratings that misfit: the
@@ -110,9 +110,7 @@ def next_battles(
         meaning = "width: mean one of the intervals; difference: that the votes tell from 0 with the power; Elo"
         part = Part(table._title, table, meaning)
         notes = [str(battles.report), f"{drawn}random share {settings['random']:g}"]
-        answer = table.answer._replace(notes=notes, warnings=fit.warnings, parts=[part], tables={"votes": table})
-        present(answer, outputs)
-        return
+        return table.answer._replace(notes=notes, warnings=fit.warnings, parts=[part], tables={"votes": table})
     chosen = planning.next_battles(fit, k, width=width[0] if width else None, seed=seed, **of)
     folder = outputs.out if outputs.to_folder and outputs.out is not None else Path("FOLDER")
     answer = chosen.answer
@@ -123,5 +121,4 @@ def next_battles(
         line = shlex.join(["jaxeval", "leaderboard", str(folder / "each.csv"), "--propensity", "propensity"])
         advice.append(f"The check, once each.csv (--out FOLDER) has its winners: {line}")
     notes, warnings = [str(battles.report), *answer.notes], [*chosen.warnings, *fit.warnings]
-    answer = answer._replace(sentences=[first], advice=advice, notes=notes, warnings=warnings, tables=tables)
-    present(answer, outputs)
+    return answer._replace(sentences=[first], advice=advice, notes=notes, warnings=warnings, tables=tables)

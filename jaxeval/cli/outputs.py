@@ -60,11 +60,6 @@ class Outputs(Options, section=SHOWN):
         return self.out is not None and self.out != STDOUT and (self.out.suffix.lower() not in ENDINGS)
 
     @property
-    def progress(self) -> bool | None:
-        """Whether estimators show a bar; None for only on a terminal."""
-        return False if self.quiet else None
-
-    @property
     def silent(self) -> bool:
         """Whether no screen is printed."""
         return self.quiet or self.out == STDOUT
@@ -82,21 +77,15 @@ def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.Data
     """Return an answer with the sentences, warnings, tables and figures of further results, and further ``tables``."""
     from jaxeval.show.shown import part_of
 
-    there = [result for result in results if result is not None]
-    more = {name: table for result in there for name, table in result.answer.tables.items()} | dict(tables)
-    warnings = [*answer.warnings, *(text for result in there for text in result.answer.warnings)]
-
-    def figures() -> dict[str, Any]:
-        return {
-            name: x for shown in (answer, *(result.answer for result in there)) for name, x in shown.figures().items()
-        }
-
+    further = [result.answer for result in results if result is not None]
+    each = [answer, *further]
+    more = {name: table for other in further for name, table in other.tables.items()} | dict(tables)
     return answer._replace(
-        sentences=[*answer.sentences, *(text for result in there for text in result.answer.sentences)],
-        warnings=list(dict.fromkeys(warnings)),
+        sentences=[text for one in each for text in one.sentences],
+        warnings=list(dict.fromkeys(text for one in each for text in one.warnings)),
         parts=[*answer.grids, *(part_of(name, table, more=name in _ON_REQUEST) for name, table in more.items())],
         tables={**answer.tables, **more},
-        figures=figures,
+        figures=lambda: {name: figure for one in each for name, figure in one.figures().items()},
     )
 
 
@@ -117,12 +106,14 @@ def draw(figure: Figure, path: Path) -> None:
     tell(f"drew {path}")
 
 
-def present(answer: Answer, outputs: Outputs) -> None:
-    """Write what is to be written, then print the answer, or only the warnings on standard error.
+def present(answer: Answer, outputs: Outputs, plot: Path | None = None) -> None:
+    """Draw and write what is to be written, then print the answer, or only the warnings on standard error.
 
     Files come first: what is wrong with the terminal must not cost them. Of several processes the first goes on.
     """
     first_goes_on()
+    if plot is not None:
+        draw(next(iter(answer.figures().values())), plot)
     if outputs.out is not None and outputs.to_folder:
         written = write_answer(answer, outputs.out, outputs.format or "csv", outputs.raw_names)
         tell(f"wrote {', '.join(written[:-1])} and {written[-1]} to {outputs.out}")

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from jaxeval import plots
-from jaxeval.cli.declared import Costs, Files, Top, command
+from jaxeval.cli.declared import Answer, Costs, Files, Top, command
 from jaxeval.cli.judged_scores import Labels, how_corrected
-from jaxeval.cli.outputs import Outputs, beside, how_drawn, present
+from jaxeval.cli.outputs import beside, how_drawn
 from jaxeval.cli.reading import refuse_beside, undeclared
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from jaxeval.data.item_scores import ItemScores
     from jaxeval.plain_tables import PlainTable
-    from jaxeval.show.shown import Answer
     from jaxeval.statistics.draws import Draws
 
 Missing = Literal["error", "complete", "available"]
@@ -94,8 +93,8 @@ class ScoreBoardOptions(Costs, declared.FacetOptions):
 @command("scores", apart={"cost": "by random"})
 def scores(
     files: Files, columns: ScoreReading, labels: Labels, options: ScoreBoardOptions, drawn: ResamplingOptions,
-    shown: Top, outputs: Outputs,
-) -> None:  # fmt: skip
+    shown: Top,
+) -> Answer:  # fmt: skip
     """A leaderboard of benchmark scores: models, items, trials.
 
     FILES hold a row for each model and item with its score, or are what an evaluation harness wrote: samples of
@@ -107,19 +106,17 @@ def scores(
     from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards, score_draws
 
     missing: Any = columns.missing
-    level, top = drawn.level, shown.top
+    level = drawn.level
     if labels.there:
         refuse_beside("--human", options.given(), {"by", "simultaneous_ranks"})
         accuracy, read = labels.accuracy(files, columns.columns, missing, options.by, drawn.arguments())
-        present(_judged(labels.boards(accuracy, options.simultaneous_ranks), read, accuracy.joint, top), outputs)
-        return
+        return _judged(labels.boards(accuracy, options.simultaneous_ranks), read, accuracy.joint)
     try:
         item_scores = columns.read(
             files, [name for name in (options.by, options.n) if name is not None], options.facets
         )
     except MeansOnlyError as error:
-        present(_of_means(error.means, level, top), outputs)
-        return
+        return _of_means(error.means, level)
     estimated: dict[str, Any] = options.arguments("by", "population", "benchmark_weights")
     boards = score_boards(item_scores, random=options.facets, missing=missing, **estimated, **drawn.arguments())
     table = leaderboard_of(boards, level, options.simultaneous_ranks)
@@ -157,7 +154,7 @@ def scores(
 
         beside_them = beside_stated(item_scores, stated, columns.score)
         tables |= {"harness": beside_them} if len(beside_them) else {}
-    answer = _answer(tables, notes, warnings, top)
+    answer = _answer(tables, notes, warnings)
     if len(boards) == 1:
         answer = answer._replace(figures=lambda: {"scores": plots.plot_draws(next(iter(boards.values())).joint)})
     if options.cost is not None:
@@ -167,10 +164,10 @@ def scores(
         costs = score_draws(replace(columns, score=options.cost).read(files), missing=missing, **how)
         front = options.front(board.joint, costs, level)
         answer = beside(answer, front, tables=options.tables(front))
-    present(answer._replace(advice=[*answer.advice, *columns.undeclared(files, options.facets)]), outputs)
+    return answer._replace(advice=[*answer.advice, *columns.undeclared(files, options.facets)])
 
 
-def _of_means(means: pd.DataFrame, level: float, top: int | None) -> Answer:
+def _of_means(means: pd.DataFrame, level: float) -> Answer:
     """Means of tasks whose items are not there."""
     from scipy.stats import norm
 
@@ -183,17 +180,16 @@ def _of_means(means: pd.DataFrame, level: float, top: int | None) -> Answer:
     means = means[["benchmark", "metric", "filter", "model", "score", "lower", "upper",
                    "standard_error"]].reset_index(drop=True)  # fmt: skip
     with_kinds(means, ends_of="score")
-    answer = Answer(
+    return Answer(
         "Means of tasks", means, {"level": level},
         sentences=["there are no samples: models are not compared, and have no ranks"],
         advice=["run lm_eval with --log_samples: items are then resampled, and models compared on the same ones"],
         notes=[f"{100 * level:g}% intervals from the standard errors that the files state"],
-        parts=[Part("Means of tasks", means, rows="mean", kept=("model", "score"))],
+        parts=[Part("Means of tasks", means, rows="mean", kept=("model", "score"))], tables={"scores": means},
     )  # fmt: skip
-    return answer._replace(tables={"scores": means}).with_top(top)
 
 
-def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int | None) -> Answer:
+def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws) -> Answer:
     table = tables["scores"]
     settings = table.attrs["settings"]
 
@@ -202,8 +198,7 @@ def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int |
         return {} if "judge" in table else {"scores": plots.plot_draws(drawn.of(judge=drawn.names[0][1]))}
 
     notes = [read, how_corrected(settings)]
-    answer = _answer({"scores": table}, notes, table.attrs["warnings"], top)
-    return answer._replace(tables=tables, figures=figures)
+    return _answer({"scores": table}, notes, table.attrs["warnings"])._replace(tables=tables, figures=figures)
 
 
 def what_was_read(item_scores: ItemScores) -> str:
@@ -227,9 +222,7 @@ def _how(settings: dict[str, Any]) -> str:
     return how_drawn(settings, settings["resampled"], about)
 
 
-def _answer(
-    tables: Mapping[str, pd.DataFrame | PlainTable], notes: list[str], warnings: list[str], top: int | None
-) -> Answer:
+def _answer(tables: Mapping[str, pd.DataFrame | PlainTable], notes: list[str], warnings: list[str]) -> Answer:
     from jaxeval.plain_tables import PlainTable
     from jaxeval.show.boards import rank_spread, score_answers
     from jaxeval.show.shown import Answer, Part
@@ -248,5 +241,6 @@ def _answer(
             parts.append(Part(title, kept, rows="row"))
     answers = str(table.attrs.get("answer", "")).splitlines() or score_answers(table)
     sentences = answers[:_MOST_ANSWERS]
-    answer = Answer("Scores", table, table.attrs["settings"], warnings, sentences=sentences, notes=notes, parts=parts)
-    return answer._replace(tables=tables).with_top(top)
+    return Answer(
+        "Scores", table, table.attrs["settings"], warnings, sentences=sentences, notes=notes, parts=parts, tables=tables
+    )

@@ -11,9 +11,9 @@ import click
 
 from jaxeval import plots
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.declared import File, Lengths, command
+from jaxeval.cli.declared import Answer, File, Lengths, command
 from jaxeval.cli.judged_scores import Labels
-from jaxeval.cli.outputs import Outputs, keep_quiet, present, show
+from jaxeval.cli.outputs import Outputs, keep_quiet, show
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.boards import GroupOption, ScaleOptions
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxeval.data.judged_battles import JudgedBattles
-    from jaxeval.show.shown import Answer
 
 Json: TypeAlias = Path
 
@@ -111,7 +110,7 @@ class Study(Lengths, Fitting):
 
 
 @command("report", group=soft_elo_commands)
-def report(file: File, columns: JudgedBattlesColumns, options: Study, drawn: SoftDraws, outputs: Outputs) -> None:
+def report(file: File, columns: JudgedBattlesColumns, options: Study, drawn: SoftDraws) -> Answer:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics.
 
     FILE holds scores or verdicts of a judge, or what judges printed, in a column such as output.
@@ -138,7 +137,7 @@ def report(file: File, columns: JudgedBattlesColumns, options: Study, drawn: Sof
 
     each = {judge: held_out(judge, battles) for judge, battles in judges.items()}
     best = min(each.values(), key=error_of)
-    present(of_several(each)._replace(figures=lambda: _figures(best.tables)), outputs)
+    return of_several(each)._replace(figures=lambda: _figures(best.tables))
 
 
 def _figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
@@ -194,7 +193,7 @@ class Predicting(Options):
 
 
 @command("predict", group=soft_elo_commands)
-def predict(calibration: File, file: File, columns: NewBattles, options: Predicting, outputs: Outputs) -> None:
+def predict(calibration: File, file: File, columns: NewBattles, options: Predicting) -> Answer:
     """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION.
 
     Human labels in FILE are not read. Verdicts are read where --method needs them, with the labels of the calibration
@@ -204,8 +203,7 @@ def predict(calibration: File, file: File, columns: NewBattles, options: Predict
 
     loaded = SoftEloCalibration.load(calibration)
     new = loaded.read_new_battles(file, options.method, **columns.arguments())
-    table = loaded.predict(new, **options.arguments())
-    present(prediction_answer(table), outputs)
+    return prediction_answer(loaded.predict(new, **options.arguments()))
 
 
 class Merging(SoftDraws, section=""):
@@ -231,7 +229,7 @@ class Merging(SoftDraws, section=""):
 
 
 @command("merge", group=soft_elo_commands)
-def merge(file: File, columns: JudgedBattlesColumns, merging: Merging, outputs: Outputs) -> None:
+def merge(file: File, columns: JudgedBattlesColumns, merging: Merging) -> Answer:
     """Place new models on the board of human votes, from a judge's scores alone.
 
     FILE has judged battles, some with human labels. Models without any are new. The models that people voted on keep
@@ -245,5 +243,4 @@ def merge(file: File, columns: JudgedBattlesColumns, merging: Merging, outputs: 
     new, votes = placed.pop("new"), placed.pop("votes")
     judged, unlabelled = read_judged_battles(file, **options), {**options, "human": False, "human_labels": None}
     others = None if new is None else read_judged_battles(new, **unlabelled)
-    merged = merge_boards(judged, others, None if votes is None else read_battles(votes), **placed)
-    present(merged.answer, outputs)
+    return merge_boards(judged, others, None if votes is None else read_battles(votes), **placed).answer
