@@ -192,7 +192,8 @@ def compare_evaluators(
     Both taus of a difference are over the models that both evaluators scored. All evaluators have the same resamples,
     so the interval of a difference knows how the two taus vary together. It is shorter than the intervals of the two
     taus suggest. In simulations with 30 models, 95 % intervals held the true difference 95 to 96 times in 100. Each
-    interval holds by itself. The evaluator that comes out best of many owes part of that to luck.
+    interval holds by itself; ``told_apart`` holds for all pairs at once. The evaluator that comes out best of many owes
+    part of that to luck.
 
     Args:
         scores, gold: as in `kendall_tau_delta`, like all other arguments.
@@ -203,8 +204,8 @@ def compare_evaluators(
         smaller. ``tau`` and ``other_tau`` are over the ``n_models`` that both scored and their ``n_pairs``;
         ``difference`` is the first less the second. ``status`` is "ok", or why there is no difference. With resamples
         also ``lower`` and ``upper`` of the difference and ``failed_share``, the share of the resamples without it;
-        these count as -2 in ``lower`` and as 2 in ``upper``. Rows are sorted by the tau of ``evaluator`` and then of
-        ``other``. ``attrs`` holds ``warnings`` and ``settings``.
+        these count as -2 in ``lower`` and as 2 in ``upper``; and ``told_apart``. Rows are sorted by the tau of
+        ``evaluator`` and then of ``other``. ``attrs`` holds ``warnings`` and ``settings``.
 
     Raises:
         DataError, TypeError, ValueError: as in `kendall_tau_delta`, or there are fewer than two evaluators.
@@ -248,7 +249,7 @@ def compare_evaluators(
             "n_models": shared.sum(1),
             "n_pairs": pairs[of_better].astype(int),
             "status": np.where(status[of_better] == OK, status[of_other], status[of_better]),
-            **resamples.interval_columns(difference, settings, -2.0, 2.0),
+            **_ends_of_differences(difference, settings),
         }
     )
     table = table.iloc[np.lexsort([place[other], place[better]])].reset_index(drop=True)
@@ -256,6 +257,26 @@ def compare_evaluators(
     table.attrs["warnings"] += _few_shared(table, aligned, settings)
     table.attrs["answer"] = "\n".join(_best(table))
     return Table.of(table, f"Evaluators compared: {counted(len(table), 'pair')}")
+
+
+def _ends_of_differences(difference: Float, settings: resamples.EvaluatorResamples) -> dict[str, Any]:
+    """The columns of the intervals of (1 + B, P) differences, and which of them stand out of all at once (max-t).
+
+    The best of several is chosen, and compared with all others: without it .37 of 300 sets of six equal evaluators of
+    30 models had one that was told from the best.
+    """
+    columns = resamples.interval_columns(difference, settings, -2.0, 2.0)
+    if not columns:
+        return {}
+    draws = resamples.shown_draws(difference, settings) - difference[0]
+    with np.errstate(invalid="ignore", divide="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no resample has a difference
+        error = np.nanstd(draws, axis=0)
+        largest = np.nanmax(np.where(error > 0, np.abs(draws) / error, 0.0), axis=1)
+    known = largest[~np.isnan(largest)]
+    critical = np.quantile(known, settings.level) if len(known) else np.inf
+    apart = (columns["lower"] > 0) | (columns["upper"] < 0)
+    return {**columns, "told_apart": apart & (np.abs(difference[0]) > critical * error)}
 
 
 def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: resamples.EvaluatorResamples) -> list[str]:
@@ -314,7 +335,7 @@ def _best(comparison: pd.DataFrame) -> Iterator[str]:
         return
     # The best evaluator has the largest tau over its own models; on the models that it shares with another, its tau may
     # be the smaller one.
-    worse, better = rows["lower"] > 0, rows["upper"] < 0
+    worse, better = (rows["told_apart"] & (sign * rows["difference"] > 0) for sign in (1, -1))
     parts = [
         f"{what} {named(list(rows.loc[which, 'other']), _MOST_NAMES)}"
         for what, which in (
