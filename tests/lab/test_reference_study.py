@@ -203,9 +203,9 @@ class TestFullData:
             3: [0.7275, 0.7485, 0.7551, 0.7383, 0.7497, 0.7508, 0.7457, 0.7234],
             4: [0.7247, 0.6728, 0.7167],
         }
-        tier = np.repeat(list(taus), [len(own) for own in taus.values()])
-        means = mean_by_tier(np.concatenate(list(taus.values())), tier, 4)
-        np.testing.assert_array_equal(np.round(means, 3), [0.745, 0.752, 0.742, 0.705])
+        in_tier = np.repeat(list(taus), [len(own) for own in taus.values()]) == np.arange(1, 5)[:, None]
+        means = mean_by_tier(np.concatenate(list(taus.values()))[:, None], in_tier)
+        np.testing.assert_array_equal(np.round(means[:, 0], 3), [0.745, 0.752, 0.742, 0.705])
 
     def test_without_resamples(self, study, plain):
         """The same numbers without intervals."""
