@@ -26,6 +26,7 @@ from jaxeval.execution.shapes import Step, padded
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
+from jaxeval.lazy_names import jax
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.resampling.units import pad
 from jaxeval.show.cells import with_kinds
@@ -58,6 +59,12 @@ class AgreementFits(Shown):
     def _shown(self) -> Answer:
         title = f"AgreementFits: {counted(len(self.scores.evaluators), 'evaluator')}"
         return self.scores._shown()._replace(title=title, settings=self.settings)
+
+    def only(self, evaluators: Sequence[Any]) -> AgreementFits:
+        """Return the fits of some of the evaluators; nothing is fitted again."""
+        k = self.scores.evaluators.get_indexer(pd.Index(evaluators))
+        regressions = jax.tree.map(lambda x: x[:, k], self.regressions)
+        return replace(self, scores=self.scores.of(k), regressions=regressions, edges=self.edges[k])
 
     def by_gap(self, deltas: Sequence[float] | ArrayLike) -> pd.DataFrame:
         """As `agreement_by_gap` describes it."""

@@ -174,6 +174,8 @@ def test_fits_are_asked_as_often_as_liked():
     fits = agreement_fits(GAPS, GOLD, n_resamples=B)
     pd.testing.assert_frame_equal(fits.by_gap(DELTAS), agreement_by_gap(GAPS, GOLD, DELTAS, n_resamples=B))
     pd.testing.assert_frame_equal(fits.smallest_gap(0.8), smallest_gap(GAPS, GOLD, 0.8, n_resamples=B))
+    one = fits.by_gap(DELTAS).query("evaluator == 'y'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(fits.only(["y"]).by_gap(DELTAS), one)
 
 
 def test_a_start_from_the_data_changes_nothing(monkeypatch):
