@@ -11,7 +11,7 @@ from command_line import run
 from scipy.special import expit
 from scipy.stats import norm, t
 
-from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, read_ratings, simulate_battles
+from jaxeval import Battles, bootstrap, fit_bradley_terry, leaderboard, read_ratings, simulate_battles
 from jaxeval.kernels import dense_solve
 from jaxeval.kernels.batch.refits import draw
 from jaxeval.ratings.boards import fit_boards
@@ -242,16 +242,8 @@ def test_draws_are_the_naive_refits(options, atol):
     assert result.n_by_slower_solvers == 0
 
 
-def test_checkpoints_and_files_hold_the_penalty(tmp_path):
-    battles = simulate_battles(60, 5, seed=0)
-    folder = tmp_path / "kept"
-    whole = bootstrap(battles, 20, penalty="firth", progress=False)
-    for n_resamples in (8, 20):  # the second run goes on from the first
-        kept = bootstrap(battles, n_resamples, penalty="firth", checkpoint=folder, progress=False)
-        np.testing.assert_allclose(kept.draws, whole.draws[:n_resamples], rtol=0, atol=1e-9)
-    with pytest.raises(DataError, match=r"holds resamples of another run \(.*penalty 'firth', not 'none'"):
-        bootstrap(battles, 20, checkpoint=folder, progress=False)
-    whole.fit.save(tmp_path / "ratings.json")
+def test_files_hold_the_penalty(tmp_path):
+    fit_bradley_terry(simulate_battles(60, 5, seed=0), penalty="firth").save(tmp_path / "ratings.json")
     assert read_ratings(tmp_path / "ratings.json").attrs["settings"]["penalty"] == "firth"
 
 

@@ -206,12 +206,3 @@ def test_a_column_is_given_by_its_name(battles, option):
             bootstrap(battles, 5, **{option: value})
     with pytest.raises(DataError, match="no column ''"):
         bootstrap(battles, 5, **{option: ""})
-
-
-def test_strata_decide_the_draws_in_a_checkpoint(battles, tmp_path):
-    first = bootstrap(battles, 20, strata="language", checkpoint=tmp_path)
-    again = bootstrap(battles, 20, strata="language", checkpoint=tmp_path)
-    np.testing.assert_array_equal(first.draws, again.draws)
-    assert first.settings.strata == "language"
-    with pytest.raises(DataError, match="strata"):
-        bootstrap(battles, 20, checkpoint=tmp_path)
