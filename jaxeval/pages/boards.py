@@ -292,11 +292,24 @@ def scale_of(settings: Mapping[str, Any]) -> str:
 
 def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[tuple[str | None, Any]]]:
     """Return the leaderboards of ``results``, with what ``metadata`` know of their models; and other results."""
-    each = _each(results)
-    of_boards = [Given(title, _table(result)) for title, result in each if _is_board(result)]
-    others = [(title, result) for title, result in each if not _is_board(result)]
+    each: list[tuple[str | None, Any]] = [(None, results)]
+    in_order = False
+    if isinstance(results, pd.DataFrame | Shown) or _of_slices(results):
+        pass
+    elif isinstance(results, Mapping):
+        each = [(str(title), result) for title, result in results.items()]
+    elif in_order := isinstance(results, Sequence) and not isinstance(results, str | bytes):
+        each = [(None, result) for result in results]
+    else:
+        raise TypeError(f"a page takes {TAKEN}; got {type(results).__name__}")
     if not each:
         raise DataError(f"there is nothing to show: a page takes {TAKEN}")
+    tables = [(title, result, _table(result)) for title, result in each]
+    of_boards = [Given(title, table) for title, _, table in tables if table is not None]
+    others = [(title, result) for title, result, table in tables if table is None]
+    with_and_without = len(of_boards) == 2 and len({board.controls for board in of_boards}) == 2
+    if in_order and len(of_boards) > 1 and not with_and_without:
+        of_boards = [board._replace(title=f"Board {k}") for k, board in enumerate(of_boards, 1)]
     for title, table, _ in of_boards:
         if table.empty:
             which, noun = "" if title is None else f" {title!r}", competitor_of(table.attrs.get("settings"))
@@ -308,47 +321,22 @@ def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[
     return [noun._replace(table=join_metadata(noun.table, metadata)) for noun in of_boards], others
 
 
-def _is_board(result: Any) -> bool:
-    """Return whether it is a leaderboard, or becomes one."""
-    if isinstance(result, Bootstrap | BradleyTerryFit) or _of_slices(result):
-        return True
-    if isinstance(result, pd.DataFrame) and is_board(result):
-        return True
-    known = isinstance(result, Shown) or (isinstance(result, pd.DataFrame) and np.prod(result.shape) > 0)
-    if not known or isinstance(result, Battles):
-        raise TypeError(f"a page takes {TAKEN}; got {type(result).__name__}")
-    return False
-
-
-def _each(results: Any) -> list[tuple[str | None, Any]]:
-    """Each result, and its title if it has one."""
-    if isinstance(results, pd.DataFrame | Shown) or _of_slices(results):
-        return [(None, results)]
-    if isinstance(results, Mapping):
-        return [(str(title), result) for title, result in results.items()]
-    if isinstance(results, Sequence) and not isinstance(results, str | bytes):
-        tables = [_table(result) for result in results if _is_board(result)]
-        others = [(None, result) for result in results if not _is_board(result)]
-        with_and_without = len(tables) == 2 and len({bool(Given(None, x).controls) for x in tables}) == 2
-        if len(tables) < 2 or with_and_without:
-            return [*((None, table) for table in tables), *others]
-        return [*((f"Board {k}", table) for k, table in enumerate(tables, 1)), *others]
-    raise TypeError(f"a page takes {TAKEN}; got {type(results).__name__}")
-
-
 def _of_slices(results: Any) -> bool:
     return isinstance(results, Mapping) and bool(results) and all(isinstance(x, Bootstrap) for x in results.values())
 
 
-def _table(result: Any) -> pd.DataFrame:
-    """Return the leaderboard of one result."""
-    if isinstance(result, pd.DataFrame):
-        return result
+def _table(result: Any) -> pd.DataFrame | None:
+    """Return a result that is a leaderboard, or becomes one, as its table; None for others."""
     if isinstance(result, Bootstrap) or _of_slices(result):
         return leaderboard(cast("Bootstrap | Mapping[Hashable, Bootstrap]", result))
     if isinstance(result, BradleyTerryFit):
         return fit_table(result)
-    raise TypeError(f"a page takes {TAKEN}; got {type(result).__name__}")
+    if isinstance(result, pd.DataFrame) and is_board(result):
+        return result
+    known = isinstance(result, Shown) or (isinstance(result, pd.DataFrame) and np.prod(result.shape) > 0)
+    if not known or isinstance(result, Battles):
+        raise TypeError(f"a page takes {TAKEN}; got {type(result).__name__}")
+    return None
 
 
 def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:

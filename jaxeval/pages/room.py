@@ -91,12 +91,10 @@ def _scaled(
         values = [
             x if x is None or isinstance(x, str) else sign * (x - at) for x, at in zip(values, start, strict=True)
         ]
-    return decimals, [x if x is None or isinstance(x, str) else _whole(x, decimals) for x in values]
-
-
-def _whole(x: float, decimals: int) -> int:
-    """Return a number times a power of ten, rounded as it is printed."""
-    return round(round(x, decimals) * 10**decimals)
+    # Rounded as it is printed.
+    return decimals, [
+        x if x is None or isinstance(x, str) else round(round(x, decimals) * 10**decimals) for x in values
+    ]
 
 
 def packed_history(history: Mapping[str, Any], decimals: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,7 +65,7 @@ def add_votes(
     for shown, covariates_of_board in zip(tables, known, strict=True):
         units = None
         if shown.controls and isinstance(covariates_of_board, list):
-            units = covariates(shown, battles, covariates_of_board)
+            units = design(battles, covariates_of_board, bool(shown.settings.get("normalize", True)))
         of_table = []
         for name, rows, table in _groups(shown, battles):
             board = next(left)
@@ -87,19 +87,11 @@ def add_votes(
                     board["what_if"] = "What-if is off: a covariate of this board has no finite coefficient."
                     continue
                 side_a = units.matrix @ control
-                board["offsets"] = offsets(_rows(battles, rows, whole, cell, strength), side_a[rows])
+                board["offsets"] = _offsets(battles, rows, whole, cell, strength, side_a[rows])
             if short is not None and len(few := rows[short[0][rows]]):
                 of_few = None if side_a is None else side_a[few]
                 board["levers"] = [_short_lever(battles, few, short[1], number, of_few, strength)]
         _pool(shown, battles, of_table)
-
-
-def law_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return how ratings become expected points; None for tie models, whose settings do not say it."""
-    if settings.get("ties", "half") != "half" or "link" not in settings:
-        return None
-    link = Link.PROBIT if settings["link"] == "probit" else Link.LOGIT
-    return {"name": link.name.lower(), "unit": ELO_PER_UNIT[link]}
 
 
 def _groups(board: Given, battles: Battles) -> Iterable[tuple[Any, NDArray[np.intp], pd.DataFrame]]:
@@ -119,32 +111,17 @@ def _groups(board: Given, battles: Battles) -> Iterable[tuple[Any, NDArray[np.in
         yield name, members.rows(np.flatnonzero(members.codes == place[str(name)])), table
 
 
-def _rows(
-    battles: Battles, rows: NDArray[np.intp], cells: Cells, cell: NDArray[np.intp], strength: Float
-) -> PairedVotes:
-    """Return the rows of a board in the order of `packed`, which is that of models; ``strength`` (M,) is in logits."""
-    order = np.argsort(cells.first.astype(np.int64) * len(battles.models) + cells.second)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    outcome = (2 - 2 * cells.target[cell]).astype(np.int64)
-    weight = np.ones(len(rows)) if battles.weight is None else battles.weight[rows]
-    weight = weight if battles.count is None else weight * battles.count[rows]
-    turned = battles.model_a[rows] > battles.model_b[rows]
-    difference = np.repeat((strength[cells.first] - strength[cells.second])[order], 3)
-    return PairedVotes(rows, 3 * place[cells.pair[cell]] + outcome, turned, weight, difference)
-
-
 def _short_lever(
     battles: Battles, rows: NDArray[np.intp], words: str, number: Mapping[str, int], side_a: Float | None,
     strength: Float,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the votes on short answers of a board, which a reader may leave out; ``side_a`` as `offsets` takes it."""
+    """Return the votes on short answers of a board, which a reader may leave out; ``side_a`` as `_offsets` takes it."""
     whole, cell = battles.compress(rows)
     models, cells = whole.localise(battles.models)
     lever = {"title": "short answers", "words": words, "pairs": pair_data(cells, [number[str(m)] for m in models])}
     if side_a is None:
         return lever
-    return {**lever, "offsets": offsets(_rows(battles, rows, whole, cell, strength), side_a)}
+    return {**lever, "offsets": _offsets(battles, rows, whole, cell, strength, side_a)}
 
 
 def _check(title: str, models: pd.Index, cells: Cells, table: pd.DataFrame) -> None:
@@ -170,23 +147,21 @@ def _add(board: dict[str, Any], table: Given, models: pd.Index, cells: Cells, nu
     if len(models) > MOST_MODELS or -1 in numbers:
         there = {model: k for k, model in enumerate(numbers)}
         shown = [there[row["model"]] for row in board["rows"][:MOST_MODELS]]
-    differing = {name for name in _USUAL if _differs(settings.get(name), _USUAL[name]) and settings[name] != "none"}
-    other = [text for name, text in _OTHER_FITS.items() if name in differing]
+    other = [text for name, text in _OTHER_FITS.items() if settings.get(name) not in (None, "none", _USUAL[name])]
     if not has_outcomes(cells):
         other.append("some votes are neither wins nor ties nor losses")
     if len(models) > MOST_MODELS:
         other.append(f"it has {table.competitor.counted(len(models))}, and browsers refit up to {MOST_MODELS}")
     elif shown is not None:
         other.append(f"the page holds the first {len(shown):,} of its {table.competitor.counted(len(models))} only")
-    board["law"] = law_of(settings)
+    board["law"] = None  # of tie models, whose settings do not say how ratings become expected points
+    if settings.get("ties", "half") == "half" and "link" in settings:
+        link = Link.PROBIT if settings["link"] == "probit" else Link.LOGIT
+        board["law"] = {"name": link.name.lower(), "unit": ELO_PER_UNIT[link]}
     board["pairs"] = pair_data(cells, numbers, shown)
     board["what_if"] = None if not other else f"What-if is off: {other[0]}."
     board["reweight"] = bool(settings.get("reweight", False))
     board["gauge"] = _gauge(settings, models, number)
-
-
-def _differs(value: Any, usual: Any) -> bool:
-    return value is not None and (list(value) != [] if isinstance(usual, tuple) else value != usual)
 
 
 def _gauge(settings: Mapping[str, Any], models: pd.Index, number: Mapping[str, int]) -> dict[str, Any]:
@@ -212,19 +187,6 @@ def _pool(table: Given, battles: Battles, boards: Sequence[tuple[Any, dict[str, 
     for name, board in usable:
         if name == "overall" and not table.controls:  # each category has a control of its own
             board["pool"] = {"kind": "take", "ids": [other["id"] for _, other in usable if other is not board]}
-
-
-class PairCounts(NamedTuple):
-    """Battles of P pairs by outcome, of the models ``first`` and ``second``.
-
-    Outcomes are a win, a tie and a loss of the first model. Weights are None where each battle counts as one.
-    """
-
-    first: NDArray[np.int32]
-    second: NDArray[np.int32]
-    battles: Float  # (3, P) their number
-    weight: Float | None  # (3, P) their weight
-    square: Float | None  # (3, P) sum of their squared weights
 
 
 def pair_data(cells: Cells, models: Sequence[int], shown: Sequence[int] | None = None) -> dict[str, Any]:
@@ -255,26 +217,18 @@ def _columns(cells: Cells) -> tuple[str, list[Float], list[Float]]:
     """Return the kind of battles, columns of whole numbers, and others."""
     if not has_outcomes(cells):
         return "soft", [cells.battles], [*cells.pair_sums()]
-    pairs = counts_by_pair(cells)
-    if pairs.weight is None or pairs.square is None:
-        return "counts", [*pairs.battles], []
-    return "weights", [*pairs.battles], [*pairs.weight, *pairs.square]
+    kind, powers = ("counts", ()) if np.all(cells.weight == 1) else ("weights", (1, 2))
+    return kind, [*outcome_sums(cells)], [sums for power in powers for sums in outcome_sums(cells, power)]
 
 
-def counts_by_pair(cells: Cells) -> PairCounts:
-    """Return battles of wins, ties and losses, by pair."""
-    n_pairs = len(cells.first)
-    outcome = 2 - (2 * cells.target).astype(np.int64)  # in the order of _OUTCOMES
+def outcome_sums(cells: Cells, power: int = 0) -> Float:
+    """Return (3, P) sums of a ``power`` of the weights of each pair's wins, ties and losses; by default their number.
 
-    def sums(of_cell: NDArray[Any]) -> Float:
-        by_both = np.bincount(outcome * n_pairs + cells.pair, of_cell, 3 * n_pairs)
-        return np.asarray(by_both.reshape(3, n_pairs), np.float64)
-
-    count = sums(cells.count)
-    if np.all(cells.weight == 1):
-        return PairCounts(cells.first, cells.second, count, None, None)
-    weight, square = (sums(cells.count * cells.weight**power) for power in (1, 2))
-    return PairCounts(cells.first, cells.second, count, weight, square)
+    They are wins, ties and losses of the pair's first model.
+    """
+    outcome, n_pairs = 2 - (2 * cells.target).astype(np.int64), len(cells.first)  # in the order of _OUTCOMES
+    sums = np.bincount(outcome * n_pairs + cells.pair, cells.count * cells.weight**power, 3 * n_pairs)
+    return np.asarray(sums.reshape(3, n_pairs), np.float64)
 
 
 def packed(
@@ -308,16 +262,6 @@ def _sevens(numbers: NDArray[np.uint64]) -> bytes:
     return low[used].tobytes()
 
 
-class PairedVotes(NamedTuple):
-    """Votes of R rows by pair and outcome, in the order of a page's pairs."""
-
-    rows: NDArray[np.intp]  # (R,) among those of the battles
-    cell: NDArray[np.intp]  # (R,) pair * 3 + outcome, which is a win, a tie or a loss of the pair's first model
-    turned: Bool  # (R,) whether side A is the pair's second model
-    weight: Float  # (R,) of all battles of the row
-    difference: Float  # (3 P,) strength of the pair's first model less that of its second, in logits
-
-
 def found_features(board: Given, battles: Battles, covariates_given: Sequence[FeatureLike]) -> list[FeatureLike] | str:
     """Return the covariates of a leaderboard by their names, or why a page cannot have them."""
     known: dict[str, FeatureLike] = {feature.name: feature for feature in arena_style()}
@@ -349,11 +293,6 @@ def _has(battles: Battles, name: str) -> bool:
         return False
 
 
-def covariates(board: Given, battles: Battles, features: Sequence[FeatureLike]) -> Design:
-    """Return the covariates of all rows, as the leaderboard has them."""
-    return design(battles, features, bool(board.settings.get("normalize", True)))
-
-
 def coefficients(board: Given, name: Any, units: Design) -> Float | None:
     """Return the coefficients (D,) of a category for the columns of the design; None where one is not finite."""
     records = [record for record in board.table.attrs.get("coefficients", ()) if record.get("category") == name]
@@ -362,27 +301,35 @@ def coefficients(board: Given, name: Any, units: Design) -> Float | None:
     return values if np.isfinite(values).all() else None
 
 
-def offsets(rows: PairedVotes, side_a: Float) -> dict[str, Any]:
+def _offsets(
+    battles: Battles, rows: NDArray[np.intp], cells: Cells, cell: NDArray[np.intp], strength: Float, side_a: Float
+) -> dict[str, Any]:
     """Return where the offsets of each pair's wins, ties and losses lie and how they spread, as packed columns of P.
 
     Two points, one spread below and one above, stand for the offsets of an outcome. Spreads are standard deviations,
     and the points lie so that they expect as many points as the votes do at the ratings of the board: refits of all
     votes are the board, and those of some are near that of every vote with its offset.
 
-    Args:
-        rows: the votes of a board.
-        side_a: (R,) what the control adds to the logit of side A in each row.
+    The ``rows`` (R,) of a board's votes are in the ``cells``, each in the ``cell`` (R,). The control adds ``side_a``
+    (R,) to the logit of side A in each row; ``strength`` (M,) of models is in logits, too.
     """
-    first, n = np.where(rows.turned, -side_a, side_a), len(rows.difference)
-    expected = expit(rows.difference[rows.cell] + first)
+    order = np.argsort(cells.first.astype(np.int64) * len(battles.models) + cells.second)  # that of `packed`
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    slot = 3 * place[cells.pair[cell]] + (2 - 2 * cells.target[cell]).astype(np.int64)  # of the pair and the outcome
+    difference = np.repeat((strength[cells.first] - strength[cells.second])[order], 3)
+    weight = np.ones(len(rows)) if battles.weight is None else battles.weight[rows]
+    weight = weight if battles.count is None else weight * battles.count[rows]
+    first = np.where(battles.model_a[rows] > battles.model_b[rows], -side_a, side_a)  # added to the pair's first model
+    expected = expit(difference[slot] + first)
     total, *sums = (
-        np.bincount(rows.cell, rows.weight * x, n) for x in (np.ones(len(first)), first, first**2, expected)
+        np.bincount(slot, weight * x, len(difference)) for x in (np.ones(len(first)), first, first**2, expected)
     )
     mean, square, points = (np.asarray(x, float) / np.where(total > 0, total, 1) for x in sums)
     spread = np.sqrt(np.maximum(square - mean**2, 0))
-    at, solvable = mean.copy(), (total > 0) & np.isfinite(rows.difference)
+    at, solvable = mean.copy(), (total > 0) & np.isfinite(difference)
     for _ in range(_NEWTON_STEPS):
-        p = expit((rows.difference + at)[:, None] + spread[:, None] * [-1, 1])
+        p = expit((difference + at)[:, None] + spread[:, None] * [-1, 1])
         slope = np.where(solvable, (p * (1 - p)).mean(1), 1)
         at += np.where(solvable, points - p.mean(1), 0) / slope
     columns = [*at.reshape(-1, 3).T, *spread.reshape(-1, 3).T]

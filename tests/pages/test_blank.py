@@ -11,7 +11,7 @@ from hostile import NAMES
 
 import jaxeval
 from jaxeval.pages.boards import shown_name
-from jaxeval.pages.votes import counts_by_pair
+from jaxeval.pages.votes import outcome_sums
 
 BOARD = """([votes, names]) => {
   const [first, second] = [votes.first, votes.second].map((side) => Int32Array.from(side));
@@ -21,8 +21,8 @@ BOARD = """([votes, names]) => {
 
 
 def board_in_browser(page, battles):
-    counts, names = counts_by_pair(battles.cells), list(battles.models)
-    votes = {"first": counts.first.tolist(), "second": counts.second.tolist(), "count": counts.battles.tolist()}
+    cells, names = battles.cells, list(battles.models)
+    votes = {"first": cells.first.tolist(), "second": cells.second.tolist(), "count": outcome_sums(cells).tolist()}
     found = page.evaluate(BOARD, [votes, names])
     rows = pd.DataFrame(found["rows"], index=[names[row["model"]] for row in found["rows"]])
     wanted = ["rating", "lower", "upper", "rank", "best", "worst", "tier", "flags"]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.pages.votes import counts_by_pair, pair_data
+from jaxeval.pages.votes import outcome_sums, pair_data
 
 
 def unpacked(pairs, n_whole, n_real):
@@ -68,8 +68,8 @@ def test_counts(weighted):
     assert whole.sum() == len(votes)
     if weighted:
         np.testing.assert_allclose(real, table[1:].reshape(6, 12, 12)[:, first, second], rtol=1e-12)
-        own = counts_by_pair(battles.cells)
-        expected = as_table(own.first, own.second, [*own.weight, *own.square])
+        cells = battles.cells
+        expected = as_table(cells.first, cells.second, [*outcome_sums(cells, 1), *outcome_sums(cells, 2)])
         np.testing.assert_array_equal(as_table(first, second, real), expected)  # bit for bit
 
 
@@ -98,8 +98,7 @@ def test_some_models():
 
 
 def few_pairs(battles):
-    own = counts_by_pair(battles.cells)
-    return own.first, own.second, own.battles
+    return battles.cells.first, battles.cells.second, outcome_sums(battles.cells)
 
 
 def test_many_battles_of_a_pair():
