@@ -57,10 +57,12 @@ if TYPE_CHECKING:
     from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 
 _NO_VARIANCE = "no observed variance of the difference"
+#: Tests over items alone.
+_OF_ITEMS = ("p_mcnemar", "p_sign_flip", "p_anytime", "p_anytime_non_inferior", "p_anytime_inferior")
 (_ONE_CLUSTER,) = few_clusters_text(1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ScoreComparison(Result):
     """The score of one model less that of another on the items that both have.
 
@@ -77,20 +79,20 @@ class ScoreComparison(Result):
     lower: float  # NaN without observed variance
     upper: float
     standard_error: float  # NaN without observed variance
-    p_mcnemar: float  # exact; NaN unless all scores are 0 or 1 and items are drawn by themselves
-    p_sign_flip: float
+    p_mcnemar: float = np.nan  # exact; NaN unless all scores are 0 or 1 and items are drawn by themselves
+    p_sign_flip: float = np.nan
     p_student: float
-    p_anytime: float  # valid at every look at growing data; NaN for scores without bounds
-    n_flips: int  # random flips behind ``p_sign_flip``; 0 where it is exact
-    p_non_inferior: float  # of the null that a is worse than b by the margin or more; NaN without a margin
-    p_inferior: float  # of the null that a is worse than b by the margin at most; NaN without a margin
-    p_equivalent: float  # of the null that they differ by the margin or more; NaN without a margin
-    p_anytime_non_inferior: float  # as ``p_non_inferior``, valid at every look; NaN where ``p_anytime`` is, too
-    p_anytime_inferior: float  # as ``p_inferior``, likewise
+    p_anytime: float = np.nan  # valid at every look at growing data; NaN for scores without bounds
+    n_flips: int = 0  # random flips behind ``p_sign_flip``; 0 where it is exact
+    p_non_inferior: float = np.nan  # of the null that a is worse than b by the margin or more; NaN without a margin
+    p_inferior: float = np.nan  # of the null that a is worse than b by the margin at most; NaN without a margin
+    p_equivalent: float = np.nan  # of the null that they differ by the margin or more; NaN without a margin
+    p_anytime_non_inferior: float = np.nan  # as ``p_non_inferior``, valid at every look; NaN where ``p_anytime`` is
+    p_anytime_inferior: float = np.nan  # as ``p_inferior``, likewise
     only_a: int  # items on which a has the higher score
     only_b: int
     n_items: int  # that both have
-    n_left_out: int  # items that one of the two lacks
+    n_left_out: int = 0  # items that one of the two lacks
     status: tuple[str, ...]  # what is not there, and why
     settings: dict[str, Any] = field(repr=False)
 
@@ -251,18 +253,18 @@ def _compare_under(
         """Never more lenient than the test over items alone."""
         return float(np.maximum(student_p(gap, error, dof, side), other))
 
-    no_worse = worse = equivalent = np.nan
+    tests: dict[str, Any] = dict.fromkeys(_OF_ITEMS, np.nan)
     if margin is not None:
         no_worse = p_of(comparison.difference + margin, comparison.p_non_inferior, "greater")
         worse = p_of(comparison.difference + margin, comparison.p_inferior, "less")
         equivalent = max(no_worse, p_of(comparison.difference - margin, comparison.p_equivalent, "less"))
+        tests |= {"p_non_inferior": no_worse, "p_inferior": worse, "p_equivalent": equivalent}
     not_told = [text for text in comparison.status if "McNemar" not in text and "sign flips" not in text]
     return replace(
         comparison, lower=float(ends[0][0]), upper=float(ends[1][0]), standard_error=error,
-        p_mcnemar=np.nan, p_sign_flip=np.nan, p_anytime=np.nan, p_anytime_non_inferior=np.nan,
-        p_anytime_inferior=np.nan, p_inferior=worse, n_flips=0,
-        p_student=p_of(comparison.difference, comparison.p_student, alternative), p_non_inferior=no_worse,
-        p_equivalent=equivalent, status=(*facet_warnings(cells, errors.design), *not_told),
+        **tests, n_flips=0,
+        p_student=p_of(comparison.difference, comparison.p_student, alternative),
+        status=(*facet_warnings(cells, errors.design), *not_told),
         settings={**comparison.settings, "random": cells.facets, "about": facet_sentence(cells), "lone": errors.alone},
     )  # fmt: skip
 
@@ -353,7 +355,7 @@ def compare_with_baseline(
     return Table.of(table, title, ("model", "difference", "lower", "upper", "p", "p_holm"), "difference")
 
 
-def place_of(scores: ItemScores | JudgeAccuracy, model: Any) -> int:
+def place_of(scores: ItemScores | JudgeAccuracy | FacetCells, model: Any) -> int:
     """The position of a model."""
     if model not in scores.models:
         raise DataError(
@@ -363,7 +365,7 @@ def place_of(scores: ItemScores | JudgeAccuracy, model: Any) -> int:
     return int(scores.models.get_loc(model))
 
 
-def places_of(scores: ItemScores | JudgeAccuracy, a: Any, b: Any) -> list[int]:
+def places_of(scores: ItemScores | JudgeAccuracy | FacetCells, a: Any, b: Any) -> list[int]:
     """The positions of two models."""
     places = [place_of(scores, model) for model in (a, b)]
     if places[0] == places[1]:
@@ -381,11 +383,8 @@ def paired(scores: ItemScores, places: Sequence[int]) -> tuple[ItemScores, Bool]
             f"{a!r} and {b!r} share {counted(int(shared.sum()), 'item')}, of {len(pair):,}: a comparison needs two or "
             "more"
         )
-    differences = ItemScores(
-        (pair[:, 0] - pair[:, 1])[:, None, None], scores.items, scores.evaluators, Names(["difference"]),
-        cluster=scores.cluster, benchmark=scores.benchmark, weight=scores.weight,
-    )  # fmt: skip
-    return differences, shared
+    difference: Any = Names(["difference"])
+    return replace(scores, scores=(pair[:, 0] - pair[:, 1])[:, None, None], models=difference), shared
 
 
 def _compare(

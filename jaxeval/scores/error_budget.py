@@ -15,6 +15,7 @@ from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores import facets
+from jaxeval.scores.compare_scores import places_of
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level
@@ -277,12 +278,7 @@ def _pair(cells: facets.FacetCells, pair: tuple[Any, Any] | None, models: facets
             return None
         best = np.argsort(-models.estimate, kind="stable")[:2]
         return int(best[0]), int(best[1])
-    for model in pair:
-        if model not in cells.models:
-            raise DataError(f"no model is called {model!r}{did_you_mean(model, cells.models)}")
-    a, b = (int(cells.models.get_loc(model)) for model in pair)
-    if a == b:
-        raise DataError(f"{pair[0]!r} is compared with itself: name two models")
+    a, b = places_of(cells, *pair)
     return a, b
 
 

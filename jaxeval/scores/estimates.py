@@ -16,6 +16,7 @@ from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores, Trials
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.lazy_names import pd
+from jaxeval.plain_tables import in_pandas
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, effective_clusters
 from jaxeval.statistics.quantiles import exact_share, skewed_interval, skewness_of, student_quantile
 from jaxeval.wording import counted, did_you_mean, named
@@ -65,11 +66,6 @@ class ScoreEstimates:
     bounded: bool  # all scores lie between 0 and 1
     answers: Float | None  # (U, M) scores, NaN where there is none; if binary, and each item is a unit
     parts: Float | None  # (U, M) what each unit adds to the scores, which are the sums; None where trials are drawn
-
-    @property
-    def plain(self) -> bool:
-        """Whether a score is a binomial share: right and wrong answers to items that are drawn one by one."""
-        return self.answers is not None
 
     @property
     def n_effective(self) -> float:
@@ -147,7 +143,7 @@ class ScoreEstimates:
 
     def _independent(self, level: float) -> Float:
         """Return (M,) independent answers that have the share's variance; of few units fewer, by Student's t."""
-        if self.plain:
+        if self.answers is not None:
             return self.n_items.astype(float)
         spread, units = self.score * (1 - self.score), np.minimum(self.n_items, self.worth)
         known = (self.variance > 0) & (spread > 0)
@@ -229,6 +225,18 @@ def of_items(scores: ItemScores, items: Bool) -> ItemScores:
         benchmark=groups[1], weight=None if scores.weight is None else scores.weight[items],
         n_repeated=scores.n_repeated, n_missing=scores.n_missing, notes=scores.notes, facets=facets,
     )  # fmt: skip
+
+
+def by_item(scores: ItemScores, columns: Mapping[str, Any], places: Any = slice(None)) -> pd.DataFrame:
+    """Return columns of some items as a table that begins with ``item``, or with ``benchmark`` and ``item``."""
+    names = ["item"] if scores.benchmark is None else ["benchmark", "item"]
+    return pd.DataFrame(columns, in_pandas(scores.items[places])).rename_axis(names).reset_index()
+
+
+def flagged(flag: Any, reasons: Mapping[str, str]) -> list[str]:
+    """Say how many items have each flag (I,), and what it means, by the ``reasons``."""
+    times = {name: int((flag == name).sum()) for name in reasons}
+    return [f"{counted(times[name], 'item')} {text}" for name, text in reasons.items() if times[name]]
 
 
 def estimate_scores(

@@ -281,11 +281,6 @@ class BoardFacets:
         models, differences = board_errors(cells)
         return cls(models, differences, facet_sentence(cells), facet_warnings(cells, models.design))
 
-    @property
-    def lone(self) -> tuple[str, ...]:
-        """Facets of one level, which leave no interval."""
-        return self.models.alone
-
     def pairs(self, estimate: Float) -> PairwiseDifferences:
         """Differences of all pairs by Student's t, of models ranked by their ``estimate`` (M,)."""
         n = len(estimate)
@@ -294,7 +289,7 @@ class BoardFacets:
         with np.errstate(invalid="ignore", divide="ignore"):
             t = np.abs(self.differences.estimate) / np.sqrt(self.differences.variance)
             p[first, second] = p[second, first] = 2 * special.stdtr(self.differences.dof, -t)
-        return PairwiseDifferences(estimate, p, np.full(n, not self.lone and n > 1))
+        return PairwiseDifferences(estimate, p, np.full(n, not self.models.alone and n > 1))
 
 
 def facet_sentence(cells: FacetCells) -> str:

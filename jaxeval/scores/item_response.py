@@ -30,7 +30,7 @@ from jaxeval.kernels.solve import Status, Terms
 from jaxeval.lazy_names import jax
 from jaxeval.resampling.rows import lanes_task
 from jaxeval.resampling.units import make_singles, pad, stacked, stream_number
-from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores
+from jaxeval.scores.estimates import FEW_ITEMS, as_item_scores, by_item, flagged
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
@@ -336,9 +336,7 @@ def _item_table(scores: ItemScores, used: Bool, flag: NDArray[np.str_], paramete
         "n_models": n_models, "mean": np.nansum(s, axis=1) / np.maximum(n_models, 1), "difficulty": difficulty,
         "discrimination": slope, "flag": flags,
     }  # fmt: skip
-    table = pd.DataFrame(columns, scores.items.rename("item") if scores.benchmark is None else scores.items)
-    names = ("item",) if scores.benchmark is None else ("benchmark", "item")
-    table = table.rename_axis(list(names)).reset_index()
+    table = by_item(scores, columns)
     return Table.of(table, counted(len(table), "item"), ("item", "mean", "difficulty", "discrimination", "flag"))
 
 
@@ -352,17 +350,13 @@ def _status(s: Float) -> NDArray[np.str_]:
 def _warnings(
     scores: ItemScores, used: Bool, items: pd.DataFrame, kind: str, converged: bool, n_failed: int
 ) -> list[str]:
-    flag = items["flag"]
-    texts = [*scores.notes]
     reasons = {
         "dead": "dead: no model solves them, left out",
         "saturated": "saturated: all models solve them, left out",
         "negative": "of negative discrimination: worse models do better on them, look at their keys",
         "steep": f"of a discrimination above {STEEP:g}, which rests on the prior",
     }
-    texts += [
-        f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in reasons.items() if any(flag == name)
-    ]
+    texts = [*scores.notes, *flagged(items["flag"], reasons)]
     if kind == "2pl" and len(scores.models) < _MODELS_FOR_INTERVALS:
         texts.append(
             f"only {counted(len(scores.models), 'model')} for discriminations: no intervals, rank sets and tiers, "

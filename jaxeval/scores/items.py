@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -16,7 +16,15 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.scores.estimates import MissingScores, as_item_scores, estimate_scores, kept_items, trial_variances
+from jaxeval.scores.estimates import (
+    MissingScores,
+    as_item_scores,
+    by_item,
+    estimate_scores,
+    flagged,
+    kept_items,
+    trial_variances,
+)
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.p_values import holm
@@ -76,11 +84,7 @@ def item_report(scores: ItemScores | Any, *, level: float = 0.95) -> pd.DataFram
         "",
     )
     columns = {"n_models": n_models, "mean": mean, "discrimination": discrimination, "p_negative": p, "flag": flag}
-    table = pd.DataFrame(columns, item_scores.items).reset_index()
-    if item_scores.benchmark is None:
-        table = table.rename(columns={table.columns[0]: "item"})
-    else:
-        table = table.rename(columns=dict(zip(table.columns[:2], ("benchmark", "item"), strict=True)))
+    table = by_item(item_scores, columns)
     n_odd = int((flag != "").sum())
     answer = f"{n_odd:,} of {counted(len(table), 'item')} tell models apart not at all"
     few = f"; fewer than {_FEWEST_FOR_REST} models do not show which do so the wrong way round"
@@ -114,9 +118,7 @@ def _counts(flag: NDArray[np.str_], n_models: Int) -> list[str]:
         "no spread": "without spread: every model has the same score",
         "negative": "of negative discrimination: worse models do better on them, look at their keys",
     }
-    texts = [
-        f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in reasons.items() if (flag == name).any()
-    ]
+    texts = flagged(flag, reasons)
     if n_models.max() < _FEWEST_FOR_REST:
         texts.append(f"discrimination needs {_FEWEST_FOR_REST} models or more on an item, and no item has as many")
     return texts
@@ -204,9 +206,8 @@ def item_subset(
         raise ValueError(f"k must be less than the {n_items:,} items, got {k}")
     chosen, weight, size = _medoids(values, k, np.random.default_rng([seed, 0]))
     order = np.argsort(chosen)
-    index = item_scores.items[kept][chosen[order]]
-    names = ["item"] if item_scores.benchmark is None else ["benchmark", "item"]
-    items = pd.DataFrame({"weight": weight[order], "n_items": size[order]}, index.set_names(names)).reset_index()
+    places = np.flatnonzero(kept)[chosen[order]]
+    items = by_item(item_scores, {"weight": weight[order], "n_items": size[order]}, places)
     errors = _errors(values, k, min(n_folds, n_models), seed)
     if errors["mean_absolute_error"][0] >= errors["mean_absolute_error"][1]:
         warnings.append(
@@ -351,11 +352,7 @@ def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: b
     none = chance_that_none(n - successes if every else successes, n, k)
     value = np.where(n > 0, none if every else 1 - none, np.nan)
     items, warnings = kept_items(item_scores, missing)
-    k_scores = ItemScores(
-        value[:, None], item_scores.items, item_scores.evaluators, item_scores.models,
-        cluster=item_scores.cluster, benchmark=item_scores.benchmark, weight=item_scores.weight,
-    )  # fmt: skip
-    estimates = estimate_scores(k_scores, items)
+    estimates = estimate_scores(replace(item_scores, scores=value[:, None]), items)
     lower, upper = estimates.interval(level)
     table = pd.DataFrame({
         "model": estimates.models.to_numpy(),

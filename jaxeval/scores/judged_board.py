@@ -123,11 +123,12 @@ def _difference(
     lower, upper = float(row["lower"]), float(row["upper"])
     inside = row["status"] in BOUNDED and lower > -1 and upper < 1
     centre, error = (lower + upper) / 2, (upper - lower) / 2 / quantile if inside else float("nan")
-    non_inferior, inferior, below = float("nan"), float("nan"), float("nan")
+    of_margin = {}
     if margin is not None:
         non_inferior = student_p(centre + margin, error, dof, "greater")
-        inferior = student_p(centre + margin, error, dof, "less")
-        below = student_p(centre - margin, error, dof, "less")
+        inferior, below = (student_p(centre + shift, error, dof, "less") for shift in (margin, -margin))
+        of_margin = {"p_non_inferior": non_inferior, "p_inferior": inferior}
+        of_margin["p_equivalent"] = float(np.maximum(non_inferior, below))
     judgment = part.test.judgment[:, places, k]
     shared, one = ~np.isnan(judgment).any(1), part.test.answered[:, places].sum(1) == 1
     name = settings["estimator"]
@@ -139,14 +140,10 @@ def _difference(
         status.append(f"{lacking} that one of the two lacks: each model is scored on its own items")
     return {
         "a": row["model_a"], "b": row["model_b"], "difference": float(row["difference"]), "lower": lower,
-        "upper": upper, "standard_error": error, "p_mcnemar": float("nan"), "p_sign_flip": float("nan"),
-        "p_student": student_p(centre, error, dof, alternative), "p_anytime": float("nan"), "n_flips": 0,
-        "p_non_inferior": non_inferior, "p_inferior": inferior,
-        "p_equivalent": float(np.maximum(non_inferior, below)), "p_anytime_non_inferior": float("nan"),
-        "p_anytime_inferior": float("nan"),
+        "upper": upper, "standard_error": error, "p_student": student_p(centre, error, dof, alternative), **of_margin,
         "only_a": int((judgment[shared, 0] > judgment[shared, 1]).sum()),
         "only_b": int((judgment[shared, 0] < judgment[shared, 1]).sum()),
-        "n_items": int(shared.sum()), "n_left_out": 0, "status": tuple(status), "settings": settings,
+        "n_items": int(shared.sum()), "status": tuple(status), "settings": settings,
     }  # fmt: skip
 
 

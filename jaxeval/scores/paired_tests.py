@@ -123,7 +123,6 @@ def anytime_p(difference: Float, alternative: Alternative = "two-sided", null: f
 Anytime = Callable[[Alternative, float], float]
 #: The p-value of the null that the difference is as given or less (side 1), or more (-1).
 Beyond = Callable[[float, int], float]
-_OF_MARGIN = ("p_non_inferior", "p_inferior", "p_equivalent", "p_anytime_non_inferior", "p_anytime_inferior")
 
 
 def check_margin(margin: float | None, widest: float) -> None:
@@ -136,11 +135,13 @@ def check_margin(margin: float | None, widest: float) -> None:
 def of_margin(margin: float | None, p_beyond: Beyond, anytime: Anytime) -> dict[str, float]:
     """The tests of a margin, by their names. Those that hold at every look are never more lenient than the others."""
     if margin is None:
-        return dict.fromkeys(_OF_MARGIN, np.nan)
+        return {}
     not_worse, worse, below = p_beyond(-margin, 1), p_beyond(-margin, -1), p_beyond(margin, -1)
-    at_every_look = max(anytime("greater", -margin), not_worse), max(anytime("less", -margin), worse)
-    values = not_worse, worse, max(not_worse, below), *at_every_look
-    return dict(zip(_OF_MARGIN, values, strict=True))
+    return {
+        "p_non_inferior": not_worse, "p_inferior": worse, "p_equivalent": max(not_worse, below),
+        "p_anytime_non_inferior": max(anytime("greater", -margin), not_worse),
+        "p_anytime_inferior": max(anytime("less", -margin), worse),
+    }  # fmt: skip
 
 
 def interval_of_answers(differences: ItemScores, shared: Bool, level: float) -> tuple[float, float, Beyond]:

@@ -65,6 +65,11 @@ class ScoreBoard:
         """Joint draws of the scores."""
         return replace(self.drawn, names=in_pandas(self.drawn.names))
 
+    @property
+    def lone(self) -> str:
+        """The names of facets of one level, which leave no interval."""
+        return "" if self.facets is None else named(list(map(visible_line, self.facets.models.alone)))
+
     def interval(self, level: float) -> tuple[Float, Float]:
         """Return (M,) lower and upper ends; NaN without observed variance, unless scores lie between 0 and 1."""
         estimates, facets = self.estimates, self.facets
@@ -263,8 +268,8 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
     leaderboard: PlainTable = stacked(tables)
     first = next(iter(boards.values()))
     about = "" if first.facets is None else f"{first.facets.about}: "
-    if first.facets is not None and first.facets.lone:
-        about += f"no interval, as {named(list(map(visible_line, first.facets.lone)))} has one level; "
+    if first.lone:
+        about += f"no interval, as {first.lone} has one level; "
     drawn = {} if first.facets is None else {"random": list(first.facets.models.parts)[1:-1]}
     clusters: dict[str, float] = {}
     if first.estimates.unit == "cluster":
@@ -387,8 +392,8 @@ def _table(board: ScoreBoard, level: float, simultaneous: bool, about: Mapping[s
     estimates = board.estimates
     lower, upper = board.interval(level)
     flags = np.where(estimates.variance > 0, "", _NO_VARIANCE if estimates.bounded else f"{_NO_VARIANCE}: {_NOTHING}")
-    if board.facets is not None and board.facets.lone:
-        flags = np.full(len(flags), f"one level of {named(list(map(visible_line, board.facets.lone)))}: {_NOTHING}")
+    if board.lone:
+        flags = np.full(len(flags), f"one level of {board.lone}: {_NOTHING}")
     models = estimates.models.to_numpy()
     if models.dtype.kind == "M":  # whose values NumPy writes in one way in a table, and in another alone
         models = estimates.models.to_numpy(object)
@@ -436,9 +441,8 @@ def beside_stated(scores: ItemScores, stated: pd.DataFrame, metric: str | None) 
         estimates = estimate_scores(chosen, there)
         score, error = float(estimates.score[0]), float(estimates.standard_errors[0])
         rows += [
-            {"model": model, "benchmark": benchmark, "metric": row["metric"], "filter": row["filter"],
-             "score": score, "standard_error": error, "stated_score": row["stated_score"],
-             "stated_standard_error": row["stated_standard_error"], "n_items": int(there.sum())}
+            (model, benchmark, row["metric"], row["filter"], score, error, row["stated_score"],
+             row["stated_standard_error"], int(there.sum()))
             for row in part.to_dict("records")
         ]  # fmt: skip
     columns = ["model", "benchmark", "metric", "filter", "score", "standard_error", "stated_score",

@@ -27,23 +27,29 @@ def test_a_board(file):
 
 
 def test_tables_are_those_of_the_library(file, tmp_path):
-    said("scores", file, "--resamples", 20, "--pass-at", 2, "--pass-hat", 2, "--items", "--out", tmp_path / "out/")
+    further = ["--pass-at", 2, "--pass-hat", 2, "--items", "--benchmark", "topic"]
+    said("scores", file, "--resamples", 20, *further, "--out", tmp_path / "out/")
     written = pd.read_csv(tmp_path / "out" / "scores.csv")
     own = score_leaderboard(pd.read_csv(file), n_resamples=20, progress=False)
     assert written["model"].tolist() == own["model"].tolist()
     assert written["score"].tolist() == pytest.approx(own["score"].tolist())
     assert {"pass_at_2.csv", "pass_hat_2.csv", "items.csv"} <= {x.name for x in (tmp_path / "out").iterdir()}
+    items = pd.read_csv(tmp_path / "out" / "items.csv")
+    assert [*items.columns[:2]] == ["benchmark", "item"]
+    assert items["benchmark"].unique().tolist() == ["t"]
+    assert items["n_models"].tolist() == [3] * 120
 
 
 @pytest.mark.slow
 def test_abilities_and_a_subset(tmp_path):
-    answers(40, [0.9, 0.75, 0.6, 0.5, 0.4, 0.2]).to_csv(tmp_path / "scores.csv")
-    options = ["--irt", "rasch", "--subset", 5, "--resamples", 20]
+    answers(40, [0.9, 0.75, 0.6, 0.5, 0.4, 0.2]).assign(topic="t").to_csv(tmp_path / "scores.csv")
+    options = ["--irt", "rasch", "--subset", 5, "--resamples", 20, "--benchmark", "topic"]
     printed = said("scores", tmp_path / "scores.csv", *options, "--out", tmp_path / "out/")
     assert "scores on the subset, of models that had no part in its choice: off by 0." in " ".join(printed.split())
     written = {x.stem for x in (tmp_path / "out").glob("*.csv")}
     assert {"abilities", "difficulties", "subset", "subset_errors"} <= written
     assert len(pd.read_csv(tmp_path / "out" / "subset.csv")) == 5
+    assert pd.read_csv(tmp_path / "out" / "difficulties.csv")["benchmark"].tolist() == ["t"] * 40
 
 
 @pytest.mark.slow
