@@ -105,17 +105,10 @@ class _Imported(UserDict[str, Any]):
     def __getitem__(self, name: str) -> click.Command:
         if isinstance(home := self.data[name], str):
             there = vars(import_module(f"jaxeval.cli.{home}")).values()
-            self.data[name] = _with_line(next(x for x in there if isinstance(x, click.Command) and x.name == name))
+            command = next(x for x in there if isinstance(x, click.Command) and x.name == name)
+            command.epilog = command.epilog or f"In Python: {ROWS[name].in_python}"
+            command.short_help, self.data[name] = ROWS[name].line, command
         return self.data[name]
-
-
-def _with_line(command: click.Command) -> click.Command:
-    """Return the command, with the line that says what it answers."""
-    row = ROWS.get(str(command.name))
-    if row is not None:
-        command.short_help = row.line
-        command.epilog = command.epilog or f"In Python: {row.in_python}"
-    return command
 
 
 class Commands(click.Group):

@@ -153,7 +153,7 @@ def compare_scores(
         raise click.UsageError("--random and two files do not go together: leave one out")
     if comparing.gate and b == "all":
         raise click.UsageError("--gate is about two models: name the one that A must not be worse than")
-    if not files and (labels.there or not (_is_path(a) and _is_path(b))):
+    if not files and (labels.human or not (_is_path(a) and _is_path(b))):
         raise click.UsageError("name two models and the FILES that hold their scores, or two files of one model each")
     options: dict[str, Any] = comparing.arguments("margin", "alternative", "level", "seed")
     if comparing.random:
@@ -161,7 +161,7 @@ def compare_scores(
     scores: Any
     notes = [f"{100 * level:g}% intervals, tests {comparing.alternative}, seed {seed}"]
     warnings: list[str] = []
-    if labels.there:
+    if labels.human:
         drawn = {"level": level, "seed": seed, "n_resamples": 1000, "progress": False if outputs.quiet else None}
         scores, read = labels.accuracy(files, columns.columns, columns.missing, None, drawn)
         options["estimator"] = by = labels.corrected_by(scores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,42 +68,38 @@ def study_evaluators(
         }
         return drawings if curves is None else {**drawings, "curves": plots.plot_agreement(curves, agreement, few)}
 
+    part = partial(Part, rows="evaluator")
     parts: list[Part] = []
-    if "comparison" in tables:
-        meaning = (
+    if compared is not None:
+        parts.append(part(
+            f"Which evaluator ranks most like {gold}", _ranking_rows(tables["tau"], compared, few),
             "Kendall's tau-b over all models (pairs of models), and the best evaluator's tau less this one's on the "
-            "models that both scored"
-        )
-        ranking = _ranking_rows(tables["tau"], tables["comparison"], few)
-        title = f"Which evaluator ranks most like {gold}"
-        parts.append(Part(title, ranking, meaning, rows="evaluator"))
+            "models that both scored",
+        ))  # fmt: skip
     taus = wide(hide_few_pairs(tables["tau"], "tau", few), "evaluator", "delta", pairs_cell("tau"))
-    meaning = "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)"
-    parts.append(Part("Close models", taus, meaning, rows="evaluator", more=bool(parts)))
     measures = _measure_rows(hide_few_pairs(tables["agreement"], "value", few))
-    meaning = f"the top has {top}; rank deviation in places"
-    parts.append(Part("All models", measures, meaning, rows="evaluator", more=True))
     changes = wide(
         hide_few_pairs(tables["rank_change"], "rank_change", few), "evaluator", "tier",
         lambda row: estimate(row, "rank_change", ".1f", f" ({row['n_models']:,.0f})"),
     )  # fmt: skip
-    meaning = (
-        "mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
-        "models that gold and any evaluator scored"
-    )
-    parts.append(Part("Rank change by tier", changes, meaning, rows="evaluator", more=True))
     gaps = hide_few_pairs(tables["smallest_gap"], "delta", few)
     named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
-    title = f"Smallest gap of scores at which gold agrees with probability {agreement:g}"
-    parts.append(Part(title, gaps[[name for name in named if name in gaps]], rows="evaluator", more=True))
-    if improvements:
-        shown = hide_few_in_agreement(tables["improvement"], few)
-        rows = wide(shown, "evaluator", "delta", _improvement_cell, lambda delta: counted(delta, "point"))
-        meaning = (
-            "probability that gold agrees by the regression, share of pairs of such gaps that do, and average below "
-            "(pairs)"
-        )
-        parts.append(Part("What an improvement means", rows, meaning, rows="evaluator"))
+    gaps = gaps[[name for name in named if name in gaps]]
+    parts += [
+        part("Close models", taus, "Kendall's tau-b of models whose scores differ by less than delta points (pairs of "
+             "models)", more=compared is not None),
+        part("All models", measures, f"the top has {top}; rank deviation in places", more=True),
+        part("Rank change by tier", changes, "mean |rank - gold rank| by tier of gold (models of the tier that the "
+             "evaluator scored); tiers are of all models that gold and any evaluator scored", more=True),
+        part(f"Smallest gap of scores at which gold agrees with probability {agreement:g}", gaps, more=True),
+    ]  # fmt: skip
+    if by_gap is not None:
+        rows = wide(
+            hide_few_in_agreement(by_gap, few), "evaluator", "delta", _improvement_cell,
+            lambda delta: counted(delta, "point"),
+        )  # fmt: skip
+        parts.append(part("What an improvement means", rows, "probability that gold agrees by the regression, share of "
+                          "pairs of such gaps that do, and average below (pairs)"))  # fmt: skip
     read = f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}"
     return Answer(
         parts[0].title or "", warnings=[*warnings, *_collected(tables)], sentences=advice, notes=[read], parts=parts,
@@ -233,29 +230,23 @@ def study_references(
     )  # fmt: skip
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
 
-    meaning = "beside the ranking of all votes (misordered: share of pairs in the wrong order)"
     singles = _reference_rows(study.by_reference, few)
-    title = "Ranking by win rate against one reference"
-    parts = [Part(title, singles, meaning, rows="reference", kept=("tau", "pairs"))]
     taus = wide(hide_few_pairs(study.by_tier, "tau", few), "tier", "delta", pairs_cell("tau"))
-    meaning = (
-        "Kendall's tau-b of models whose win rates differ by less than delta points: means over the references of a "
-        "tier (pairs)"
-    )
-    parts.append(Part("Close models", taus, meaning, rows="tier", more=True))
     changes = wide(study.by_tier_and_test_tier, "tier", "test_tier", _relative_cell)
-    meaning = (
-        "% of the greatest possible, by tier of the reference (rows) and of the models ranked (columns); in places "
-        "(references with enough pairs)"
-    )
-    parts.append(Part("Mean rank change", changes, meaning, rows="tier", more=True))
-    wrong = _budget_rows(study.by_budget, few)
-    title = "Share of pairs in the wrong order, by votes of a model"
-    parts.append(Part(title, wrong, "(pairs)", rows="set", more=True))
+    parts = [
+        Part("Ranking by win rate against one reference", singles, "beside the ranking of all votes (misordered: share "
+             "of pairs in the wrong order)", rows="reference", kept=("tau", "pairs")),
+        Part("Close models", taus, "Kendall's tau-b of models whose win rates differ by less than delta points: means "
+             "over the references of a tier (pairs)", rows="tier", more=True),
+        Part("Mean rank change", changes, "% of the greatest possible, by tier of the reference (rows) and of the "
+             "models ranked (columns); in places (references with enough pairs)", rows="tier", more=True),
+        Part("Share of pairs in the wrong order, by votes of a model", _budget_rows(study.by_budget, few), "(pairs)",
+             rows="set", more=True),
+    ]  # fmt: skip
     if len(study.by_set):
         gains = wide(hide_few_pairs(study.by_set, "gain", few), "references", "budget", _set_cell)
-        meaning = "gain in tau over the same ones alone, on the same models, by votes of a model; tau alone (pairs)"
-        parts.append(Part("Several references", gains, meaning, rows="set", more=True))
+        parts.append(Part("Several references", gains, "gain in tau over the same ones alone, on the same models, by "
+                          "votes of a model; tau alone (pairs)", rows="set", more=True))  # fmt: skip
     return study.answer._replace(
         title=parts[0].title or "", notes=[str(battles.report)], parts=parts,
         tables={name: getattr(study, name) for name in names},
@@ -277,7 +268,7 @@ def _reference_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
 
 
 def _relative_cell(row: pd.Series) -> str:
-    if row["relative_change"] != row["relative_change"]:
+    if np.isnan(row["relative_change"]):
         return "-"
     percent = row[["relative_change", "relative_change_lower", "relative_change_upper"]] * 100
     return f"{estimate(percent, 'relative_change', '.1f')}\n{row['rank_change']:.1f} ({row['n_references']:.0f})"

@@ -10,7 +10,6 @@ import click
 
 from jaxeval import plots
 from jaxeval.cli.declared import Answer, command
-from jaxeval.cli.outputs import how_drawn
 from jaxeval.cli.reading import undeclared
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.file_lists import names_of
@@ -57,11 +56,6 @@ class Labels(Options, section=COLUMNS):
         "of another model or day. It decides what may be believed. [not known]", flag="--calibration-sampling",
         section=INTERVALS, needs=_OF_LABELS,
     )  # fmt: skip
-
-    @property
-    def there(self) -> bool:
-        """Whether scores are to be corrected by human labels."""
-        return self.human is not None
 
     def corrected_by(self, accuracy: JudgeAccuracy) -> str:
         """Return the estimator's name in the tables."""
@@ -131,14 +125,6 @@ def warnings_of(accuracy: JudgeAccuracy, estimator: str) -> list[str]:
     if estimator == "naive":
         texts.append("these are the judge's raw shares, which its errors bias: no correction was asked for")
     return [*accuracy.warnings, *dict.fromkeys(texts)]
-
-
-def how_corrected(settings: Mapping[str, Any]) -> str:
-    """Return the settings of a board of judged scores, in words."""
-    from jaxeval.accuracy.estimates import ESTIMATORS
-
-    corrected = f"{settings['estimator']}: {ESTIMATORS[settings['estimator']]}"
-    return how_drawn(settings, "", "new items like these and new labels", corrected)
 
 
 class Answers(Options, section=COLUMNS):

@@ -232,13 +232,9 @@ def _drawn(battles: Battles, options: dict[str, Any], random: Sequence[str] = ()
     """Return draws of one board, and the options of its table."""
     from jaxeval.ratings.bootstrap import bootstrap
 
-    table_options = ("level", "min_battles", "simultaneous_ranks")
-    shown: dict[str, Any] = {name: options[name] for name in table_options if name in options}
-    drawn = {name: value for name, value in options.items() if name not in shown}
-    if random:
-        drawn = {name: value for name, value in drawn.items() if name not in ("by", "rank_at_most")} | {
-            "random": random
-        }
+    shown: dict[str, Any] = {name: options[name] for name in ("level", "min_battles", "simultaneous_ranks")}
+    drawn = {name: x for name, x in options.items() if name not in shown and not (random and name == "by")}
+    drawn |= {"random": random} if random else {}
     return bootstrap(battles, **drawn), {**shown, "interval": options["interval"]}
 
 

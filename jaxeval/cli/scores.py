@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jaxeval import plots
 from jaxeval.cli.declared import Answer, Costs, Files, Top, command
-from jaxeval.cli.judged_scores import Labels, how_corrected
+from jaxeval.cli.judged_scores import Labels
 from jaxeval.cli.outputs import beside, how_drawn
 from jaxeval.cli.reading import refuse_beside, undeclared
 from jaxeval.data.remote_names import FileName
@@ -107,7 +107,7 @@ def scores(
 
     missing: Any = columns.missing
     level = drawn.level
-    if labels.there:
+    if labels.human:
         refuse_beside("--human", options.given(), {"by", "simultaneous_ranks"})
         accuracy, read = labels.accuracy(files, columns.columns, missing, options.by, drawn.arguments())
         return _judged(labels.boards(accuracy, options.simultaneous_ranks), read, accuracy.joint)
@@ -190,24 +190,25 @@ def _of_means(means: pd.DataFrame, level: float) -> Answer:
 
 
 def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws) -> Answer:
+    from jaxeval.accuracy.estimates import ESTIMATORS
+
     table = tables["scores"]
     settings = table.attrs["settings"]
+    corrected = f"{settings['estimator']}: {ESTIMATORS[settings['estimator']]}"
 
     def figures() -> dict[str, Figure]:
         drawn = joint.of(estimator=settings["estimator"])
         return {} if "judge" in table else {"scores": plots.plot_draws(drawn.of(judge=drawn.names[0][1]))}
 
-    notes = [read, how_corrected(settings)]
+    notes = [read, how_drawn(settings, "", "new items like these and new labels", corrected)]
     return _answer({"scores": table}, notes, table.attrs["warnings"])._replace(tables=tables, figures=figures)
 
 
 def what_was_read(item_scores: ItemScores) -> str:
     """Return how much there is of everything, in words."""
     parts = [counted(len(item_scores.models), "model"), counted(len(item_scores.items), "item")]
-    if item_scores.benchmark is not None:
-        parts.append(counted(len(item_scores.benchmark.names), "benchmark"))
-    if item_scores.cluster is not None:
-        parts.append(counted(len(item_scores.cluster.names), "cluster"))
+    groups = {"benchmark": item_scores.benchmark, "cluster": item_scores.cluster}
+    parts += [counted(len(group.names), name) for name, group in groups.items() if group is not None]
     if item_scores.trials is not None:
         parts.append(f"{len(item_scores.trials.score):,} trials")
     return ", ".join(parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
@@ -23,9 +22,6 @@ from jaxeval.options.field import COLUMNS, FIT, INTERVALS, SHOWN, Options, again
 from jaxeval.options.resampling import DrawnTogether, ResamplingOptions, Share
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
     from jaxeval.data.judged_battles import JudgedBattles
 
 Json: TypeAlias = Path
@@ -136,23 +132,20 @@ def report(file: File, columns: JudgedBattlesColumns, options: Study, drawn: Sof
         return held_out_answer(battles, running, **study)
 
     each = {judge: held_out(judge, battles) for judge, battles in judges.items()}
-    best = min(each.values(), key=error_of)
-    return of_several(each)._replace(figures=lambda: _figures(best.tables))
+    tables = min(each.values(), key=error_of).tables
+    return of_several(each)._replace(figures=lambda: {
+        name: getattr(plots, function)(*map(tables.get, names)) for name, (function, *names) in _FIGURES.items()
+        if {*names} <= {*tables}
+    })  # fmt: skip
 
 
-def _figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    figures = {"held_out": plots.plot_held_out(tables["models"])}
-    if "intervals" in tables:
-        figures["intervals"] = plots.plot_intervals(tables["intervals"])
-    if "reliability" in tables and "agreement_by_score_gap" in tables:
-        figures["calibration"] = plots.plot_calibration(tables["agreement_by_score_gap"], tables["reliability"])
-    if "residual_ramp" in tables:
-        figures["ramp"] = plots.plot_ramp(tables["residual_ramp"])
-    if "budget" in tables:
-        figures["budget"] = plots.plot_budget(tables["budget"])
-    if "smoothing" in tables:
-        figures["smoothing"] = plots.plot_smoothing(tables["smoothing"])
-    return figures
+#: Figures by the names of their files, of those tables that there are.
+_FIGURES = {
+    "held_out": ("plot_held_out", "models"), "intervals": ("plot_intervals", "intervals"),
+    "calibration": ("plot_calibration", "agreement_by_score_gap", "reliability"),
+    "ramp": ("plot_ramp", "residual_ramp"), "budget": ("plot_budget", "budget"),
+    "smoothing": ("plot_smoothing", "smoothing"),
+}  # fmt: skip
 
 
 class Saving(Options, section=SHOWN):
