@@ -27,12 +27,7 @@ _PIECE = 2**17  # bytes looked at together: they stay in a core's cache
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 #: One pattern of both takes five times as long: it has no first letter to search for.
 _NULLS = re.compile(rb"\n[ \t\r]*null"), re.compile(rb"\}[ \t\r]*null")
-_BRACKETS = b"[]{}"
-_NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
-# Signs before a bracket that begins a value. Where blanks come before it, it may also follow the object above.
-_BEFORE, _BLANK, _BEFORE_BLANK = (
-    np.isin(np.arange(256), list(signs)) for signs in (b":,[{", b" \t\r\n", b":,[{ \t\r\n}")
-)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}\n"))
 
 
 def check_lines(block: bytes, start: int) -> None:
@@ -42,23 +37,21 @@ def check_lines(block: bytes, start: int) -> None:
         DataError: a line is too long, or nested too deep; the error names the line.
     """
     _check_length(block, start)
-    opening = _opening(block)
-    half = MOST_LEVELS // 2
-    checked = 0
-    # A value that is nested too deep holds two of these brackets in a row, with no end of an object between them.
-    for low, high in zip(opening[:-half:half].tolist(), opening[half::half].tolist(), strict=True):
-        if low < checked or _object_end(block, low, high) >= 0:
-            continue
-        first = _last_object_end(block, low) + 1
-        end = _object_end(block, high, len(block))
-        checked = len(block) if end < 0 else end
-        if np.searchsorted(opening, checked) - np.searchsorted(opening, first) > MOST_LEVELS:
-            _check_depth(block[first:checked], start + count_lines(block[:first]))
+    text = np.frombuffer(block, np.uint8)
+    opening = _places(block, lambda piece: piece | 0x20 == 0x7B)  # the codes of "[" and "{" differ in one bit
+    last = _places(block, lambda piece: piece == 0x0A)
+    last = last[(last > 1) & (last < len(text) - 1)]
+    # Between an object and the next one nothing is open. Other line ends may stand within an object.
+    before = np.where(text[last - 1] == ord("\r"), text[last - 2], text[last - 1])
+    last = last[(before == ord("}")) & (text[last + 1] == ord("{"))]
+    bounds = np.concatenate([[0], last + 1, [len(text)]])
+    for k in np.flatnonzero(np.diff(np.searchsorted(opening, bounds)) > MOST_LEVELS).tolist():
+        _check_depth(block[bounds[k] : bounds[k + 1]], start + count_lines(block[: bounds[k]]))
 
 
 def count_lines(block: bytes) -> int:
     """Return the number of line ends in ``block``: four times as fast as `bytes.count` if there are many."""
-    return sum(int(np.count_nonzero(piece == 0x0A)) for _, piece in _pieces(block))
+    return sum(int(np.count_nonzero(piece == 0x0A)) for piece in _pieces(block))
 
 
 def too_long(number: int) -> DataError:
@@ -75,57 +68,27 @@ def _check_length(block: bytes, start: int) -> None:
         position = end + 1
 
 
-def _opening(block: bytes) -> NDArray[np.intp]:
-    """Return where lists and objects may begin: brackets in places of values, and by mistake a few within strings."""
+def _pieces(block: bytes) -> Iterator[NDArray[np.uint8]]:
     text = np.frombuffer(block, np.uint8)
-    places = [np.empty(0, np.intp)]
-    for start, piece in _pieces(block):
-        # The codes of "[" and "{" differ in one bit.
-        place = start + np.flatnonzero(piece | 0x20 == 0x7B)
-        before, further = text[np.maximum(place - 1, 0)], text[np.maximum(place - 2, 0)]
-        places.append(place[_BEFORE[before] | (_BLANK[before] & _BEFORE_BLANK[further])])
-    return np.concatenate(places)
+    return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
 
 
-def _pieces(block: bytes) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    text = np.frombuffer(block, np.uint8)
-    for start in range(0, len(text), _PIECE):
-        yield start, text[start : start + _PIECE]
-
-
-def _object_end(block: bytes, start: int, end: int) -> int:
-    """Return the first line end between two positions that ends an object of its own, or -1.
-
-    Other line ends may stand within an object: the parser does not mind them.
-    """
-    at = block.find(b"\n", start, end)
-    while at >= 0 and not _ends_object(block, at):
-        at = block.find(b"\n", at + 1, end)
-    return at
-
-
-def _last_object_end(block: bytes, end: int) -> int:
-    at = block.rfind(b"\n", 0, end)
-    while at >= 0 and not _ends_object(block, at):
-        at = block.rfind(b"\n", 0, at)
-    return at
-
-
-def _ends_object(block: bytes, at: int) -> bool:
-    if block[at - 1 : at + 2] == b"}\n{":
-        return True
-    before, after = block[max(at - 64, 0) : at].rstrip(), block[at + 1 : at + 65].lstrip()
-    # Within a value, a comma or another end would follow.
-    return before.endswith(b"}") and after[:1] not in (b"", b",", b"}", b"]")
+def _places(block: bytes, chosen: Callable[[NDArray[np.uint8]], Any]) -> NDArray[np.intp]:
+    """Return where the bytes are that are ``chosen`` of each piece."""
+    found = [k * _PIECE + np.flatnonzero(chosen(piece)) for k, piece in enumerate(_pieces(block))]
+    return np.concatenate([np.empty(0, np.intp), *found])
 
 
 def _check_depth(lines: bytes, start: int) -> None:
-    brackets = np.frombuffer(_STRING.sub(b"", lines).translate(None, _NO_BRACKETS), np.uint8)
-    depth = np.cumsum(np.where(np.isin(brackets, list(b"[{")), 1, -1).astype(np.int32), dtype=np.int32)
-    if len(depth) and depth.max() > MOST_LEVELS:
+    signs = np.frombuffer(_STRING.sub(b"", lines).translate(None, _NO_BRACKETS), np.uint8)
+    step = np.isin(signs, list(b"[{")).astype(np.int32) - np.isin(signs, list(b"]}"))
+    depth = np.cumsum(step, dtype=np.int32)
+    if depth.max(initial=0) > MOST_LEVELS:
+        first = np.flatnonzero((depth == 1) & (step == 1))
+        first = first[first <= depth.argmax()].max(initial=0)  # where the row begins
         raise DataError(
-            f"line {start + 1:,} nests lists and objects {depth.max():,} deep, more than {MOST_LEVELS}: leave that "
-            "column out, or write it as text"
+            f"line {start + 1 + np.count_nonzero(signs[:first] == 0x0A):,} nests lists and objects {depth.max():,} "
+            f"deep, more than {MOST_LEVELS}: leave that column out, or write it as text"
         )
 
 
