@@ -35,7 +35,7 @@ from jaxeval.cli.uses import (
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import folded
 from jaxeval.data.conditions import equality
-from jaxeval.data.file_heads import HEAD_ROWS, Head
+from jaxeval.data.formats import HEAD_ROWS, Head
 from jaxeval.data.found_columns import (
     FoundJudgments,
     SidePairs,
@@ -318,7 +318,6 @@ def _stand_in(frame: pd.DataFrame, raters: Sequence[str], why: str) -> Use | Non
 
 
 def _anchored(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
-    """Verdicts of models against a reference."""
     if any(next(results_of(frame, *two_sides), None) is not None for two_sides in sides):
         return
     if {"wins", "losses"} <= {*frame} and "verdict" not in frame:
@@ -429,7 +428,6 @@ def _models_in_rows(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence[str]) -> Iterator[Use]:
-    """Scores of models on items, a row each."""
     model, item, score = roles.values()
     where, options = found(items=item, scores=score), naming(**roles)
     why = f"{'the file is one model' if model is None else found(models=model)}, {where}"

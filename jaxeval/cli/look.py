@@ -22,7 +22,7 @@ from jaxeval.wording import counted, did_you_mean, named, visible, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.cli.uses import Use
-    from jaxeval.data.file_heads import Head
+    from jaxeval.data.formats import Head
 
 _MOST = 12  # columns to name
 _PLACES = {"NEW_FILE", "OTHER_FILE", "LABELLED_FILE", "VOTES_FILE", "VERDICTS_FILE"}  # of further files in a line
@@ -80,7 +80,7 @@ class _Look(click.Command):
 def look(files: tuple[FileName, ...]) -> None:
     """Look at FILE and say which commands fit it, with the lines to type."""
     from jaxeval.cli.file_uses import nothing_in, uses_of
-    from jaxeval.data.file_heads import read_head
+    from jaxeval.data.formats import read_head
     from jaxeval.data.harness_formats import telling_file
 
     read = names_of(files)
@@ -109,7 +109,7 @@ def look(files: tuple[FileName, ...]) -> None:
 
 def _heads(files: Sequence[FileName]) -> list[Head]:
     """Return the heads of files, without those that cannot be read, and no more than a few seconds take."""
-    from jaxeval.data.file_heads import read_head
+    from jaxeval.data.formats import read_head
 
     heads, size = [], 0
     for name in files[:_MOST_HEADS]:
@@ -122,7 +122,6 @@ def _heads(files: Sequence[FileName]) -> list[Head]:
 
 
 def _what(read: Sequence[FileName], head: Head) -> str:
-    """Return what was looked at."""
     shown = visible_line(as_typed(read[0]))
     text = f"{shown}: {head.form}"
     if head.names and head.document is None:
@@ -212,7 +211,7 @@ def found_in(error: DataError, ctx: click.Context) -> FileUses | None:
     if error.file is None and not lacks:
         return None
     from jaxeval.cli.file_uses import nothing_in, uses_of  # which imports pandas
-    from jaxeval.data.file_heads import read_head
+    from jaxeval.data.formats import read_head
     from jaxeval.data.harness_formats import telling_file
 
     try:

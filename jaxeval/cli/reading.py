@@ -71,7 +71,7 @@ class Reading(Competitor, VoteReading):
         names = head_names(local_file(first))
         if has_usual_sides(names):
             return {}
-        from jaxeval.data.file_heads import read_head
+        from jaxeval.data.formats import read_head
         from jaxeval.data.found_columns import found_votes, reading_with_blanks, sides_of
         from jaxeval.data.published_formats import about_questions, blind_questions
 

@@ -12,7 +12,7 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames
-from jaxeval.data.file_heads import HEAD_ROWS
+from jaxeval.data.formats import HEAD_ROWS
 from jaxeval.data.labels import ONE_TWO_LABELS, RIGHT_OR_WRONG, SIGNED_LABELS, spoken_label
 from jaxeval.data.published_formats import blind_questions
 from jaxeval.data.ranking_places import lists_in_columns

@@ -16,9 +16,8 @@ from jaxeval.data.battle_rows import BattleReading, read_battle_rows
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Columns, Rows, frame_of, told_renames
 from jaxeval.data.equal_rows import EqualRows, reject_same, reject_same_tables, with_codes
-from jaxeval.data.file_heads import read_head
 from jaxeval.data.file_lists import files_of, named_twice
-from jaxeval.data.formats import Source
+from jaxeval.data.formats import Source, read_head
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_files import by_megabytes, fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, label_of

@@ -156,8 +156,8 @@ def write_board(folder: Path) -> dict[Path, str]:
     Logs of several scorers have a board of each, with the scorer's name, of the logs that have its scores. A scorer
     whose scores cannot be read has a warning instead. The pages are returned, with the first sentence of each.
     """
-    from jaxeval.data.file_heads import read_head
     from jaxeval.data.file_lists import names_of
+    from jaxeval.data.formats import read_head
     from jaxeval.data.harness_formats import newest
     from jaxeval.data.harness_runs import scorers_of
     from jaxeval.data.score_files import read_scores

@@ -17,7 +17,7 @@ from jaxeval.cli import file_uses
 from jaxeval.cli.file_uses import uses_of
 from jaxeval.cli.main import main
 from jaxeval.data import found_columns
-from jaxeval.data.file_heads import Head
+from jaxeval.data.formats import Head
 
 #: Kinds of `jaxeval simulate`, and the commands whose lines their files must get, the first one first.
 KINDS = {

@@ -8,7 +8,7 @@ from command_line import said
 
 import jaxeval
 from jaxeval import DataError, read_battles
-from jaxeval.data.file_heads import read_head
+from jaxeval.data.formats import read_head
 from jaxeval.data.json_lines import MOST_BYTES, MOST_LEVELS, check_lines, count_lines
 from jaxeval.data.table_files import column_names
 
