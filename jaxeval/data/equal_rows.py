@@ -133,7 +133,6 @@ def table_digest(table: pa.Table, text: str) -> str:
 
 
 def _parts(values: pa.Array) -> Iterator[bytes]:
-    """Yield the content of a column."""
     if pa.types.is_dictionary(values.type):
         yield from _text_parts(values)
         return
@@ -204,21 +203,16 @@ class EqualRows:
         self._waiting: list[pa.Table] = []  # rows as they came, and their times and first places
         self._n_waiting = 0
         self._merged: list[pa.Table] = []
-        self._n_merged, self._n_compact = 0, 0
         self._worthwhile = True
 
-    def add(self, table: pa.Table, source: str) -> None:
-        """Add the rows of ``table``; errors call it ``source``."""
-        self.add_merged(Merged(table, np.ones(len(table), np.int64), np.arange(len(table))), len(table), source)
-
-    def add_merged(self, merged: Merged, n_rows: int, source: str) -> None:
-        """Add rows that are already merged, from ``n_rows`` rows."""
-        table = with_codes(self._with_text_aside(merged.table))
+    def add(self, table: pa.Table, source: str, times: Int | None = None) -> None:
+        """Add the rows of ``table``, each standing for ``times`` (N,) equal ones; errors call it ``source``."""
+        n, table = len(table), with_codes(self._with_text_aside(table))
         self._check_types(table, source)
-        table = table.append_column(_TIMES, in_arrow(merged.times))
-        self._waiting.append(table.append_column(_FIRST, in_arrow(merged.first + self.n_rows)))
-        self.n_rows += n_rows
-        self._n_waiting += len(table)
+        table = table.append_column(_TIMES, in_arrow(np.ones(n, np.int64) if times is None else times))
+        self._waiting.append(table.append_column(_FIRST, in_arrow(np.arange(n) + self.n_rows)))
+        self.n_rows += n
+        self._n_waiting += n
         self._merge_if_many()
 
     def add_all(self, other: EqualRows, columns: Sequence[str], source: str) -> None:
@@ -230,7 +224,6 @@ class EqualRows:
                 first = in_arrow(in_numpy(table[_FIRST]) + self.n_rows)
                 target.append(part.append_column(_TIMES, table[_TIMES]).append_column(_FIRST, first))
         self.n_rows += other.n_rows
-        self._n_merged += other._n_merged
         self._n_waiting += other._n_waiting
         self._worthwhile &= other._worthwhile
         self._merge_if_many()
@@ -277,17 +270,13 @@ class EqualRows:
         return [table.drop_columns([name for name in self._aside if name in table.column_names]) for table in tables]
 
     def _merge_if_many(self) -> None:
-        if self._n_waiting < _PIECE_ROWS or not self._worthwhile:
+        n_merged = sum(map(len, self._merged))
+        # As many rows wait as are merged: so each is merged again a few times only.
+        if not self._worthwhile or self._n_waiting < max(_PIECE_ROWS, n_merged):
             return
-        rows = _merge_rows(self._without_aside(self._waiting))
-        self._worthwhile = len(rows) <= _HARDLY_ANY * self._n_waiting
-        self._merged.append(rows)
-        self._n_merged += len(rows)
-        self._waiting, self._n_waiting = [], 0
-        # Merging again once the rows have doubled costs no more than merging the pieces did.
-        if self._n_merged >= max(2 * self._n_compact, _PIECE_ROWS):
-            self._merged = [_merge_rows(self._merged)]
-            self._n_merged = self._n_compact = len(self._merged[0])
+        rows = _merge_rows([*self._merged, *self._without_aside(self._waiting)])
+        self._worthwhile = len(rows) - n_merged <= _HARDLY_ANY * self._n_waiting
+        self._merged, self._waiting, self._n_waiting = [rows], [], 0
 
     def _check_types(self, table: pa.Table, source: str) -> None:
         """Check that a column has one type in all tables; types of numbers, and units of times, may differ."""

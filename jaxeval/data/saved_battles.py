@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxeval.arrays import Int
 from jaxeval.data.columns import plain
-from jaxeval.data.equal_rows import EqualRows, Merged, table_digest
+from jaxeval.data.equal_rows import EqualRows, table_digest
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
@@ -51,9 +51,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
     first = batches[0]
     rows, counts = EqualRows(), first.roles["count"]
     for k, batch in enumerate(batches):
-        n_rows = len(batch.table)
-        merged = Merged(batch.table.drop_columns([counts]), np.asarray(batch.table[counts]), np.arange(n_rows))
-        rows.add_merged(merged, n_rows, f"batch {k}")
+        rows.add(batch.table.drop_columns([counts]), f"batch {k}", np.asarray(batch.table[counts]))
     merged = rows.result(always=True)
     reports = [batch.report for batch in batches]
     families = [report.label_families for report in reports if report.label_families]
