@@ -126,7 +126,6 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
 
 
 def _size(text: str) -> int:
-    """Return bytes."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)B?", text.strip(), re.IGNORECASE)
     if match is None:
         raise ValueError(f"{text!r} is not a size such as 500MB or 2GB")

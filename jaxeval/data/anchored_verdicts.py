@@ -226,15 +226,10 @@ class AnchoredVerdicts(Shown):
             raise ValueError(
                 f"roles are {', '.join(map(repr, ROLES))}, got {unknown[0]!r}{did_you_mean(unknown[0], ROLES)}"
             )
-        key = np.zeros(len(self.outcome), np.int64)
-        for role in roles:
-            key = key * len(self.levels[role]) + self.number[role]
-        number, distinct = pd.factorize(key, sort=True)
-        table = {}
-        for role in reversed(roles):
-            distinct, which = np.divmod(distinct, len(self.levels[role]))
-            table[role] = self.levels[role][which]
-        return number, pd.DataFrame({role: table[role] for role in roles})
+        sizes = [len(self.levels[role]) for role in roles]
+        number, key = pd.factorize(np.ravel_multi_index([self.number[role] for role in roles], sizes), sort=True)
+        places = zip(roles, np.unravel_index(key, sizes), strict=True)
+        return number, pd.DataFrame({role: self.levels[role][place] for role, place in places})
 
     def _items_by_task(self) -> AnchoredVerdicts:
         if len(self.levels["task"]) == 1:

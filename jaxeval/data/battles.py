@@ -369,7 +369,6 @@ class Battles(Grouped, Reported):
         return self.head(self.n_rows)
 
     def _meeting(self, where: str | Callable[[pd.DataFrame], Any] | NDArray[Any]) -> Bool:
-        """(R,) which rows meet a condition."""
         if isinstance(where, str):
             return rows_where(self.to_pandas(), where, counted=self.count is not None and bool((self.count > 1).any()))
         meets = np.asarray(where(self.to_pandas()) if callable(where) else where)

@@ -62,7 +62,6 @@ def _is_bare(name: str) -> bool:
 
 
 def _parsed(condition: str) -> list[dict[str, Any]]:
-    """Return the expressions in a condition, as DuckDB parses it."""
     with _connection() as connection:
         query = f"SELECT ({condition}\n) FROM battles"  # the line's end ends a comment
         ((answer,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
@@ -190,7 +189,6 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def _parts(node: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a parsed query."""
     if isinstance(node, dict):
         yield node
         node = list(node.values())

@@ -272,7 +272,6 @@ def _encoding(head: bytes) -> str | None:
 
 
 def _by_bytes(table: dict[bytes, Any], head: bytes) -> Any:
-    """Return the value of the first key with which ``head`` begins."""
     return next((value for start, value in table.items() if head.startswith(start)), None)
 
 
@@ -290,7 +289,6 @@ def opened(path: Path, compression: str | None) -> tuple[pa.NativeFile, pa.Nativ
 
 
 def _kind_by_name(path: Path) -> Kind | None:
-    """Kind by the ending of a file's name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compressed = bool(suffixes) and suffixes[-1] in _COMPRESSIONS
     return _KINDS.get(suffixes[-1 - compressed]) if suffixes[compressed:] else None

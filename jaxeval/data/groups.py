@@ -74,21 +74,16 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
 
 def crossed(parts: Sequence[Members], names: Sequence[str], n_rows: int) -> Members:
     """Return the groups of several columns of R rows together: one for each combination of groups that occurs."""
-    row, joint, there = np.arange(n_rows), np.zeros(n_rows, np.intp), np.ones(n_rows, bool)
-    for part in parts:
-        n_own = np.bincount(part.rows(slice(None)), minlength=n_rows)
-        start, times = (np.cumsum(n_own) - n_own)[row], n_own[row]
-        before = np.repeat(np.arange(len(row)), times)  # each entry so far, once for each group that this part adds
-        entry = start[before] + np.arange(len(before)) - np.repeat(np.cumsum(times) - times, times)
-        row, joint = row[before], joint[before] * len(part.groups) + part.codes[entry]
-        there = there[before] & (part.codes[entry] >= 0)
-    groups, number = np.unique(joint[there], return_inverse=True)
+    entries = pd.DataFrame({"row": np.arange(n_rows)})
+    for k, part in enumerate(parts):
+        entries = entries.merge(pd.DataFrame({"row": part.rows(slice(None)), k: part.codes}), on="row")
+    row, each = entries.pop("row").to_numpy(), entries.to_numpy()
+    there, sizes = (each >= 0).all(1), [len(part.groups) for part in parts]
+    groups, number = np.unique(np.ravel_multi_index(each[there].T, sizes), return_inverse=True)
     codes = np.full(len(row), -1, np.intp)
     codes[there] = number
-    levels = np.unravel_index(groups, [len(part.groups) for part in parts])
-    index = pd.MultiIndex.from_arrays(
-        [part.groups[level] for part, level in zip(parts, levels, strict=True)], names=names
-    )
+    levels = zip(parts, np.unravel_index(groups, sizes), strict=True)
+    index = pd.MultiIndex.from_arrays([part.groups[level] for part, level in levels], names=names)
     overlapping = tuple(name for part in parts for name in part.overlapping)
     return Members(row if overlapping else None, codes, index, overlapping)
 
@@ -169,7 +164,6 @@ class Grouped:
         return len(self.models)
 
     def _sides(self, rows: slice) -> dict[str, Any]:
-        """Return the names of both sides in some rows."""
         models = in_pandas(self.models)
         return {"model_a": models[self.model_a[rows]], "model_b": models[self.model_b[rows]]}
 

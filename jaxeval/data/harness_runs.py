@@ -345,7 +345,6 @@ def object_in(run: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _epoch(sample: Mapping[str, Any], number: int) -> int:
-    """Return the epoch of a sample, 1 where there is none."""
     try:
         return int(sample.get("epoch") or 1)
     except (TypeError, ValueError):

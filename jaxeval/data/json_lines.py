@@ -74,7 +74,6 @@ def _pieces(block: bytes) -> Iterator[NDArray[np.uint8]]:
 
 
 def _places(block: bytes, chosen: Callable[[NDArray[np.uint8]], Any]) -> NDArray[np.intp]:
-    """Return where the bytes are that are ``chosen`` of each piece."""
     found = [k * _PIECE + np.flatnonzero(chosen(piece)) for k, piece in enumerate(_pieces(block))]
     return np.concatenate([np.empty(0, np.intp), *found])
 
@@ -166,7 +165,6 @@ def _rows_within(document: dict[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def _lines_of_array(text: bytes) -> bytes:
-    """Return the objects in an array, a line each."""
     try:
         values = loads(text)
     except (ValueError, RecursionError) as error:

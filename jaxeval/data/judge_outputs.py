@@ -30,7 +30,7 @@ from jaxeval.data.presentation_orders import (
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import base_name
 from jaxeval.data.report import OutputsReport, Reported
-from jaxeval.data.roles import SCORES, usual_column
+from jaxeval.data.roles import SCORES, usual_column, usual_columns
 from jaxeval.data.table_files import head_names, naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -157,12 +157,8 @@ class JudgeOutputs(Reported):
             check_labels(labels)
         frame = rows_of(df, "the table has no rows: nothing was judged")
         frame, renamed = under_names(frame, [model_a, model_b])
-        roles = {
-            name: usual_column(frame, column, name)
-            for name, column in (
-                ("output", output), ("item", item), ("judge", judge), ("run", run), ("shown_first", shown_first),
-            )
-        } | {"model_a": model_a, "model_b": model_b}  # fmt: skip
+        roles = usual_columns(frame, output=output, item=item, judge=judge, run=run, shown_first=shown_first)
+        roles |= {"model_a": model_a, "model_b": model_b}
         used, calls = called_pairs(frame, roles, rules, unparsed)
         messages = [*renamed, *used.told]
         used, n_repeated = without_repeats(used, roles, repeats)
@@ -255,7 +251,6 @@ def read_judge_outputs(path: str | Path, **columns: Any) -> JudgeOutputs:
 
 
 def _calls_table(rows: pd.DataFrame, calls: Calls) -> pd.DataFrame:
-    """`JudgeOutputs.calls`."""
     row, b_first = rows["row"].to_numpy(), rows["b_first"].to_numpy()
     scores = np.where(b_first[:, None, None], calls.scores[row][:, ::-1], calls.scores[row])
     target = calls.target[row]

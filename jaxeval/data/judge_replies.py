@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from ast import literal_eval
+from contextlib import suppress
 from functools import lru_cache
 from math import isfinite, nan
 from typing import Any, NamedTuple
@@ -76,7 +77,7 @@ class Reply(NamedTuple):
     unused: tuple[str, ...] = ()  # keys of numbers that look like scores, and are not read
 
 
-class _OddReply(ValueError):  # noqa: N818
+class _OddReply(Exception):  # noqa: N818
     """A reply says something that cannot be what was meant."""
 
 
@@ -156,10 +157,9 @@ def _of_ranks(text: str) -> Reply | None:
     if not (text.startswith("[") and text.endswith("]") and "rank" in text):
         return None
     for read in (json.loads, literal_eval):
-        try:
+        rows = None
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             rows = read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
         if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
             ranks = {str(row.get("model", row.get("name", row.get("id", "")))): row.get("rank") for row in rows}
             return Reply(word=_best(ranks)) if len(ranks) == len(rows) else None
@@ -207,21 +207,14 @@ def _object(text: str, start: int) -> tuple[Any, int, str | None] | str:
     """The object at ``start``, where it ends, and the text from ``start`` on if it was mended; or why it is unread."""
     try:
         return *_DECODER.raw_decode(text, start), None
-    except _OddReply:
-        raise
     except RecursionError:
         return "lists and objects nested too deep to read"
     except ValueError as error:
         reason = f"JSON that cannot be read ({str(error).split(':')[0]})"
-    plain = _TRAILING_COMMA.sub(lambda match: match[1] or "", text[start:])
-    straight = _TRAILING_COMMA.sub(lambda match: match[1] or "", text[start:].translate(_STRAIGHT))
-    for mended in dict.fromkeys((plain, straight)):
-        try:
+    for rest in (text[start:], text[start:].translate(_STRAIGHT)):
+        mended = _TRAILING_COMMA.sub(lambda match: match[1] or "", rest)
+        with suppress(ValueError, RecursionError):
             return *_DECODER.raw_decode(mended), mended
-        except _OddReply:
-            raise
-        except (ValueError, RecursionError):
-            continue
     return reason
 
 

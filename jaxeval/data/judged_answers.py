@@ -33,7 +33,7 @@ from jaxeval.data.labels import numbers_of_words
 from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas, with_fields
 from jaxeval.data.numbers import finite_or_nan
 from jaxeval.data.report import AnswersReport, MissingJudgment, Reported
-from jaxeval.data.roles import ANSWER_LABELS, usual_column, usual_names
+from jaxeval.data.roles import ANSWER_LABELS, usual_column, usual_columns, usual_names
 from jaxeval.data.table_files import naming, read_as, read_plain_table, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -152,10 +152,7 @@ class JudgedAnswers(Reported):
             frame = with_fields(frame, [name for name in named if name not in defaults])
         judgments = _judgment_columns(frame, judgment)
         if judgment is None and positive is None and holds_text(frame[judgments[0]]):
-            model, judge, item, run = (
-                usual_column(frame, column, usual)
-                for column, usual in ((model, "model"), (judge, "judge"), (item, "item"), (run, "run"))
-            )
+            model, judge, item, run = usual_columns(frame, model=model, judge=judge, item=item, run=run).values()
         if judge is not None and len(judgments) > 1:
             raise ValueError(
                 f"judge={judge!r} names the judges of one column of judgments, got {len(judgments):,} columns: "
@@ -425,7 +422,6 @@ def _check_two_values(frame: Any, columns: Sequence[str], positive: Any) -> None
 def _reject_repeats(
     frame: pd.DataFrame, spot: Int, rows: Int, names: list[str], run: str | None, model: str | None
 ) -> None:
-    """Raise an error if a judge judged an answer twice in the same run."""
     key = spot
     if run is not None:
         codes, _ = factorize_sorted(frame[run], run)

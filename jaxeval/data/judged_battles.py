@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, ClassVar, Literal
@@ -261,7 +261,6 @@ def _hard_label(choice: HardLabel | None, has_verdict: bool, scored: bool, both_
 
 
 def _hard_label_text(battles: JudgedBattles) -> str:
-    """What the hard label of a judge is, in words."""
     if battles.hard_label == "scores" or battles.verdict is None:
         return "sign of the scores" + (", a tie where it flips with the order" if battles.orders is not None else "")
     text = "the judge's verdict"
@@ -419,13 +418,7 @@ def _parse_scores(value: Any) -> dict[str, float] | str:
 
 
 def _literal(text: str) -> Any:
-    if "\\" not in text and '"' not in text:
-        try:
-            return json.loads(text.replace("'", '"'))
-        except ValueError:
-            pass
-    first: Callable[[str], Any] = json.loads if '"' in text else ast.literal_eval
-    try:
-        return first(text)
+    try:  # which is faster than to read it as Python
+        return json.loads(text if "\\" in text or '"' in text else text.replace("'", '"'))
     except ValueError:
         return ast.literal_eval(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -137,8 +136,11 @@ class LaterColumns(Mapping[str, T]):
     Those in ``keep`` are encoded at once. Iteration gives those that are encoded.
     """
 
-    def __init__(self, table: Any, encode: Callable[[Any, str], T], keep: Sequence[str] = ()) -> None:
-        self._table, self._encode = table, encode
+    def __init__(
+        self, table: Any, encode: Callable[[Any, str], T], keep: Sequence[str] = (),
+        changes: Sequence[Callable[[T], T]] = (),
+    ) -> None:  # fmt: skip
+        self._table, self._encode, self._changes = table, encode, changes
         self._encoded: dict[str, T] = {}
         for name in keep:
             self[name]
@@ -151,7 +153,10 @@ class LaterColumns(Mapping[str, T]):
             if column is None:
                 have = f"the further columns are: {listed(names)}{did_you_mean(name, names)}"
                 raise DataError(f"no column {name!r} to group by; {have}")
-            self._encoded[name] = self._encode(column, name)
+            encoded = self._encode(column, name)
+            for change in self._changes:
+                encoded = change(encoded)
+            self._encoded[name] = encoded
         return self._encoded[name]
 
     def __contains__(self, name: object) -> bool:
@@ -165,13 +170,9 @@ class LaterColumns(Mapping[str, T]):
 
     def then(self, change: Callable[[T], T]) -> LaterColumns[T]:
         """Return the same columns, each changed after it is encoded."""
-        later = LaterColumns(self._table, partial(_changed, self._encode, change))
+        later = LaterColumns(self._table, self._encode, changes=(*self._changes, change))
         later._encoded = {name: change(column) for name, column in self._encoded.items()}
         return later
-
-
-def _changed(encode: Callable[[Any, str], T], change: Callable[[T], T], column: Any, name: str) -> T:
-    return change(encode(column, name))
 
 
 def levels_in_pandas(column: T) -> T:

@@ -187,7 +187,6 @@ def _levels(value: Any, ranking: str, row: int) -> Iterable[list[Any]]:
 
 
 def _blank(names: pd.Series) -> Bool:
-    """Return which names are missing or empty."""
     blank = names.isna().to_numpy(bool)
     text = names.map(lambda name: isinstance(name, str) and not name.strip())
     return blank | text.to_numpy(bool, na_value=False)

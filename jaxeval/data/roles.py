@@ -151,6 +151,11 @@ def usual_column(columns: Iterable[Any], named: str | None, usual: str | Sequenc
     return column
 
 
+def usual_columns(columns: Iterable[Any], **named: str | None) -> dict[str, str | None]:
+    """Return the columns by role, each the one that is `usual_column` for its role."""
+    return {role: usual_column(columns, name, role) for role, name in named.items()}
+
+
 def has_usual_sides(columns: Iterable[Any]) -> bool:
     """Return whether a table, or a list of its names, has the columns model_a and model_b, in any spelling."""
     return len(columns_of(columns, USUAL_SIDES)) == len(USUAL_SIDES)

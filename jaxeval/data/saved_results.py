@@ -181,10 +181,8 @@ def read_ratings(path: str | Path) -> pd.Series:
     if not isinstance(rows, list) or not rows or not isinstance(settings, dict):
         raise DataError(f"{path.name} holds broken ratings: it lacks the list 'ratings' or the 'settings'")
     for row in rows:
-        if (
-            not isinstance(row, list)
-            or len(row) != 2
-            or not (isinstance(row[0], str | int | float) and _is_rating(row[1]))
+        if not (
+            isinstance(row, list) and len(row) == 2 and isinstance(row[0], str | int | float) and _is_rating(row[1])
         ):
             raise DataError(f"{path.name} holds broken ratings: expected [model, number], got {str(row)[:80]}")
     models, values = zip(*rows, strict=True)

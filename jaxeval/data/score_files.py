@@ -102,7 +102,6 @@ def read_judged_scores(
 
 
 def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:
-    """Raise DataError where two rows are of one model, item, judge and trial."""
     roles = {"model": "model", "item": "item", "judge": judge, "trial": "trial"}
     there = {role: column for role, column in roles.items() if column is not None and column in frame}
     codes = pd.DataFrame({role: factorize_sorted(frame[column], column)[0] for role, column in there.items()})
@@ -302,7 +301,6 @@ def _table_of(path: Path, name: FileName, score_columns: ScoreColumns) -> pd.Dat
 
 
 def _plain_table(source: Source, score_columns: ScoreColumns) -> pd.DataFrame:
-    """Read a table of scores that is in no known format."""
     (path,) = source.paths
     if score_columns.wide:
         return _wide_table(path, score_columns)

@@ -56,7 +56,6 @@ def votes_once(battles: Battles, column: str, before: Battles | None = None) -> 
 
 
 def _ids(battles: Battles, column: str) -> NDArray[np.object_]:
-    """Return the id of each row, as text."""
     values = battles.column(column)
     if (missing := values.isna().to_numpy()).any():
         n = counted(int(missing.sum()), "vote has", "votes have")
@@ -229,13 +228,11 @@ def joint_codes(pair: Pair, name: str) -> tuple[tuple[NDArray[np.intp], NDArray[
 
 def _codes(pairs: Sequence[Pair], names: Sequence[str]) -> tuple[Int, Int]:
     """Give a number for each row of both tables, the same for rows that are equal in all columns, and only for them."""
-    one, other = np.zeros(len(pairs[0][0]), np.int64), np.zeros(len(pairs[0][1]), np.int64)
-    for k, pair in enumerate(pairs):
-        codes, _ = joint_codes(pair, names[k] if k < len(names) else "")
-        key = np.concatenate([_joint(x, y) for x, y in zip((one, other), codes, strict=True)])
-        joined = pd.factorize(key)[0]
-        one, other = joined[: len(one)], joined[len(one) :]
-    return one, other
+    called = [*names, *[""] * (len(pairs) - len(names))]
+    codes = [joint_codes(pair, name)[0] for pair, name in zip(pairs, called, strict=True)]
+    both = pd.DataFrame({k: np.concatenate(pair) for k, pair in enumerate(codes)})
+    number, n = both.groupby(list(both), sort=False).ngroup().to_numpy(), len(pairs[0][0])
+    return number[:n], number[n:]
 
 
 def _joint(code: Int, other: Int) -> Int:
@@ -265,7 +262,6 @@ def _common(a: Battles, b: Battles, may_fail: bool = False) -> tuple[list[str], 
 
 
 def _results(a: Battles, b: Battles) -> list[Pair]:
-    """Return models, results and weights of both."""
     ones = [np.ones(x.n_rows) if x.weight is None else x.weight for x in (a, b)]
     columns = [
         [x.models[x.model_a], x.models[x.model_b], x.target, weight] for x, weight in zip((a, b), ones, strict=True)

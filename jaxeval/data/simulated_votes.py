@@ -105,7 +105,6 @@ def votes_on(pairs: pd.DataFrame, strengths: pd.Series, tie_rate: float = 0.25, 
 
 
 def _winners(difference: NDArray[np.float64], tie_rate: float, rng: np.random.Generator) -> pd.Categorical:
-    """Return an outcome for each difference of strengths, side A minus side B."""
     p = 1 / (1 + np.exp(-difference))
     tie = tie_rate * 4 * p * (1 - p)
     labels = np.array(["model_a", "tie", "both_bad", "model_b"])
@@ -114,7 +113,6 @@ def _winners(difference: NDArray[np.float64], tie_rate: float, rng: np.random.Ge
 
 
 def _details(votes: pd.DataFrame, rng: np.random.Generator) -> dict[str, Any]:
-    """Return the further columns of votes."""
     n = len(votes)
     a, b = (votes[side].cat.codes.to_numpy().astype(np.int64) for side in ("model_a", "model_b"))
     pair = np.minimum(a, b) * (max(a.max(), b.max()) + 1) + np.maximum(a, b)

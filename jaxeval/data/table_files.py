@@ -419,7 +419,6 @@ def _reject_other_encodings(path: Path, form: FileFormat) -> None:
 
 
 def _csv_names(path: Path, form: FileFormat) -> list[str]:
-    """Return names of the columns."""
     try:
         names = next(filter(None, _csv_rows(path, form)), None)
         if names and "\n" in names[-1]:  # it may hold all lines of the file

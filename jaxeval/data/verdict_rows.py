@@ -140,12 +140,10 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles) -> Verdic
 
 
 def _of_both(human: Battles, unlabelled: Battles, name: str) -> pd.Series:
-    """Return a further column of both samples."""
     return pd.Series(np.concatenate([human.column(name), unlabelled.column(name)]))
 
 
 def _count(battles: Battles) -> Int:
-    """Return (R,) number of battles of each row."""
     return np.ones(battles.n_rows, np.int64) if battles.count is None else battles.count
 
 
