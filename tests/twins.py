@@ -5,7 +5,7 @@ from itertools import permutations, product
 from math import ceil
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_expit, log_ndtr
 from scipy.stats import norm, rankdata
 from scipy.stats import t as student
@@ -106,6 +106,31 @@ def newton(wins, ridge=0.0, link="logit"):
             step = step / 2
         theta = theta + step
     raise AssertionError("the naive Newton iteration did not converge")
+
+
+def wins_of(a, b, target, m):
+    """(M, M) points that the row took off the column, from single battles."""
+    wins = np.zeros((m, m))
+    np.add.at(wins, (a, b), target)
+    np.add.at(wins, (b, a), 1 - target)
+    return wins
+
+
+def one_strength(anchors, points, ridge):
+    """Log-strength of one model by its points off opponents whose strengths are known."""
+    return brentq(lambda t: np.sum(points - expit(t - anchors)) - 2 * ridge * t, -50, 50, xtol=1e-13)
+
+
+def held_out(a, b, target, m, model, ridge):
+    """Log-strength of a model by its own battles, beside the others by theirs."""
+    own, first = (a == model) | (b == model), a == model
+    theta = newton(wins_of(a[~own], b[~own], target[~own], m), ridge)
+    return one_strength(theta[np.where(first, b, a)[own]], np.where(first, target, 1 - target)[own], ridge)
+
+
+def temperature(d, y):
+    """The slope of a logistic fit without a constant."""
+    return brentq(lambda beta: np.sum(d * (y - expit(beta * d))), -50, 50, xtol=1e-13)
 
 
 def firth(wins):
@@ -481,3 +506,13 @@ def step_score(theta, votes, unit, period):
     own = information[:n, :n] + 1 / n  # whatever the common level
     effective = information[n, n] - information[n, :n] @ np.linalg.solve(own, information[:n, n])
     return score[n], effective, score[n] / effective
+
+
+def item_response(values, slope, intercept, grid):
+    """Log-likelihood of (M, I) scores, NaN where missing, and means of abilities, on one fine grid."""
+    prior = np.exp(-(grid**2) / 2)
+    at = grid[:, None] * slope + intercept
+    there = ~np.isnan(values)
+    log = np.where(there, values, 0) @ at.T - there.astype(float) @ np.log1p(np.exp(at)).T
+    joint = np.exp(log - log.max(1, keepdims=True)) * prior / prior.sum()
+    return (np.log(joint.sum(1)) + log.max(1)).sum(), joint @ grid / joint.sum(1)

@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from falling import falling
 from scipy.optimize import minimize
 from scipy.special import expit, log_ndtr, logit
 from scipy.stats import norm
@@ -67,6 +66,17 @@ def naive(runs, agent, level, curve="logistic", ridge=1e-5, weights=None):
     b = minimize(loss, [1.0, -0.3], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 4000}).x
     at = {"logistic": logit(level), "probit": norm.ppf(level), "asymmetric": np.log(-np.log(1 - level))}[curve]
     return (at - b[0]) / b[1]
+
+
+def falling(y):
+    """The best falling curve: neighbours that do not fall are pooled."""
+    blocks = []
+    for value in y:
+        blocks.append([float(value), 1])
+        while len(blocks) > 1 and blocks[-2][0] <= blocks[-1][0]:
+            (a, n), (b, m) = blocks[-2:]
+            blocks[-2:] = [[(a * n + b * m) / (n + m), n + m]]
+    return np.repeat([value for value, _ in blocks], [n for _, n in blocks])
 
 
 class TestKnownAnswers:

@@ -104,14 +104,6 @@ def test_a_calibration_of_the_judge_alone_is_shared(files, columns):
     assert "only a shared calibration can correct them" in result.stdout
 
 
-@pytest.mark.slow
-def test_slices_and_strata(files, columns):
-    result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, "--by", "topic",
-                 "--stratify", "topic")  # fmt: skip
-    assert result.exit_code == 0, result.output
-    assert "law" in result.stdout
-
-
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--compare", "model-1", "other"), "no model 'other' in the test; its models are 'model-1', 'model-2', 'model-3'"),
     (("--shared", "other"), "shared='other' is no model of the calibration"),

@@ -65,11 +65,6 @@ def test_groups_that_are_not_there(path):
     assert "no column 'nope' to group rankings by; the further columns are: " in said
 
 
-def test_bad_rankings_are_one_message(path):
-    path.write_text("ranking\na > b\na\n")
-    assert "rankings.csv: 1 of 2 rankings holds fewer than two items" in run(path, code=1)
-
-
 NAMES = np.array([*"abcdef"])
 SHOWN = [np.random.default_rng(k).permutation(6)[:4] for k in range(120)]  # the first of each was chosen
 
@@ -176,9 +171,3 @@ def test_an_end_that_nothing_bounds_is_open(tmp_path):
     assert "open/-280.0" in found
     assert "+282.5/open" in found
     assert "inf" not in found.replace("information", "")
-
-
-def test_equal_rankings_have_a_leader(tmp_path):
-    (tmp_path / "equal.csv").write_text("ranking\n" + "a > b > c\n" * 50)
-    said = run(tmp_path / "equal.csv", "--resamples", 40)
-    assert said.startswith("a leads: undefeated in 50 rankings, so that it has no finite rating, and ahead of all")

@@ -1,4 +1,3 @@
-import json
 import re
 
 import numpy as np
@@ -65,11 +64,6 @@ def test_abilities_of_shares(tmp_path):
 def test_populations_and_slices(file, population):
     printed = said("scores", file, "--by", "topic", "--population", population, "--resamples", 20)
     assert "Category" in printed
-
-
-def test_json_on_standard_output(file):
-    found = json.loads(said("scores", file, "--resamples", 20, "--out", "-", "--format", "json"))
-    assert "m0" in json.dumps(found)
 
 
 def test_two_models(file):

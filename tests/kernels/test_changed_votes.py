@@ -3,19 +3,16 @@
 import jax
 import numpy as np
 import pytest
+import twins
 
 from jaxeval.kernels.batch.changed_boards import Change, FullBoard, refit
 from jaxeval.kernels.solve import Status, Terms
 
 
-def newton(n, wins, start):
-    theta = start.copy()
-    for _ in range(50):
-        p = 1 / (1 + np.exp(theta - theta[:, None]))
-        w = n * p * (1 - p)
-        h = np.diag(w.sum(1)) - w
-        theta += np.linalg.lstsq(h, wins.sum(1) - (n * p).sum(1), rcond=None)[0]
-    return theta, np.linalg.pinv(h)
+def fitted(wins):
+    """Log-strengths, and their inverse information."""
+    theta = twins.newton(wins)
+    return theta, np.linalg.pinv(twins.information(theta, wins), hermitian=True)
 
 
 compiled = jax.jit(refit, static_argnums=3)
@@ -28,7 +25,7 @@ def test_a_changed_board_is_that_of_the_changed_votes(by_newton, refit):
     rng = np.random.default_rng(0)
     wins = np.triu(rng.integers(20, 60, (8, 8)).astype(float), 1)
     wins = wins + np.triu(rng.integers(20, 60, (8, 8)), 1).T
-    theta, inverse = newton(wins + wins.T, wins, np.zeros(8))
+    theta, inverse = fitted(wins)
     board = FullBoard(wins + wins.T, wins.sum(1), inverse)
     first, second = np.array([0, 3, 0, 0], np.int32), np.array([1, 2, 1, 0], np.int32)  # a pair twice, and padding
     weight, points = np.array([-3.0, 4.0, -2.0, 0.0]), np.array([-3.0, 4.0, 0.0, 0.0])
@@ -40,7 +37,7 @@ def test_a_changed_board_is_that_of_the_changed_votes(by_newton, refit):
     changes = Change(*map(np.stack, zip(none, change, strict=True)))
     found = refit(board, changes, Terms.of(0.0, 1e-10, 60), by_newton, np.array([1, 0]))
     for lane, tables in enumerate((other, wins)):
-        expected, own_inverse = newton(tables + tables.T, tables, theta)
+        expected, own_inverse = fitted(tables)
         assert found.status[lane] == Status.CONVERGED
         np.testing.assert_allclose(found.theta[lane], expected - expected.mean(), atol=1e-8)
         pull, tolerance = own_inverse[0] - own_inverse[1], 2e-3 * np.abs(own_inverse).max()
@@ -50,7 +47,7 @@ def test_a_changed_board_is_that_of_the_changed_votes(by_newton, refit):
 @pytest.mark.usefixtures("x64")
 def test_a_model_without_votes_is_not_compared():
     wins = np.full((8, 8), 10.0) - 10 * np.eye(8)
-    _, inverse = newton(wins + wins.T, wins, np.zeros(8))
+    _, inverse = fitted(wins)
     board = FullBoard(wins + wins.T, wins.sum(1), inverse)
     nobody = np.zeros(8, np.int32), np.arange(8, dtype=np.int32), -20.0 * (np.arange(8) > 0), -10.0 * (np.arange(8) > 0)
     of_lanes = (np.stack([x, x]) for x in (*nobody, np.zeros(8)))

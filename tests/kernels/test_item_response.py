@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 from scipy.special import logit
+from twins import item_response
 
 from jaxeval.kernels.batch import items
 from jaxeval.kernels.batch.items import Curves, Parameters, Responses
@@ -37,15 +38,6 @@ def joint_of(values, slope, intercept):
     return joint / joint.sum(1, keepdims=True)
 
 
-def naive(values, slope, intercept):
-    """Log-likelihood and posterior means of abilities."""
-    prior = np.exp(-(GRID**2) / 2)
-    at = GRID[:, None] * slope + intercept
-    log = values @ at.T - np.log1p(np.exp(at)).sum(1)
-    joint = np.exp(log - log.max(1, keepdims=True)) * prior / prior.sum()
-    return (np.log(joint.sum(1)) + log.max(1)).sum(), joint @ GRID / joint.sum(1)
-
-
 def test_maximum_of_the_marginal_likelihood_and_girth():
     values = planted()
     node, weight = np.polynomial.hermite_e.hermegauss(31)
@@ -63,15 +55,15 @@ def test_maximum_of_the_marginal_likelihood_and_girth():
     end, now, own = run(responses, start)
     assert end.status == Status.CONVERGED
     slope, intercept = np.asarray(now.slope), np.asarray(now.intercept)
-    total, ability = naive(values, slope, intercept)
+    total, ability = item_response(values, slope, intercept, GRID)
     assert float(own.log_likelihood.sum()) == pytest.approx(total, abs=1e-4)
     np.testing.assert_allclose(own.mean, ability, atol=1e-4)
     small = 1e-4
     for k in range(N_ITEMS):  # no parameter can be moved to a higher likelihood
         off = small * (np.arange(N_ITEMS) == k)
-        up, down = (naive(values, slope, intercept + sign * off)[0] for sign in (1, -1))
+        up, down = (item_response(values, slope, intercept + sign * off, GRID)[0] for sign in (1, -1))
         assert abs(up - down) / (2 * small) < 1e-3
-        up, down = (naive(values, slope + sign * off, intercept)[0] for sign in (1, -1))
+        up, down = (item_response(values, slope + sign * off, intercept, GRID)[0] for sign in (1, -1))
         assert abs(up - down) / (2 * small) < 1e-3
     # The spread of slopes by moments, here at any parameters with one slope: beside sums over the grid.
     alike = Parameters(np.asarray(own.mean), np.full(N_ITEMS, 0.4), intercept)
@@ -90,4 +82,4 @@ def test_maximum_of_the_marginal_likelihood_and_girth():
     others, difficulty = (np.array(GIRTH[name]) for name in ("discrimination", "difficulty"))
     np.testing.assert_allclose(slope, others, rtol=0.03)
     np.testing.assert_allclose(-intercept / slope, difficulty, rtol=0.03, atol=0.02)
-    assert naive(values, others, -others * difficulty)[0] < total
+    assert item_response(values, others, -others * difficulty, GRID)[0] < total

@@ -8,7 +8,7 @@ import pytest
 from judged import read, two_orders
 from matplotlib.figure import Figure
 from scipy.special import expit
-from twins import newton
+from twins import held_out, temperature
 
 import jaxeval
 from jaxeval.execution.lanes import LaneRun
@@ -26,33 +26,6 @@ def battles():
     return read(two_orders())
 
 
-def naive_held_out(a, b, target, m, fold, ridge):
-    """Both steps for one fold, by the twin's Newton; the second as a grid search refined."""
-    wins = np.zeros((m, m))
-    for i, j, y in zip(a, b, target, strict=True):
-        if fold not in (i, j):
-            wins[i, j] += y
-            wins[j, i] += 1 - y
-    theta = newton(wins, ridge)
-    own = [(theta[j if i == fold else i], y if i == fold else 1 - y) for i, j, y in zip(a, b, target, strict=True)
-           if fold in (i, j)]  # fmt: skip
-    strength, points = np.array(own).T
-    low, high = -20.0, 20.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        slope = (points - expit(middle - strength)).sum() - 2 * ridge * middle
-        low, high = (middle, high) if slope > 0 else (low, middle)
-    return low
-
-
-def naive_beta(s, human):
-    low, high = 0.0, 50.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if ((human - expit(middle * s)) * s).sum() > 0 else (low, middle)
-    return low
-
-
 @pytest.mark.parametrize(
     ("budgets", "n_repeats"),
     [((40,), 1), pytest.param((4, 40), 10, marks=pytest.mark.slow)],  # two parts, as most tests have them
@@ -66,11 +39,11 @@ def test_sweep_over_all_battles_is_the_naive_algorithm(battles, budgets, n_repea
     errors = {"hard": [], "soft": []}
     for fold in range(6):
         fit = np.isin(human, (0, 1)) & (a != fold) & (b != fold)
-        assert beta[fold] == pytest.approx(naive_beta(s[fit], human[fit]), abs=1e-8)
-        expected = naive_held_out(a[known], b[known], human[known], 6, fold, ridge)
+        assert beta[fold] == pytest.approx(temperature(s[fit], human[fit]), abs=1e-8)
+        expected = held_out(a[known], b[known], human[known], 6, fold, ridge)
         assert truth[fold] == pytest.approx(expected, abs=1e-7)
         for method, target in (("hard", battles.hard), ("soft", expit(beta[fold] * s))):
-            errors[method].append(abs(naive_held_out(a, b, target, 6, fold, ridge) - expected) * ELO)
+            errors[method].append(abs(held_out(a, b, target, 6, fold, ridge) - expected) * ELO)
     last = budget_sweep(battles, budgets, n_repeats, ridge).set_index(["method", "n_battles"])
     for method, expected in errors.items():
         assert last.loc[(method, 600), "mae"] == pytest.approx(np.mean(expected), abs=1e-4)
@@ -117,7 +90,7 @@ def test_a_slice_is_the_slice_alone_against_all_humans(battles):
     own = full[(full["slice"] == "de") & (full["method"] == "soft")].set_index("model")["residual"]
     for fold in range(6):
         target = expit(pooled[fold] * battles.score_difference[rows])
-        theta = naive_held_out(battles.model_a[rows], battles.model_b[rows], target, 6, fold, 0.05)
+        theta = held_out(battles.model_a[rows], battles.model_b[rows], target, 6, fold, 0.05)
         assert own[f"m{fold}"] == pytest.approx((theta - truth[fold]) * ELO, abs=1e-4)
     table = slice_ratings(battles, "language", 0.05)
     assert set(table["method"]) == {"hard", "soft", "soft_own"}

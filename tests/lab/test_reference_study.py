@@ -18,7 +18,6 @@ from scipy.stats import kendalltau
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.kernels import rank_agreement
 from jaxeval.kernels.batch import references
 from jaxeval.kernels.batch.refits import draw
 from jaxeval.lab.reference_tables import mean_by_tier, single_advice, tier_advice
@@ -112,40 +111,10 @@ def by_model(table, value, battles):
 
 
 class TestKernel:
-    @pytest.mark.parametrize("m", [7, 12])
-    def test_agreement(self, x64, m):
-        rng = np.random.default_rng(m)
-        scores = rng.integers(0, 6, (m, 9)).astype(float)
-        scores[rng.random((m, 9)) < 0.2] = np.nan
-        gold = rng.integers(0, 5, m).astype(float)
-        gold[:4] = np.inf, np.inf, -np.inf, np.nan
-        deltas = np.array([1.0, 3.0, np.inf])
-        sums = jax.jit(rank_agreement.agreement)(scores, gold, deltas)
-        expected = np.array([[naive_agreement(s, gold, d) for s in scores.T] for d in deltas])
-        np.testing.assert_allclose(rank_agreement.tau_b(sums), expected[..., 0], rtol=1e-12)
-        np.testing.assert_allclose(rank_agreement.misordered(sums), expected[..., 1], rtol=1e-12)
-        np.testing.assert_array_equal(sums.pairs, expected[..., 2])
-
     def test_scipy(self):
         rng = np.random.default_rng(0)
         scores, gold = rng.integers(0, 9, 30), rng.integers(0, 9, 30)
         assert naive_agreement(scores, gold)[0] == pytest.approx(kendalltau(scores, gold).statistic, rel=1e-12)
-
-    def test_stratified(self, x64):
-        rng = np.random.default_rng(1)
-        scores, gold = rng.integers(0, 9, (13, 4)).astype(float), rng.normal(size=13)
-        scores[3, 1] = np.nan
-        tier = rng.integers(0, 3, 13)
-        rank_change, _, inside = jax.jit(rank_agreement.stratified)(scores, gold, tier == np.arange(3)[:, None])
-        for k, score in enumerate(scores.T):
-            ranked = pd.DataFrame({"score": -score, "gold": -gold, "tier": tier})[~np.isnan(score)]
-            change = (ranked["score"].rank() - ranked["gold"].rank()).abs()
-            np.testing.assert_allclose(rank_change[:, k], change.groupby(ranked["tier"]).mean(), rtol=1e-12)
-            for t in range(3):
-                own = (tier == t) & ~np.isnan(score)
-                tau, _, n = naive_agreement(score[own], gold[own])
-                assert inside.pairs[t, k] == n
-                np.testing.assert_allclose(rank_agreement.tau_b(inside)[t, k], tau, rtol=1e-12)
 
 
 class TestFullData:

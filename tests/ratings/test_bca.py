@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import twins
 from command_line import run
 from scipy.stats import norm
 
@@ -20,7 +21,8 @@ def votes():
 
 def by_definition(board, scores, level=0.95):
     """Ends of each model, from the change of all ratings with the weight of each unit, ``scores`` (U, M) of the fit."""
-    influence = scores @ np.linalg.pinv(information(board))
+    theta, wins = board.fit.logits.to_numpy(), board.fit._board.rated_tables()[1]
+    influence = scores @ np.linalg.pinv(twins.information(theta, wins))
     influence -= influence.mean(1, keepdims=True)
     a = (influence**3).sum(0) / (6 * (influence**2).sum(0) ** 1.5)
     ends = []
@@ -29,15 +31,6 @@ def by_definition(board, scores, level=0.95):
         z = z0 + norm.ppf([(1 - level) / 2, (1 + level) / 2])
         ends.append(np.quantile(board.draws[:, k], norm.cdf(z0 + z / (1 - a[k] * z))))
     return np.array(ends)
-
-
-def information(board):
-    theta = board.fit.logits.to_numpy()
-    p = 1 / (1 + np.exp(theta[None] - theta[:, None]))
-    n = board.fit._board.rated_tables()[0]
-    n = n + n.T
-    weight = n * p * (1 - p)
-    return np.diag(weight.sum(1)) - weight
 
 
 def scores_of(board, votes):

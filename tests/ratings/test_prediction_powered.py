@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.optimize
+import twins
 from compilations import compilations
 
 import jaxeval
@@ -68,32 +69,10 @@ def naive_sums(samples):
     return tables
 
 
-def newton(n, points):
-    theta = np.zeros(M)
-    for _ in range(50):
-        p = 1 / (1 + np.exp(theta - theta[:, None]))
-        weight = n * p * (1 - p)
-        information = np.diag(weight.sum(1)) - weight + 1 / M
-        theta = theta + np.linalg.solve(information, (points - n * p).sum(1))
-    return theta - theta.mean()
-
-
 def naive_by_pair(samples, lam):
     n, n_others, y, f, g = naive_sums(samples)
     shift = np.where(n_others > 0, n / np.maximum(n_others, 1) * g - f, 0)
-    return newton(n, y + lam * shift)
-
-
-def naive_strengths(n, points, ridge):
-    """The maximum of the penalised likelihood, by a general optimizer."""
-
-    def loss(theta):
-        x = theta[:, None] - theta
-        p = 1 / (1 + np.exp(-x))
-        value = np.sum(n * np.logaddexp(0, x) - points * x) / 2 + ridge * theta @ theta
-        return value, (n * p - points).sum(1) + 2 * ridge * theta
-
-    return scipy.optimize.minimize(loss, np.zeros(M), jac=True, method="BFGS", options={"gtol": 1e-11}).x
+    return twins.newton(y + lam * shift)
 
 
 def naive_variance(samples, theta, lam, pooled, of=slice(None)):
@@ -103,7 +82,7 @@ def naive_variance(samples, theta, lam, pooled, of=slice(None)):
     p = 1 / (1 + np.exp(theta - theta[:, None]))
     centre = p
     if not pooled:
-        own = naive_strengths(n + n_others, of_judge + of_others, 0.5)
+        own = twins.newton(of_judge + of_others, 0.5)
         centre = 1 / (1 + np.exp(own - own[:, None]))
     ratio = np.full((M, M), len(y) / len(g)) if pooled else n / np.maximum(n_others, 1)
     n_eff = (1 - lam) * n + lam * ratio * n_others if pooled else n
@@ -185,7 +164,7 @@ class TestResamples:
                 n_eff = (1 - lam) * n + lam * ratio * n_others if found is pooled else n
                 tables = np.zeros((2, M, M))
                 cells.fill_tables(n_eff, human + lam * (ratio * others - judge), *tables)
-                np.testing.assert_allclose(found.draws[r], 1000 + ELO * newton(*tables), atol=2e-6)
+                np.testing.assert_allclose(found.draws[r], 1000 + ELO * twins.newton(tables[1]), atol=2e-6)
         assert board.converged.all()
         assert pooled.converged.all()
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy
+from twins import item_response
 
 from jaxeval import DataError, ItemScores, fit_item_response
 from jaxeval.data.item_scores import ItemGroups
@@ -27,16 +28,6 @@ def planted(n_models, n_items, seed):
     return (rng.random((n_models, n_items)) < chance).astype(float), ability, slope, difficulty
 
 
-def naive(values, slope, intercept):
-    """Log-likelihood of (M, I) scores, NaN where missing, and means of abilities, on one fine grid."""
-    prior = np.exp(-(GRID**2) / 2)
-    logit = GRID[:, None] * slope + intercept
-    there = ~np.isnan(values)
-    log = np.where(there, values, 0) @ logit.T - there.astype(float) @ np.log1p(np.exp(logit)).T
-    joint = np.exp(log - log.max(1, keepdims=True)) * prior / prior.sum()
-    return (np.log(joint.sum(1)) + log.max(1)).sum(), joint @ GRID / joint.sum(1)
-
-
 @pytest.mark.parametrize("kind", [pytest.param("rasch", marks=pytest.mark.slow), "2pl"])
 def test_maximum_is_that_of_scipy(kind):
     values = planted(40, 8, 2)[0]
@@ -46,7 +37,7 @@ def test_maximum_is_that_of_scipy(kind):
     def loss(x):
         slope = np.full(n, x[0]) if kind == "rasch" else x[:n]
         prior = 0 if kind == "rasch" else ((slope / slope.mean() - 1) ** 2).sum() / (2 * 0.5**2)
-        return prior - naive(values, slope, x[-n:])[0]
+        return prior - item_response(values, slope, x[-n:], GRID)[0]
 
     start = np.concatenate([np.ones(1 if kind == "rasch" else n), np.zeros(n)])
     best = scipy.optimize.minimize(loss, start, method="BFGS", options={"gtol": 1e-4})
@@ -54,7 +45,7 @@ def test_maximum_is_that_of_scipy(kind):
     slope = np.full(n, best.x[0]) if kind == "rasch" else best.x[:n]
     np.testing.assert_allclose(found.items["discrimination"], slope, atol=2e-3)
     np.testing.assert_allclose(found.items["difficulty"] * -slope, best.x[-n:], atol=2e-3)
-    total, abilities = naive(values, slope, best.x[-n:])
+    total, abilities = item_response(values, slope, best.x[-n:], GRID)
     assert found.log_likelihood == pytest.approx(total, abs=2e-3)
     np.testing.assert_allclose(found.joint.estimate, abilities, atol=1e-3)
     assert not any("converge" in text for text in found.warnings)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from scipy.optimize import brentq
 from scipy.special import expit
 
 import jaxeval
@@ -43,13 +42,6 @@ def board(known, new):
     return jaxeval.merge_boards(known, new, n_resamples=400)
 
 
-def wins_of(a, b, target, m):
-    wins = np.zeros((m, m))
-    np.add.at(wins, (a, b), target)
-    np.add.at(wins, (b, a), 1 - target)
-    return wins
-
-
 def quick_newton(wins, ridge=0.0):
     n, theta = wins + wins.T, np.zeros(len(wins))
     for _ in range(8):
@@ -64,19 +56,18 @@ def naive(known, own, names, ridge=RIDGE, newton=twins.newton):
     """People's strengths, and those of the ``names`` by the judge, each less its anchors' mean: four fits in a row."""
     a, b, d = known.model_a, known.model_b, known.score_difference
     decided = np.isin(known.human, (0, 1))
-    beta = brentq(lambda t: np.sum(d[decided] * (known.human[decided] - expit(t * d[decided]))), 1e-3, 20)
+    beta = twins.temperature(d[decided], known.human[decided])
     m = known.n_models
-    anchors = newton(wins_of(a, b, expit(beta * d), m), ridge)
+    anchors = newton(twins.wins_of(a, b, expit(beta * d), m), ridge)
     voted = ~np.isnan(known.human)
-    people = newton(wins_of(a[voted], b[voted], known.human[voted], m))
+    people = newton(twins.wins_of(a[voted], b[voted], known.human[voted], m))
     new, place = [], known.models.get_indexer(own.models)
     for name in names:
         k = own.models.get_loc(name)
         as_a, as_b = ((own.model_a == k) & (place[own.model_b] >= 0), (own.model_b == k) & (place[own.model_a] >= 0))
         gap = np.concatenate([own.score_difference[as_a], -own.score_difference[as_b]])
         met = anchors[place[np.concatenate([own.model_b[as_a], own.model_a[as_b]])]]
-        points = expit(beta * gap)
-        new.append(brentq(lambda t, y=points, x=met: np.sum(y - expit(t - x)) - 2 * ridge * t, -20, 20))
+        new.append(twins.one_strength(met, expit(beta * gap), ridge))
     return people - people.mean(), np.array(new) - anchors.mean(), beta, anchors
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import twins
 from prompts import prompted
 from scipy.special import expit
 from scipy.stats import kendalltau, spearmanr
@@ -19,66 +20,18 @@ from jaxeval.softelo.soft_elo import _accuracy
 from jaxeval.softelo.temperature import compress
 
 
-def newton(gradient, information, start):
-    theta = start
-    for _ in range(200):
-        step = np.linalg.solve(information(theta), gradient(theta))
-        theta = theta + np.clip(step, -1, 1)
-        if np.abs(step).max() < 1e-12:
-            return theta
-    raise AssertionError("the naive Newton iteration did not converge")
-
-
-def bradley_terry(a, b, y, m, ridge):
-    def gradient(theta):
-        grad = -2 * ridge * theta
-        surprise = y - expit(theta[a] - theta[b])
-        np.add.at(grad, a, surprise)
-        np.add.at(grad, b, -surprise)
-        return grad
-
-    def information(theta):
-        result = 2 * ridge * np.eye(m)
-        v = expit(theta[a] - theta[b]) * expit(theta[b] - theta[a])
-        for i, j, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
-            np.add.at(result, (i, j), sign * v)
-        return result
-
-    return newton(gradient, information, np.zeros(m))
-
-
-def one_strength(anchor, y, ridge):
-    return newton(
-        lambda t: np.array([np.sum(y - expit(t - anchor)) - 2 * ridge * t[0]]),
-        lambda t: np.array([[np.sum(expit(t - anchor) * expit(anchor - t)) + 2 * ridge]]),
-        np.zeros(1),
-    )[0]
-
-
-def temperature(d, y):
-    return newton(
-        lambda beta: np.array([np.sum(d * (y - expit(beta * d)))]),
-        lambda beta: np.array([[np.sum(d**2 * expit(beta * d) * expit(-beta * d))]]),
-        np.zeros(1),
-    )[0]
-
-
 def twin(battles, ridge, constant=0.8):
     """Algorithm 1 row by row: (4, M) ratings by human, hard, soft and smoothed targets, and (M,) temperatures."""
     a, b, d, human = battles.model_a, battles.model_b, battles.score_difference, battles.human
     m = len(battles.models)
     ratings, betas = np.empty((4, m)), np.empty(m)
-    for held_out in range(m):
-        own = (a == held_out) | (b == held_out)
-        fitting = ~own & np.isin(human, (0, 1))
-        betas[held_out] = temperature(d[fitting], human[fitting])
+    for model in range(m):
+        fitting = (a != model) & (b != model) & np.isin(human, (0, 1))
+        betas[model] = twins.temperature(d[fitting], human[fitting])
         smooth = 0.5 + (2 * constant - 1) * (battles.hard - 0.5)
-        for k, y in enumerate((human, battles.hard, expit(betas[held_out] * d), smooth)):
-            rest, mine = ~own & ~np.isnan(y), own & ~np.isnan(y)
-            theta = bradley_terry(a[rest], b[rest], y[rest], m, ridge)
-            first = a[mine] == held_out
-            anchor = theta[np.where(first, b[mine], a[mine])]
-            ratings[k, held_out] = one_strength(anchor, np.where(first, y[mine], 1 - y[mine]), ridge)
+        for k, y in enumerate((human, battles.hard, expit(betas[model] * d), smooth)):
+            known = ~np.isnan(y)
+            ratings[k, model] = twins.held_out(a[known], b[known], y[known], m, model, ridge)
     return 1500 + ELO_PER_LOGIT * ratings, betas
 
 
@@ -210,10 +163,10 @@ def test_standard_errors_are_those_of_the_score_equation(large):
     for i in range(6):
         own = (a == i) | (b == i)
         rest = ~own
-        theta = bradley_terry(a[rest], b[rest], large.hard[rest], 6, 0.01)
+        theta = twins.newton(twins.wins_of(a[rest], b[rest], large.hard[rest], 6), 0.01)
         first = a[own] == i
         y = np.where(first, large.hard[own], 1 - large.hard[own])
-        strength = one_strength(theta[np.where(first, b[own], a[own])], y, 0.01)
+        strength = twins.one_strength(theta[np.where(first, b[own], a[own])], y, 0.01)
         p = expit(strength - theta[np.where(first, b[own], a[own])])
         expected = ELO_PER_LOGIT * np.sqrt(np.sum((y - p) ** 2)) / np.sum(p * (1 - p))
         error, rating = (column.iloc[i] for column in hard)
