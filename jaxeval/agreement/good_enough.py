@@ -126,7 +126,6 @@ _UNLIKE = 0.05  # shares of ties that differ by less are not worth a word
 
 
 def _further(battles: LabelledVerdicts, ends: Ends, name: Any, place: int, answer: GoodEnough) -> list[str]:
-    """Return facts about a judge, or the panel, that the answer names after its agreement."""
     verdict = battles.panel if name == PANEL else battles.verdict[:, place]
     return [
         *_reversed(ends, name),
@@ -138,7 +137,6 @@ def _further(battles: LabelledVerdicts, ends: Ends, name: Any, place: int, answe
 
 
 def _reversed(ends: Ends, name: Any) -> list[str]:
-    """Whether a judge agrees with people less often than by chance."""
     kappa = ends.get(("kappa", name))
     if kappa is None or not kappa[2] < 0:
         return []
@@ -166,7 +164,6 @@ def _ties(battles: LabelledVerdicts, verdict: Float) -> list[str]:
 
 
 def _orders(battles: LabelledVerdicts, ends: Ends, name: Any) -> list[str]:
-    """How far verdicts follow the order shown."""
     judges = battles.judges if name == PANEL else [name]
     known = [most for most in judges if ("flips", most) in ends]
     if known:
@@ -212,7 +209,6 @@ def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
 
 
 def _next(battles: LabelledVerdicts, ends: Ends, name: Any, answer: GoodEnough) -> list[str]:
-    """The command to run next."""
     judge = battles.judges[0] if name == PANEL else name
     if _reversed(ends, name):
         return ["next: look whether its verdicts are coded in reverse; else it errs systematically"]
@@ -311,7 +307,6 @@ def _decides(battles: LabelledVerdicts, n_decided: int) -> str:
 
 
 def _n_sides(battles: LabelledVerdicts) -> int:
-    """The number of battles with a verdict on which people decided."""
     decided = np.array(battles.scale.values)[list(battles.scale.sides)]
     sides, labels = (x.sum(1) for x in (np.isin(battles.human, decided), ~np.isnan(battles.human)))
     judged = ~np.isnan(battles.verdict).all(1)

@@ -451,7 +451,6 @@ def _table(
     battles: LabelledVerdicts, ends: Ends, errors: Mapping[Any, Mapping[str, float]], columns: Mapping[str, Float],
     answers: Mapping[Any, GoodEnough],
 ) -> PlainTable:  # fmt: skip
-    """A row for each judge, for the panel and for people."""
     names = [*names_of(battles.judges), PEOPLE]
     labelled = [~np.isnan(verdict) & ~np.isnan(battles.people) for verdict in with_panel(battles).values()]
     labelled.append((~np.isnan(battles.human)).sum(1) > 1)
@@ -478,7 +477,6 @@ def _table(
 
 
 def _flags(row: Mapping[str, Any]) -> str:
-    """Why a row is less reliable than it looks."""
     if row["n_battles"] == 0:
         return "" if row["judge"] == PEOPLE else "no battle with a human label"
     doubts = {
@@ -490,7 +488,6 @@ def _flags(row: Mapping[str, Any]) -> str:
 
 
 def _panel(ends: Ends) -> PlainTable:
-    """Measures that are of all judges, or of all people."""
     names = [("error_correlation", PANEL), ("n_independent", PANEL), ("alpha", PANEL), ("alpha", PEOPLE)]
     rows = [(name, "judges" if of == PANEL else of, *ends[name, of]) for name, of in names if (name, of) in ends]
     return with_kinds(PlainTable.of_rows(rows, ["measure", "of", "value", "lower", "upper"]), ends_of="value")

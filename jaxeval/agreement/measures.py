@@ -21,6 +21,7 @@ from jaxeval.data.labelled_verdicts import LabelledVerdicts, family_of
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import PlainTable
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.resampling.rows import sums_by
 from jaxeval.show.cells import with_kinds
 from jaxeval.statistics.clusters import wilson_share
 from jaxeval.statistics.rater_agreement import (
@@ -256,12 +257,7 @@ def _errors(battles: LabelledVerdicts) -> Float:
 
 def sums_of_items(columns: Mapping[str, Float], item: NDArray[np.intp]) -> Float:
     """(I, K) columns summed over the battles of each item, side by side."""
-    order = np.argsort(item, kind="stable")
-    starts = np.unique(item[order], return_index=True)[1]
-    flat = [values.reshape(len(item), -1) for values in columns.values()]
-    return np.concatenate(
-        [np.add.reduceat(values[order], starts, axis=0) for values in flat if values.shape[1]], axis=1
-    )
+    return sums_by(item, np.concatenate([values.reshape(len(item), -1) for values in columns.values()], axis=1))
 
 
 def by_name(sums: Float, columns: Mapping[str, Float]) -> dict[str, Float]:
@@ -300,7 +296,6 @@ def _decided(battles: LabelledVerdicts) -> list[tuple[Any, Float, Bool, Bool]]:
 
 
 def _share(among: Bool, agree: Bool, item: NDArray[np.intp], level: float) -> dict[str, float]:
-    """`wilson_share` of some battles, with clusters of items."""
     share = wilson_share(agree[among], item[among], level)
     return {"agreement": share.pop("share"), **share}
 

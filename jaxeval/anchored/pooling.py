@@ -17,7 +17,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.resampling.rows import resampled_sums
+from jaxeval.resampling.rows import resampled_sums, sums_by
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.boards import board_part
 from jaxeval.show.shown import Answer, Part
@@ -195,10 +195,7 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable 
     there = ~np.isnan(means)
     columns = np.concatenate([there, np.where(there, means, 0.0)]).T
     stratum = prompt_strata(part, strata)
-    number, _ = pd.factorize(panel.item, sort=True)
-    per_item = np.zeros((number.max() + 1, columns.shape[1]))
-    np.add.at(per_item, number, columns)
-    drawn = resampled_sums(per_item, n_resamples, seed, "pooling", strata=stratum)
+    drawn = resampled_sums(sums_by(panel.item, columns), n_resamples, seed, "pooling", strata=stratum)
     n, total = np.split(drawn, 2, axis=1)
     rated = (n > 0).all(1)  # resamples in which every judge has an item
     if rated.sum() < 2:
@@ -291,7 +288,6 @@ def anchored_answer(
 
 
 def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Who is rated highest, and which judges can be relied on."""
     scores = tables["scores"]
     if "pooled" in tables:
         sentences = [highest_rated(tables["pooled"], of_mean=True)]

@@ -21,7 +21,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.resampling.rows import resampled_sums
+from jaxeval.resampling.rows import resampled_sums, sums_by
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
@@ -264,19 +264,12 @@ def _resampled(
     strata: Int | None = None,
 ) -> tuple[Float, Float]:  # fmt: skip
     """(2, B, J) ICC(3,1) and ICC(3,k) and (B, P) correlations of ``pairs``' run means, all of the same resamples."""
-    number, _ = pd.factorize(panel.item, sort=True)
-    order = np.argsort(number, kind="stable")
-    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-
-    def per_item(columns: Float) -> Float:
-        """Return (items, C) sums of columns (R, C) of answers."""
-        return np.add.reduceat(columns[order], starts)
-
     n_judges, numbers = len(panel.n_runs), np.unique(panel.n_runs[panel.n_runs > 1])
     of_icc = [np.flatnonzero(panel.n_runs == k) for k in numbers]
-    blocks = [per_item(_icc_columns(panel.outcome[j, :, : panel.n_runs[j]])) for judges in of_icc for j in judges]
-    blocks += [per_item(_correlation_columns(means[i], means[j])) for i, j in pairs]
-    drawn = resampled_sums(np.concatenate(blocks, axis=1), n_resamples, seed, "icc", run=run, strata=strata)
+    blocks = [_icc_columns(panel.outcome[j, :, : panel.n_runs[j]]) for judges in of_icc for j in judges]
+    blocks += [_correlation_columns(means[i], means[j]) for i, j in pairs]
+    per_item = sums_by(panel.item, np.concatenate(blocks, axis=1))
+    drawn = resampled_sums(per_item, n_resamples, seed, "icc", run=run, strata=strata)
     icc, start = np.full((2, n_resamples, n_judges), np.nan), 0
     for k, judges in zip(numbers, of_icc, strict=True):
         end = start + len(judges) * (4 + k)

@@ -282,6 +282,12 @@ def _sums_on_host(
     return sums
 
 
+def sums_by(group: NDArray[np.intp], values: Float) -> Float:
+    """Return (G, ...) sums of (N, ...) ``values`` over the rows of each group that has any, by the groups' numbers."""
+    order = np.argsort(group, kind="stable")
+    return np.add.reduceat(values[order], np.flatnonzero(np.diff(group[order], prepend=-1)), axis=0)
+
+
 def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:
     """(H, N // 2) sorted row numbers of random halves of ``columns`` (N, K), the same in whatever order rows come."""
     n = len(columns)
