@@ -129,7 +129,6 @@ def _rates_and_errors(accuracy: AccuracyTables) -> list[dict[Any, Any]]:
 
 
 def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
-    """Cautions about the rates of a judge on a model, by a row of `_rates_and_errors`."""
     subject, j, m0, m1, n_test = Subject.of(row), row["j"], row["m0"], row["m1"], row["n_test"]
     if n_test == 0:
         yield subject.caution(EstimateStatus.NO_TEST, f"{STATUSES[EstimateStatus.NO_TEST]}, so there is no estimate")
@@ -282,7 +281,6 @@ def pair_cautions(comparison: DifferenceTables) -> Iterator[Caution]:
 
 
 def _claim_cautions(rows: Mapping[str, Mapping[Hashable, Any]]) -> Iterator[Caution]:
-    """Cautions about one pair of models, by the rows of its estimators."""
     marked = [row for row in rows.values() if row["believe"]]
     if not marked or marked[0]["status"] not in BOUNDED:
         return

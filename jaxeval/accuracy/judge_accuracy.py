@@ -205,7 +205,6 @@ def _unlike_items(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
 
 
 def _truth_warnings(test: JudgedAnswers) -> list[str]:
-    """Where some test answers of a model have a label, and some have none."""
     n, known = test.answered.sum(0), (test.answered & ~np.isnan(test.label)).sum(0)
     partly = np.flatnonzero((known > 0) & (known < n))
     if not len(partly):

@@ -120,7 +120,6 @@ class JudgeReport(Result):
         return dict.fromkeys(kind for one in subjects for kind in self._kinds.get(one, ()))
 
     def _sections(self) -> list[Part]:
-        """Return what is estimated and from what, all tables, what can be claimed, and the cautions."""
         return [part._replace(table=in_pandas(part.table)) for part in self._plain_sections()]
 
     def _plain_sections(self) -> list[Part]:
@@ -245,7 +244,6 @@ class JudgeReport(Result):
         })  # fmt: skip
 
     def _legend(self, table: Any, models: list[str]) -> list[str]:
-        """Why estimates are marked to be believed, or none is, and what the statuses mean."""
         groups = _grouped(table, ("slice", *models, "judge"))
         marked = dict.fromkeys(row["estimator"] for row in records_of(table) if row["believe"])
         lines = [f"believe {name}: {REASONS[name]}." for name in marked]
@@ -370,5 +368,4 @@ def _columns(table: Any, shown: list[str]) -> Any:
 
 
 def _statuses(table: Any) -> list[str]:
-    """Return what the statuses of a table mean, but "ok"."""
     return [f"{word}: {STATUSES[word]}." for word in dict.fromkeys(table["status"]) if word != EstimateStatus.OK]

@@ -442,7 +442,6 @@ def _prompt_means(verdicts: AnchoredVerdicts, rows: Int, group: Int, part: Int) 
 
 
 def _by_value(number: Int) -> list[Int]:
-    """Return row numbers of each value, in the order of the values."""
     order = np.argsort(number, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
 

@@ -100,12 +100,10 @@ def by_benchmark(table: Any, names: Mapping[str, str | None], unit: ScoreUnit = 
 
 
 def _has_signs(column: pd.Series) -> bool:
-    """Return whether a column says itself that it has per cents."""
     return bool(column.astype(str).str.contains("%").any())
 
 
 def _is_mean(column: pd.Series, others: pd.DataFrame) -> bool:
-    """Return whether a column is the mean of the others, where all are there."""
     there = others.notna().all(axis=1) & column.notna()
     off = (column - others.mean(axis=1))[there].abs()
     return there.sum() > 2 and bool((off <= _LIKE_MEAN * max(1.0, column.max())).all())

@@ -56,9 +56,9 @@ class ParetoFront(Result):
         beaten = self.claims.to_numpy()
         best = np.where(beaten, quality.estimate[:, None], -np.inf)
         by = [str(quality.names[k]) if beaten[:, j].any() else None for j, k in enumerate(best.argmax(0))]
+        lower, upper = quality.ends(self.level)
         table = pd.DataFrame({
-            "model": quality.names, "cost": cost.estimate, "quality": quality.estimate,
-            **{end: values.to_numpy() for end, values in quality.interval(self.level).items()},
+            "model": quality.names, "cost": cost.estimate, "quality": quality.estimate, "lower": lower, "upper": upper,
             "on_front": _domination(quality.estimate[None], cost.estimate[None])[1] == 0,
             "p_front": self.on_front.to_numpy(), "dominated_by": by,
         })  # fmt: skip
@@ -131,8 +131,7 @@ class ParetoFront(Result):
             self.quality, estimate=self.quality.estimate - self.cost.estimate / value,
             draws=self.quality.draws - self.cost.draws / value, limits=None, closed_form=None, anchored=None,
         )  # fmt: skip
-        ends = {end: values.to_numpy() for end, values in net.interval(self.level).items()}
-        share = net.rank_share(1).to_numpy()
+        ends, share = dict(zip(("lower", "upper"), net.ends(self.level), strict=True)), net.rank_share(1).to_numpy()
         table = pd.DataFrame({"model": net.names, "net": net.estimate, **ends, "p_best": share})
         return with_kinds(table, share="p_best").sort_values("net", ascending=False, kind="stable", ignore_index=True)
 

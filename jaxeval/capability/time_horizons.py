@@ -71,9 +71,8 @@ class TimeHorizons(Result):
         kinds = {"": self.joint} | ({"typical_": self.typical} if self.typical is not None else {})
         columns: dict[str, Any] = {}
         for head, draws in kinds.items():
-            ends = draws.interval(self.level)
-            columns |= {head[:-1] or "horizon": 2**draws.estimate}
-            columns |= {f"{head}{end}": 2 ** ends[end].to_numpy() for end in ("lower", "upper")}
+            lower, upper = draws.ends(self.level)
+            columns |= {head[:-1] or "horizon": 2**draws.estimate, f"{head}lower": 2**lower, f"{head}upper": 2**upper}
         table = pd.DataFrame(columns, self.joint.names)
         for level in self.settings["levels"]:
             of_level = self.joint.of(level=level)

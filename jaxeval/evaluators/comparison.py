@@ -280,7 +280,6 @@ def _ends_of_differences(difference: Float, settings: resamples.EvaluatorResampl
 
 
 def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: resamples.EvaluatorResamples) -> list[str]:
-    """A warning of differences over few shared models, where both evaluators scored enough models by themselves."""
     if not settings.n_resamples or settings.resample == "items":
         return []
     enough = pd.Series(scores.n_models >= resamples.FEW_MODELS, scores.evaluators)
@@ -350,7 +349,6 @@ def _best(comparison: pd.DataFrame) -> Iterator[str]:
 
 
 def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
-    """Yield tau over all models, and over the closest ones of which there are enough pairs."""
     all_pairs = rows[np.isinf(rows["delta"])]
     near = rows[np.isfinite(rows["delta"])].sort_values("delta")
     if len(all_pairs) == 0 or np.isnan(all_pairs["tau"].iloc[0]):
@@ -388,7 +386,6 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
 
 
 def _tiers(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
-    """Yield the tiers that it ranks best and worst, where the intervals tell them apart."""
     rows = hide_few_pairs(rows, "rank_change", few_pairs).dropna(subset="rank_change")
     if "lower" not in rows or len(rows) < 2:
         return

@@ -173,7 +173,6 @@ class AgreementFits(Shown):
         return table
 
     def _worst_misfit(self, e: int) -> str:
-        """Return where evaluator ``e`` is farthest from its regression, in words."""
         worst = int(np.nanargmax(np.abs(self.misfit[0, e])))
         low, high = self.edges[e, worst], min(self.edges[e, worst + 1], _largest_gaps(self.scores)[e])
         misfit = self.misfit[0, e, worst]

@@ -89,19 +89,14 @@ def kendall_tau_delta(
     """
     aligned, gaps, sums, settings = _delta_sums(scores, gold, deltas, options)
     tau = tau_b(sums)
+    ends = resamples.open_ends("kendall_tau", sums.pairs[0], aligned.n_models, settings.level)
     columns = {
         "tau": tau[0],
         "n_pairs": sums.pairs[0].astype(int),
         "n_models": aligned.n_models,
         "n_missing": aligned.n_missing,
         "status": tau_status(aligned, sums),
-        **resamples.interval_columns(
-            tau,
-            settings,
-            -1.0,
-            1.0,
-            ends=resamples.open_ends("kendall_tau", sums.pairs[0], aligned.n_models, settings.level),
-        ),
+        **resamples.interval_columns(tau, settings, -1.0, 1.0, ends=ends),
     }
     return resamples.evaluator_table(aligned, [("delta", gaps)], columns, settings)
 

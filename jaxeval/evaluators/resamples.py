@@ -433,7 +433,6 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: EvaluatorResam
 
 
 def _outside(table: pd.DataFrame, name: str) -> list[str]:
-    """Return a warning of numbers that lie outside their own intervals."""
     ends = ("lower", "upper") if "lower" in table else (f"{name}_lower", f"{name}_upper")
     if ends[0] not in table:
         return []

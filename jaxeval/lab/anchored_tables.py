@@ -121,23 +121,10 @@ def summarised_scores(
     """Return means of anchored scores over judges, with the errors that all judges, and the strong ones alone, leave.
 
     These are Table 3 of the paper that `anchored_scores` names (by model and anchor), and its Tables 4, 10 and 11 (by
-    model and task).
-
-    Args:
-        verdicts: of several judges.
-        by: the roles of a row.
-        strong: names of the judges that pass a screen, as `JudgeScreen.strong`.
-        prior: as in `anchored_elo`.
-
-    Returns:
-        Of each row the number of judges; the means of ``probability`` and ``rating`` and of the judges' own errors,
-        ``probability_se`` and ``rating_se``; ``cv``, the coefficient of variation of the probability over judges;
-        ``probability_se_of_mean`` and ``rating_se_of_mean``, the standard errors of the means by the spread of the
-        judges. With strong judges the four errors again, of these alone (``..._strong``), and the share by which they
-        make the errors of the means smaller (``..._reduction``).
-
-    Raises:
-        DataError: a strong judge has no verdicts.
+    model and task): a row for each of the roles ``by``. ``cv`` is the coefficient of variation of the probability over
+    judges, ``..._se`` the mean of the judges' own errors, and ``..._se_of_mean`` that of the mean by their spread. With
+    ``strong`` judges, as a screen names them, the four errors again of these alone (``..._strong``), and the share by
+    which they make the errors of the means smaller (``..._reduction``). One without verdicts is a DataError.
     """
     scores = anchored_scores(verdicts, [*by, "judge"], prior=prior)
     unknown = [judge for judge in strong if judge not in set(scores["judge"])]
@@ -174,9 +161,8 @@ def prior_sensitivity(
 ) -> pd.DataFrame:
     """Return how far the prior moves the models' ratings: Jeffreys' beside Laplace's by default (Table 13).
 
-    Returns:
-        A row per value of ``by`` ("anchor" or "task"): Kendall's tau-b of the models' mean ratings over judges under
-        either prior, their mean and largest absolute difference in Elo, and the share of models within 20 Elo.
+    By value of ``by`` ("anchor" or "task"): Kendall's tau-b of the models' mean ratings over judges under either prior,
+    their mean and largest absolute difference in Elo, and the share of models within 20 Elo.
     """
     boards = []
     for prior in priors:
@@ -194,19 +180,13 @@ def prior_sensitivity(
 def guarded_scores(frame: pd.DataFrame, *, confidence: float | None = None, prior: float = 0.5) -> pd.DataFrame:
     """Return direct and anchored scores with and without the answers that judges are not sure of (Table 6).
 
-    Args:
-        frame: a row per model, judge, item and run with ``verdict`` ("win", "tie", "loss"), ``score`` and
-            ``reference_score``; and ``confidence``, if answers are left out by it.
-        confidence: as in `abstain`. Without it an answer's direct scores are left out where their standard deviation
-            over runs is above 0.5.
-        prior: as in `anchored_elo`.
+    The ``frame`` has a row per model, judge, item and run with ``verdict`` ("win", "tie", "loss"), ``score``,
+    ``reference_score`` and, if answers are left out by it, ``confidence``. Without `abstain`'s ``confidence`` an
+    answer's direct scores are left out where their standard deviation over runs is above 0.5.
 
-    Returns:
-        A row per model, method ("direct", "anchored") and filter ("none", "trusted"): the mean ``standard_error`` of
-        the probability, its coefficient of variation over judges, and the ``coverage``, the share of answers kept.
-
-    Raises:
-        DataError: a column is missing, or nothing is left.
+    A row per model, method ("direct", "anchored") and filter ("none", "trusted") has the mean ``standard_error`` of the
+    probability, its coefficient of variation over judges, and the ``coverage``, the share of answers kept. A column
+    that is missing is a DataError, and so is a filter that leaves nothing.
     """
     require_column(frame, "model", "judge", "item", "verdict", "score", "reference_score")
     reject_missing(frame["verdict"].isna().to_numpy(), "verdict")
@@ -254,17 +234,11 @@ def method_tables(
 
     Args:
         verdicts: the verdicts.
-        direct: a row per verdict with the columns of its roles, ``verdict``, ``score`` and ``reference_score``.
+        direct: as in `guarded_scores`.
         strong: judges that passed the screen.
         confidence: leave out answers with a stated confidence below this, beside those on which runs disagree.
         prior: as in `anchored_elo`.
         seed: of the subsamples of prompts.
-
-    Returns:
-        ``summary``, means over judges; ``kappas``, Cohen's kappa between judges; ``prior``, ratings under another one;
-        ``abstention``, scores without answers that judges are not sure of; ``heterogeneity``, tau^2 between tasks;
-        ``subsamples``, errors by the number of prompts; and of direct scores ``direct_agreement``, ``dispersion`` and
-        ``guarded``.
     """
     several = {role: len(verdicts.levels[role]) > 1 for role in ("judge", "task", "run")}
     tables: dict[str, pd.DataFrame] = {}
@@ -301,11 +275,7 @@ def method_tables(
 
 
 def heterogeneity(verdicts: AnchoredVerdicts, *, prior: float = 0.5) -> pd.DataFrame:
-    """Variance tau^2 between tasks of each model's win probability, by DerSimonian and Laird, averaged over judges.
-
-    Returns:
-        A row per model and anchor that several tasks have: ``tau_squared``, and ``n_tasks``.
-    """
+    """Variance tau^2 between tasks of each model's win probability, by DerSimonian and Laird, averaged over judges."""
     scores = anchored_scores(verdicts, ["model", "anchor", "judge", "task"], prior=prior)
     rows = []
     for (model, anchor), scores_of_model in scores.groupby(["model", "anchor"], sort=False, observed=True):
@@ -321,10 +291,7 @@ def heterogeneity(verdicts: AnchoredVerdicts, *, prior: float = 0.5) -> pd.DataF
 def prompt_subsamples(verdicts: AnchoredVerdicts, *, prior: float = 0.5, seed: int = 0) -> pd.DataFrame:
     """Return `subsample_study` of the prompts that all models and judges have under each reference (Table 9).
 
-    The reliability factor is that of `reliability_factor`, or 1 where judges have none.
-
-    Raises:
-        DataError: fewer prompts than the smallest size have all verdicts.
+    Its kappa is that of `reliability_factor`, or 1 without any. Fewer prompts than the smallest size are a DataError.
     """
     roles = ["item", "model", "judge", "anchor"]
     frame = pd.DataFrame({role: verdicts.number[role] for role in roles}).assign(outcome=verdicts.outcome)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -47,17 +47,6 @@ from jaxeval.statistics.clusters import numbered
 from jaxeval.wording import counted, named
 
 
-@dataclass(frozen=True)
-class ConformalSettings:
-    """What made a retrospective study."""
-
-    level: float
-    n_repeats: int
-    n_calibration: int  # models of each split that calibrate
-    n_test: int  # and that are tested
-    seed: int
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ConformalStudy(Shown):
     """Random splits of the models into calibration and test halves, the same splits for every method.
@@ -70,7 +59,7 @@ class ConformalStudy(Shown):
     splits: pd.DataFrame
     intervals: pd.DataFrame  # one row per method, split and test model: lower, upper (Elo), covered
     summary: pd.DataFrame
-    settings: ConformalSettings
+    settings: dict[str, Any]  # level, n_repeats, seed; n_calibration and n_test models of each split
     warnings: list[str]
 
 
@@ -179,7 +168,10 @@ def conformal_study(
     ).reset_index()  # fmt: skip
     splits.insert(len(keys) + 1, "n_calibration", n_cal)
     splits.insert(len(keys) + 2, "n_test", n - n_cal)
-    settings = ConformalSettings(float(exact_level(level)), n_repeats, n_cal, n - n_cal, seed)
+    settings = {
+        "level": float(exact_level(level)), "n_repeats": n_repeats, "seed": seed, "n_calibration": n_cal,
+        "n_test": n - n_cal,
+    }  # fmt: skip
     return ConformalStudy(splits, intervals, _summary(splits, keys, level, n_cal), settings, warnings)
 
 

@@ -386,9 +386,9 @@ def held_out_answer(
         widths = held_out_sweeps.width_decomposition(held_out, level)
         tables["widths"] = widths.reset_index()
         warnings += [*study.warnings, *tables["intervals"].attrs["warnings"], *widths.attrs["warnings"]]
-        calibrating, tested = study.settings.n_calibration, study.settings.n_test
-        calibrate = counted(calibrating, "model calibrates", "models calibrate")
-        used += f"; random splits at level {study.settings.level:g}: {calibrate}, {tested} tested"
+        made = study.settings
+        calibrate = counted(made["n_calibration"], "model calibrates", "models calibrate")
+        used += f"; random splits at level {made['level']:g}: {calibrate}, {made['n_test']} tested"
     except ValueError as error:  # too few models: their ratings are shown all the same
         warnings.append(f"no conformal intervals: {error}")
 
@@ -438,7 +438,6 @@ def _parts(tables: Mapping[str, pd.DataFrame], splits: int, by: str | None) -> l
 
 
 def _board(tables: Mapping[str, pd.DataFrame], method: str) -> Part:
-    """Judged ratings of models, the best first, with conformal intervals where there are any."""
     models = tables["models"]
     of_method = models[models["method"] == method].sort_values("judge_elo", ascending=False, kind="stable")
     half, what = _Z * of_method["standard_error"], "95% intervals of sampling"

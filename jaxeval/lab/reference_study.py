@@ -213,7 +213,6 @@ def _study(
     own_sets: dict[str, NDArray[np.intp]] | None,
     **options: Unpack[RunOptions],
 ) -> ReferenceStudy:
-    """Return the study of the references ``chosen``, and of ``own_sets`` or else those of the tiers."""
     n_resamples, column = settings.n_resamples, settings.item or settings.cluster
 
     def identity() -> Identity:

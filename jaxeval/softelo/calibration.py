@@ -299,7 +299,6 @@ class SoftEloCalibration(Result):
         return self.methods[name]
 
     def _cluster(self, new: JudgedBattles, named: str | None) -> str | None:
-        """Return the column of clusters of new battles: the one that is named, or that of the calibration."""
         usual = self.settings.cluster
         if named is None and usual is not None and usual not in new.columns.columns:
             raise DataError(
@@ -310,7 +309,6 @@ class SoftEloCalibration(Result):
 
 
 def _pool(models: pd.DataFrame, among: Sequence[str] | None) -> pd.DataFrame:
-    """Return the calibration models that set the intervals."""
     if among is None:
         return models
     if isinstance(among, str) or not len(among):
@@ -320,7 +318,6 @@ def _pool(models: pd.DataFrame, among: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _in_order(weights: Mapping[str, float], pool: pd.DataFrame) -> list[float]:
-    """Return weights of the calibration models as they stand in ``pool``."""
     _refuse_strangers("weights", weights, pool)
     absent = [m for m in pool["model"] if m not in weights]
     if absent:

@@ -257,7 +257,6 @@ def _text(battles: JudgedBattles) -> pd.Index:
 
 
 def _rated_by_people(judged: JudgedBattles, votes: Battles | Bootstrap | None, min_votes: int) -> pd.Index:
-    """Return names of the models that the people's board rates."""
     if votes is not None:
         if min_votes > 1:
             raise ValueError(
@@ -288,7 +287,6 @@ def _calibrating(judged: JudgedBattles, rated: pd.Index) -> tuple[JudgedBattles,
 
 
 def _labels(known: JudgedBattles, cluster: str | None) -> Battles:
-    """Return the human labels as votes."""
     voted = known.subset(~np.isnan(known.human))
     sides = {"model_a": voted.models[voted.model_a], "model_b": voted.models[voted.model_b]}
     clusters = {} if cluster is None else {cluster: voted.column(cluster).to_numpy()}
@@ -436,7 +434,6 @@ def _units(tables: list[JudgedBattles], cluster: str | None) -> list[NDArray[np.
 def _table(
     people: pd.DataFrame, joint: Draws, predicted: pd.DataFrame, not_placed: dict[str, str], known: JudgedBattles
 ) -> pd.DataFrame:
-    """Return the rows of the ``people``'s leaderboard and those of the new models, ranked together."""
     sides = _text(known)[np.concatenate([known.model_a, known.model_b])]
     judged = people["model"].astype(str).map(sides.value_counts()).fillna(0)
     old = people.assign(rests_on=np.where(judged > 0, BOTH, PEOPLE), judged_count=judged, flags="")

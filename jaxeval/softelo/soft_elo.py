@@ -355,7 +355,6 @@ def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, m
 
 
 def _flags(folds: Folds, i: int, k: int, soft: bool, min_battles: int) -> list[str]:
-    """Return what is wrong with the rating of model ``i`` by target map ``k``, in words."""
     n_human, n_judge = np.rint(folds.n[:2, i].sum(1))
     status = status_text(int(folds.beta_status[i]), float(folds.beta[i]))
     doubts = {
@@ -389,7 +388,6 @@ def how_close(summary: pd.DataFrame) -> list[str]:
 
 
 def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:
-    """Return accuracy of every method over the models averaged, with bootstrap intervals over models."""
     rows = []
     for key, group in models.groupby(keys, sort=False):
         used = group[group["averaged"]]
@@ -441,7 +439,6 @@ def _accuracy(models: pd.DataFrame, weights: Float) -> Float:
 
 
 def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
-    """Return what is flagged, in words."""
     messages = []
     keys = ["judge", "method"] if several else ["method"]
     for key, group in models.groupby(keys, sort=False):

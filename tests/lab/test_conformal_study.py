@@ -71,7 +71,7 @@ def test_each_from_all_others_is_the_naive_loop_and_covers_by_arithmetic():
 def test_study_is_the_naive_loop_over_the_same_splits_for_all_methods():
     table = pool(55)
     study = conformal_study(table, seed=7)
-    assert (study.settings.n_calibration, study.settings.n_test, study.settings.n_repeats) == (27, 28, 5)
+    assert [study.settings[x] for x in ("n_calibration", "n_test", "n_repeats")] == [27, 28, 5]
     assert study.summary["expected_coverage"].eq(26 / 28).all()
     assert study.summary["nominal"].eq(0.9).all()
     for (method, split), block in study.intervals.groupby(["method", "split"]):
@@ -118,7 +118,7 @@ def test_models_without_a_residual_are_left_out_and_named():
     table = pool(20)
     table.loc[3, "residual"] = np.nan
     study = conformal_study(table)
-    assert study.settings.n_calibration + study.settings.n_test == 19
+    assert study.settings["n_calibration"] + study.settings["n_test"] == 19
     assert "m003" in study.warnings[0]
 
 
@@ -135,7 +135,7 @@ def test_bad_input_is_named(call, message):
 def test_a_default_level_follows_the_models_and_a_given_one_stays():
     six = pool(6)
     study = conformal_study(six)
-    assert study.settings.level == 0.75
+    assert study.settings["level"] == 0.75
     assert np.isfinite(study.summary["quantile"]).all()
     assert (
         "random splits: 3 calibration models support levels up to 0.75, so the default level of 0.9 is lowered"
@@ -147,5 +147,5 @@ def test_a_default_level_follows_the_models_and_a_given_one_stays():
         assert np.isfinite(table["quantile"]).all()
         assert "is lowered to" in table.attrs["warnings"][0]
     given = conformal_study(six, 0.9)
-    assert given.settings.level == 0.9
+    assert given.settings["level"] == 0.9
     assert np.isinf(given.summary["quantile"]).all()

@@ -37,7 +37,6 @@ def judge_verdicts(
 
 
 def _votes(n: int, n_models: int, options: VoteOptions) -> tuple[pd.DataFrame, pd.Series]:
-    """Return n simulated votes, and the strengths behind them."""
     strengths = given_or_drawn(options.get("strengths"), n_models, n, options.get("seed", 0))
     return simulate_votes(n, len(strengths), **{**options, "strengths": strengths}), strengths
 
