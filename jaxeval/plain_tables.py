@@ -318,6 +318,11 @@ def in_pandas(table: Any) -> Any:
     return table.frame if isinstance(table, PlainTable) else table.index if isinstance(table, Names) else table
 
 
+def held_table(name: str, doc: str) -> Any:
+    """Return a property of a result: the table ``name`` among its ``rows``, as pandas has it."""
+    return property(lambda result: in_pandas(result.rows[name]), doc=doc)
+
+
 def counts_from_one(numbers: NDArray[Any]) -> Whole:
     """Whole numbers from 1, missing where there is 0."""
     return np.where(numbers > 0, numbers, np.nan).view(Whole)

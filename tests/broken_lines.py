@@ -223,7 +223,7 @@ LINES = [
            "(total - value) / (count - there)", "total / count", "scores/test_item_report.py"),
     Broken("the noise of trials stays in the spread of items", "scores/plan_scores.py",
            "max(total - noise, 0.0)", "max(total, 0.0)", "scores/test_plan_scores.py"),
-    Broken("the sign of the margin", "scores/compare_scores.py",
+    Broken("the sign of the margin", "scores/paired_tests.py",
            'p_beyond(-margin, 1), p_beyond(-margin, -1)',
            'p_beyond(margin, 1), p_beyond(-margin, -1)', "scores/test_compare_scores.py"),
     Broken("correlation within clusters by item", "statistics/clusters.py",

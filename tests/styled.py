@@ -19,14 +19,3 @@ def styled(n=N, n_models=M, seed=1, tied=0.3, pairs=None):
     winner = np.where(u < win, "model_a", np.where(u > 1 - loss, "model_b", "tie"))
     prompt, half = rng.integers(n // 3, size=n), rng.integers(2, size=n)
     return votes.assign(winner=winner, length=length, markup=markup, prompt=prompt, half=half)
-
-
-def turned(votes, swap):
-    """The votes with the sides of some swapped: covariates change their sign with them."""
-    return votes.assign(
-        model_a=votes["model_a"].where(~swap, votes["model_b"]),
-        model_b=votes["model_b"].where(~swap, votes["model_a"]),
-        winner=votes["winner"].where(~swap, votes["winner"].replace({"model_a": "model_b", "model_b": "model_a"})),
-        length=votes["length"].where(~swap, -votes["length"]),
-        markup=votes["markup"].where(~swap, -votes["markup"]),
-    )

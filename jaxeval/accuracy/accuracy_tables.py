@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
-from jaxeval.accuracy.belief import believed, sensitivities, shift_p, shifted, tolerance, tolerance_of, what_to_believe
+from jaxeval.accuracy.belief import believed, shift_p, shifted, tolerance, tolerance_of, what_to_believe
 from jaxeval.accuracy.estimates import (
     ESTIMATORS,
     Slice,
@@ -18,9 +18,9 @@ from jaxeval.accuracy.estimates import (
     contributions,
     effect_on_rates,
     estimate_draws,
+    estimated,
     estimates,
     rates_of,
-    status_of,
 )
 from jaxeval.accuracy.judged_sums import values_of_items
 from jaxeval.accuracy.rogan_gladen import youden_j
@@ -28,11 +28,11 @@ from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.lazy_names import pd
-from jaxeval.plain_tables import PlainTable, in_pandas
+from jaxeval.plain_tables import PlainTable, held_table, in_pandas
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
-from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile, student_quantile
+from jaxeval.statistics.quantiles import normal_quantile, student_quantile
 from jaxeval.statistics.random_facets import RandomFacets
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, visible_line
@@ -71,15 +71,8 @@ class AccuracyTables(Result):
     over_judges: pd.DataFrame | None = field(default=None, repr=False)  # with judges among the random facets
     _about: str = field(default="", repr=False)  # what was sampled, where facets are random
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """A row per slice, model, judge and estimator."""
-        return in_pandas(self.rows["table"])
-
-    @property
-    def rates(self) -> pd.DataFrame:
-        """A row per slice, model and judge."""
-        return in_pandas(self.rows["rates"])
+    table = held_table("table", "A row per slice, model, judge and estimator.")
+    rates = held_table("rates", "A row per slice, model and judge.")
 
     def _sentences(self) -> list[str]:
         return [*self.about_facets(), what_to_believe(self.rows["table"], self.settings.sampling)]
@@ -176,7 +169,7 @@ def of_slice(table: pd.DataFrame, label: str) -> pd.DataFrame:
 
 
 def where_defined(
-    status: Words, estimate: Float, ends: tuple[Float, Float], drawn: tuple[Float, Float, Float]
+    status: Words, estimate: Float, ends: tuple[Float, Float], drawn: Sequence[Float]
 ) -> dict[str, Float]:
     """Columns of an estimator by its statuses: NaN where there is no number, infinite ends where nothing bounds it.
 
@@ -201,25 +194,17 @@ def where_defined(
 def accuracy_table(part: Slice, binary: Bool, level: float, sampling: CalibrationSampling | None) -> PlainTable:
     """`JudgeAccuracy.table` of one slice."""
     m, j = len(part.test.models), len(part.test.judges)
-    values = estimates(part.judged.total, part.every.total, binary)
-    closed = closed_form(part, values, binary, level)
-    draws = estimate_draws(part, binary)
-    nothing, items = np.full((m, j), np.nan), contributions(part, binary)
-    moves = sensitivities(part, binary)
+    own, nothing = estimated(part, binary), np.full((m, j), np.nan)
+    closed = closed_form(part, own, binary, level)
     truth, n_truth = part.truth()
     blocks = []
-    for name in ESTIMATORS:
-        m0, m1 = part.label_counts(name, *part.labels(name))
-        median, boot_lower, boot_upper, failed = bounds_with_failures(draws[name], level, 0.0, 1.0)
-        # Random halves leave no one estimate: the median of the resamples stands for it.
-        estimate = values.get(name, median)
-        freedom = influence.freedom(items.get(name, items["ppi_plus_plus"]), part.judged.data.units)
-        boot_lower, boot_upper = influence.longer_draws((boot_lower, boot_upper), median, freedom, level, 0.0, 1.0)
+    for name, x in own.items():
+        freedom = influence.freedom(x.like, part.judged.data.units)
+        *drawn, failed = influence.bounds_of_draws(x.draws, freedom, level, 0.0, 1.0)
         lower, upper = closed.get(name, (nothing, nothing))
-        status = status_of(name, part, estimate, binary)
-        outside = np.isin(status, (*BOUNDED, EstimateStatus.ONE_CLASS)) & ((upper < 0) | (lower > 1))
-        status = np.where(outside, EstimateStatus.OUTSIDE, status)
-        shown = where_defined(status, estimate, (lower, upper), (median, boot_lower, boot_upper))
+        outside = np.isin(x.status, (*BOUNDED, EstimateStatus.ONE_CLASS)) & ((upper < 0) | (lower > 1))
+        status = np.where(outside, EstimateStatus.OUTSIDE, x.status)
+        shown = where_defined(status, x.estimate, (lower, upper), drawn)
         blocks.append(
             {
                 "estimator": np.full((m, j), name, object),
@@ -229,11 +214,10 @@ def accuracy_table(part: Slice, binary: Bool, level: float, sampling: Calibratio
                 "failed_share": failed,
                 "status": status,
                 "n_test": part.of(name).total.test.n.sum(0).astype(int),
-                "m0": m0,
-                "m1": m1,
+                "m0": x.labels[0],
+                "m1": x.labels[1],
                 "tolerance": tolerance(
-                    np.minimum(shown["upper"] - shown["estimate"], shown["estimate"] - shown["lower"]),
-                    moves.get(name, nothing),
+                    np.minimum(shown["upper"] - shown["estimate"], shown["estimate"] - shown["lower"]), x.moves
                 ),
                 "tolerance_of": np.full((m, j), tolerance_of(name), object),
                 "truth": truth,
@@ -271,8 +255,7 @@ def rates_table(part: Slice, binary: Bool, level: float) -> PlainTable:
         "judge": np.tile(part.test.judges.to_numpy(), m),
     }
     for name, (value, lower, upper, drawn, least) in ends.items():
-        median, boot_lower, boot_upper, _ = bounds_with_failures(drawn, level, least, 1.0)
-        boot_lower, boot_upper = influence.longer_draws((boot_lower, boot_upper), median, freedom, level, least, 1.0)
+        _, boot_lower, boot_upper, _ = influence.bounds_of_draws(drawn, freedom, level, least, 1.0)
         shown = {"": value, "_lower": lower, "_upper": upper, "_boot_lower": boot_lower, "_boot_upper": boot_upper}
         columns |= {f"{name}{end}": np.where(binary, x, np.nan).reshape(-1) for end, x in shown.items()}
     status = np.where(point.m0 + point.m1 > 0, closed.status, EstimateStatus.NO_LABELS)
@@ -306,18 +289,13 @@ class FacetedAccuracies:
         units = None if data.units is None else np.concatenate([data.units.calibration, data.units.test])
         #: Facets but judges, each of whom has a row of its own; and all of them, of cells of items and judges.
         self.others = RandomFacets.of(codes, unit, units) if codes else None
-        self.cells = None
+        self.cells: RandomFacets | None = None
         if "judge" in names:
             item, judge = (x.reshape(-1) for x in np.indices((self.n, len(part.test.judges))))
             of_cells = {name: judge if name == "judge" else codes[name][item] for name in names}
             self.cells = RandomFacets.of(of_cells, unit, item if units is None else units[item])
-
-    @property
-    def facets(self) -> RandomFacets:
-        """What intervals are about, and what is to be known of it."""
-        found = self.cells or self.others
-        assert found is not None  # the caller has names
-        return found
+        #: What intervals are about, and what is to be known of it; the caller has names.
+        self.facets: RandomFacets = self.cells or self.others  # type: ignore[assignment]
 
     def widened(self, table: pd.DataFrame, binary: Bool, level: float) -> pd.DataFrame:
         """The table of accuracies with intervals made longer by what facets other than judges add, in quadrature."""

@@ -23,15 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
-from jaxeval.accuracy.estimates import BY_RATES, Slice
+from jaxeval.accuracy.estimates import BY_RATES
 from jaxeval.accuracy.judged_sums import Arrays, Sums
 from jaxeval.accuracy.statuses import BOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice
 from jaxeval.data.judged_answers import CalibrationSampling
-from jaxeval.execution.host import evaluate
-from jaxeval.kernels import judge_error
-from jaxeval.kernels.judge_error import SURE_Z, LabelledSums
+from jaxeval.kernels.judge_error import SURE_Z
 from jaxeval.plain_tables import records_of
 from jaxeval.statistics import special
 
@@ -167,36 +165,9 @@ def why_none(status: Mapping[str, str], sampling: CalibrationSampling | None) ->
     if by_rates == EstimateStatus.NOT_BINARY:
         advice = "; turn scores into verdicts (threshold=, --threshold)"
     if sampling is None:
-        advice += (
-            ' or declare sampling="random" (--calibration-sampling random) if it is'
-            if advice
-            else (
-                '; declare sampling="random" (--calibration-sampling random) if the labelled answers are a random part'
-            )
-        )
+        declare = 'declare sampling="random" (--calibration-sampling random) if'
+        advice += f" or {declare} it is" if advice else f"; {declare} the labelled answers are a random part"
     return f"Rogan-Gladen: {by_rates}{advice}"
-
-
-def sensitivities(part: Slice, binary: Bool) -> dict[str, Float]:
-    """Return (M, J) by how much estimates move, if the calibration differs from the test by 1, by estimator.
-
-    What differs is the share of right answers: labels alone move with it, and an estimate with the weight lambda by
-    1 - lambda J. For Rogan-Gladen it is the judge's rates, both in the direction that does most harm: the error
-    (theta delta-q1 - (1 - theta) delta-q0) / J of arXiv:2605.06939, Appendix C, is then 1 / J.
-    """
-    judged, every = part.judged.total, part.every.total
-    weights = evaluate(judge_error.weights, every.own, every.test, binary)._asdict()
-    moves = {name: _by_test_shares(every, 1 - weight * _skill(every.own)) for name, weight in weights.items()}
-    moves["calibration_only"] = np.ones_like(moves["calibration_only"])
-    moves["rogan_gladen"] = sensitivity_to_rates(judged.own, judged)
-    moves["rogan_gladen_shared"] = sensitivity_to_rates(judged.shared, judged)
-    return moves
-
-
-def sensitivity_to_rates(labelled: LabelledSums, total: Sums) -> Float:
-    """Return (M, J) by how much Rogan-Gladen with the rates of ``labelled`` moves with them: see `sensitivities`."""
-    with np.errstate(divide="ignore"):
-        return _by_test_shares(total, 1 / _skill(labelled))
 
 
 def tolerance_of(name: str) -> str:
@@ -208,18 +179,6 @@ def tolerance(distance: Float, sensitivity: Float) -> Float:
     """By how much the calibration may differ until an estimate has moved by ``distance``; 1 is as much as there is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.isfinite(distance), np.minimum(np.abs(distance) / np.abs(sensitivity), 1.0), np.nan)
-
-
-def _skill(labelled: LabelledSums) -> Float:
-    """Return mean judgment of right answers less that of wrong ones: Youden's J, of verdicts."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        wrong = (labelled.judgment - labelled.product) / (labelled.n - labelled.label)
-        return np.asarray(labelled.product / labelled.label - wrong)
-
-
-def _by_test_shares(total: Sums, each: Float) -> Float:
-    shares = judge_error.strata_shares(total.test)
-    return np.asarray(judge_error.add_strata(np.broadcast_to(each, total.test.n.shape), shares))
 
 
 def what_to_believe(table: Any, sampling: CalibrationSampling | None) -> str:

@@ -11,6 +11,7 @@ from jaxeval.accuracy.rogan_gladen import rogan_gladen
 from jaxeval.arrays import Bool, Float, Int, Numbers
 from jaxeval.checks import broadcast, require, require_share, scalar_or_array, shares
 from jaxeval.show.shown import Result
+from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
 
 _PILOT = 10
@@ -81,12 +82,8 @@ def allocate_calibration(
     arrays = broadcast(m=m, p=p, q0=q0, q1=q1, pilot0=pilot0, pilot1=pilot0 if pilot1 is None else pilot1)
     require_share(arrays, "p", "q0", "q1")
     for name in ("m", "pilot0", "pilot1"):
-        require(
-            arrays,
-            name,
-            np.isfinite(arrays[name]) & (arrays[name] >= 0) & (arrays[name] == np.floor(arrays[name])),
-            "be a whole number",
-        )
+        x = arrays[name]
+        require(arrays, name, np.isfinite(x) & (x >= 0) & (x == np.floor(x)), "be a whole number")
     m, p, q0, q1, pilot0, pilot1 = arrays.values()
     require(arrays, "m", m >= pilot0 + pilot1, "be no less than the pilot's labels")
     m1 = np.clip(_labelled_right(m, p, q0, q1, pilot0, pilot1), pilot1, m - pilot0)
@@ -210,8 +207,7 @@ def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: flo
     The result is False also where the proposition says nothing: where epsilon = sqrt(log(2 / delta) / (2 m)) is not
     less than both theta and 1 - theta.
     """
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be between 0 and 1, got {delta!r}")
+    checked_level(delta, "delta")
     arrays = broadcast(theta=theta, q=q, m=m)
     require_share(arrays, "theta", "q")
     theta, q, m = arrays.values()

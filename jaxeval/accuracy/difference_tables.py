@@ -4,39 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.accuracy_tables import AccuracyTables, where_defined
-from jaxeval.accuracy.belief import believed_of_pair, sensitivities, sensitivity_to_rates, tolerance, tolerance_of
+from jaxeval.accuracy.belief import believed_of_pair, tolerance, tolerance_of
 from jaxeval.accuracy.estimates import (
     BY_RATES,
     ESTIMATORS,
+    Estimated,
     Slice,
-    centre_shifts,
-    contributions,
     degrees,
-    estimate_draws,
-    estimates,
-    excess_variances,
+    estimated,
     rates_of,
+    sensitivity_to_rates,
     shared_estimates,
     status_of,
 )
-from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.judged_sums import DrawnItems
 from jaxeval.accuracy.statuses import BOUNDED, UNBOUNDED, EstimateStatus
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Float
 from jaxeval.execution.host import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.lazy_names import pd
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
-from jaxeval.statistics.quantiles import bounds_with_failures, student_quantile
+from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.wording import counted
 
 Int = NDArray[np.intp]
@@ -68,24 +65,8 @@ class DifferenceTables(Result):
         return [rows for _, rows in self.table.groupby(keys, sort=False)]
 
 
-class _Estimates(NamedTuple):
-    """Accuracies of all models by one estimator."""
-
-    name: str
-    estimate: Float  # (M, J)
-    draws: Float  # (B, M, J)
-    status: Words  # (M, J)
-    labels: Float  # (M, J) that the estimate uses
-    items: Contributions | None  # None without a closed form
-    like: Contributions  # those of an estimator that follows clusters as this one does
-    excess: Float  # (M, J) by how much the variance grows as items are few
-    shift: Float  # (M, J) from the estimate to the centre of its interval
-    moves: Float  # (M, J) of `sensitivities`
-    degrees: Float  # (M, J) of freedom
-
-
 #: Rogan-Gladen with one calibration for all models: accuracies, rates (1, J), and whose labels.
-_Shared = tuple[_Estimates, Rates, str]
+_Shared = tuple[Estimated, Rates, str]
 
 
 def difference_tables(
@@ -97,7 +78,7 @@ def difference_tables(
     """
     level, judged = accuracy.settings.level, part.judged
     a, b = np.array([[part.test.models.get_loc(model) for model in pair] for pair in pairs]).T
-    of_own = _own(part, accuracy.binary)
+    of_own = estimated(part, accuracy.binary)
     has_labels = (judged.total.own.n > 0).all((0, 2))
     only = [int(k) if labels_of_b and has_labels[k] else None for k in b]
     shared = {which: _shared(part, accuracy, which) for which in dict.fromkeys(only)}
@@ -147,33 +128,6 @@ def _labelled(pairs: Sequence[Pair], part: Slice, columns: Columns) -> pd.DataFr
     ).infer_objects()
 
 
-def _own(part: Slice, binary: Bool) -> dict[str, _Estimates]:
-    """Accuracies by estimator, every model with its own calibration."""
-    estimate = estimates(part.judged.total, part.every.total, binary)
-    draws = estimate_draws(part, binary)
-    # Random halves leave no one estimate: the median of the resamples stands for it.
-    estimate["ppi_plus_plus_half"] = np.median(draws["ppi_plus_plus_half"], 0)
-    items, excess, shift = contributions(part, binary), excess_variances(part, binary), centre_shifts(part, binary)
-    moves = sensitivities(part, binary)
-    return {
-        name: _Estimates(
-            name=name,
-            estimate=x,
-            draws=draws[name],
-            status=status_of(name, part, x, binary),
-            labels=np.add(*part.label_counts(name, *part.labels(name))),
-            items=items.get(name),
-            like=items.get(name, items["ppi_plus_plus"]),
-            excess=excess.get(name, np.zeros(x.shape)),
-            shift=shift[name],
-            moves=moves.get(name, np.full(x.shape, np.nan)),
-            degrees=degrees(part, binary, items.get(name)),
-        )
-        for name, x in estimate.items()
-        if name != _SHARED
-    }
-
-
 def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
     """With the calibration of model number ``only``, or the one that models share."""
     data, total, drawn, _ = part.judged
@@ -185,12 +139,12 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
     estimate = shared_estimates(labelled, total.test, binary)
     distinct = data.shared_labels if only is None else None
     items = influence.shared_rogan_gladen(data, total, labelled, only, each)
-    of_shared = _Estimates(
+    of_shared = Estimated(
         name=_SHARED,
         estimate=estimate,
         draws=np.clip(shared_estimates(draws, drawn.test, binary), 0, 1),
         status=status_of(_SHARED, part, estimate, binary, labelled),
-        labels=np.add(*part.label_counts(_SHARED, labelled, distinct)),
+        labels=part.label_counts(_SHARED, labelled, distinct),
         items=items,
         like=items,
         excess=np.zeros(estimate.shape),
@@ -201,16 +155,13 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
     return of_shared, rates_of(labelled), name
 
 
-def _differences(by_model: _Estimates, units: DrawnItems | None, a: Int, b: Int, level: float) -> Columns:
+def _differences(by_model: Estimated, units: DrawnItems | None, a: Int, b: Int, level: float) -> Columns:
     """Return columns (P, J) of the differences between models ``a`` and ``b`` (P,) by one estimator."""
-    median, boot_lower, boot_upper, failed = bounds_with_failures(
-        by_model.draws[:, a] - by_model.draws[:, b], level, -1.0, 1.0
-    )
-    freedom = influence.freedom(by_model.like, units)
+    freedom, draws = influence.freedom(by_model.like, units), by_model.draws
     freedom = np.minimum(freedom[a], freedom[b])
-    boot_lower, boot_upper = influence.longer_draws((boot_lower, boot_upper), median, freedom, level, -1.0, 1.0)
+    *drawn, failed = influence.bounds_of_draws(draws[:, a] - draws[:, b], freedom, level, -1.0, 1.0)
     estimate = np.clip(by_model.estimate, 0, 1) if by_model.name in BY_RATES else by_model.estimate
-    difference = median if by_model.name == "ppi_plus_plus_half" else estimate[a] - estimate[b]
+    difference = drawn[0] if by_model.name == "ppi_plus_plus_half" else estimate[a] - estimate[b]
     status = _worse(by_model.status[a], by_model.status[b])
     centre, half = difference + by_model.shift[a] - by_model.shift[b], np.full(difference.shape, np.nan)
     if by_model.items is not None:
@@ -223,7 +174,8 @@ def _differences(by_model: _Estimates, units: DrawnItems | None, a: Int, b: Int,
             grouped = influence.together(items, units).difference_variance(a, b)
             quantile = student_quantile(level, np.minimum(by_model.degrees[a], by_model.degrees[b]))
             half = quantile * np.sqrt((alone + added) * influence.effect(alone, grouped, units))
-    shown = where_defined(status, difference, (centre - half, centre + half), (median, boot_lower, boot_upper))
+    shown = where_defined(status, difference, (centre - half, centre + half), drawn)
+    labels = np.add(*by_model.labels)
     # Until the nearer end reaches 0, if the calibrations of the two differ in opposite directions.
     nearer = np.minimum(np.abs(shown["lower"]), np.abs(shown["upper"]))
     moves = np.abs(by_model.moves[a]) + np.abs(by_model.moves[b])
@@ -239,7 +191,7 @@ def _differences(by_model: _Estimates, units: DrawnItems | None, a: Int, b: Int,
         "tolerance": tolerance(nearer, moves),
         "tolerance_of": np.full(status.shape, tolerance_of(by_model.name), object),
         # Labels that both models share count once.
-        "labels": by_model.labels[a] if by_model.name == _SHARED else by_model.labels[a] + by_model.labels[b],
+        "labels": labels[a] if by_model.name == _SHARED else labels[a] + labels[b],
     }
 
 
@@ -283,11 +235,10 @@ def _stability(a: Int, b: Int, part: Slice, theta: Float, shared: Sequence[_Shar
         ("delta_q1", draws.q1, point.q1, 1.0),
     ):
         bounds = [
-            bounds_with_failures(drawn[:, a[some]] - drawn[:, b[some]], level, -most, most)[:3]
+            influence.bounds_of_draws(drawn[:, a[some]] - drawn[:, b[some]], freedom[some], level, -most, most)
             for some in _blocks(np.arange(len(a)))
         ]
-        median, lower, upper = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
-        lower, upper = influence.longer_draws((lower, upper), median, freedom, level, -most, most)
+        _, lower, upper, _ = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
         columns |= {} if value is None else {name: value[a] - value[b]}
         columns |= {f"{name}_lower": lower, f"{name}_upper": upper}
     columns["shared_bias"] = bias_a - bias_b

@@ -18,7 +18,7 @@ from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.execution.host import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Accuracies, Doubt, JudgedSums, LabelledSums, Rates
-from jaxeval.statistics.quantiles import normal_quantile, student_quantile, wilson
+from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile, student_quantile, wilson
 
 Words = NDArray[np.object_]
 
@@ -186,14 +186,90 @@ def standard_errors(part: Slice, binary: Bool) -> dict[str, Float]:
     }
 
 
-def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
+def sensitivities(part: Slice, binary: Bool) -> dict[str, Float]:
+    """Return (M, J) by how much estimates move, if the calibration differs from the test by 1, by estimator.
+
+    What differs is the share of right answers: labels alone move with it, and an estimate with the weight lambda by
+    1 - lambda J. For Rogan-Gladen it is the judge's rates, both in the direction that does most harm: the error
+    (theta delta-q1 - (1 - theta) delta-q0) / J of arXiv:2605.06939, Appendix C, is then 1 / J.
+    """
+    judged, every = part.judged.total, part.every.total
+    weights = evaluate(judge_error.weights, every.own, every.test, binary)._asdict()
+    moves = {name: _by_test_shares(every, 1 - weight * _skill(every.own)) for name, weight in weights.items()}
+    moves["calibration_only"] = np.ones_like(moves["calibration_only"])
+    moves["rogan_gladen"] = sensitivity_to_rates(judged.own, judged)
+    moves["rogan_gladen_shared"] = sensitivity_to_rates(judged.shared, judged)
+    return moves
+
+
+def sensitivity_to_rates(labelled: LabelledSums, total: Sums) -> Float:
+    """Return (M, J) by how much Rogan-Gladen with the rates of ``labelled`` moves with them: see `sensitivities`."""
+    with np.errstate(divide="ignore"):
+        return _by_test_shares(total, 1 / _skill(labelled))
+
+
+def _skill(labelled: LabelledSums) -> Float:
+    """Return mean judgment of right answers less that of wrong ones: Youden's J, of verdicts."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        wrong = (labelled.judgment - labelled.product) / (labelled.n - labelled.label)
+        return np.asarray(labelled.product / labelled.label - wrong)
+
+
+def _by_test_shares(total: Sums, each: Float) -> Float:
+    shares = judge_error.strata_shares(total.test)
+    return np.asarray(judge_error.add_strata(np.broadcast_to(each, total.test.n.shape), shares))
+
+
+class Estimated(NamedTuple):
+    """Accuracies of M models by one estimator; (M, J) where nothing else is said."""
+
+    name: str
+    estimate: Float
+    draws: Float  # (B, M, J)
+    status: Words
+    labels: tuple[Float, Float]  # wrong and right ones that the estimate uses
+    items: Contributions | None  # None without a closed form
+    like: Contributions  # those of an estimator that follows clusters as this one does
+    excess: Float  # by how much the variance grows as items are few
+    shift: Float  # from the estimate to the centre of its interval
+    moves: Float  # of `sensitivities`
+    degrees: Float  # of freedom
+
+
+def estimated(part: Slice, binary: Bool) -> dict[str, Estimated]:
+    """Return what every estimator makes of a slice, each model with its own calibration."""
+    values, draws = estimates(part.judged.total, part.every.total, binary), estimate_draws(part, binary)
+    # Random halves leave no one estimate: the median of the resamples stands for it, whatever the level.
+    values["ppi_plus_plus_half"] = bounds_with_failures(draws["ppi_plus_plus_half"], 0.5, 0.0, 1.0)[0]
+    items, excess, shift = contributions(part, binary), excess_variances(part, binary), centre_shifts(part, binary)
+    moves, shape = sensitivities(part, binary), part.test.judged.shape[1:]
+    return {
+        name: Estimated(
+            name=name,
+            estimate=values[name],
+            draws=draws[name],
+            status=status_of(name, part, values[name], binary),
+            labels=part.label_counts(name, *part.labels(name)),
+            items=items.get(name),
+            like=items.get(name, items["ppi_plus_plus"]),
+            excess=excess.get(name, np.zeros(shape)),
+            shift=shift[name],
+            moves=moves.get(name, np.full(shape, np.nan)),
+            degrees=degrees(part, binary, items.get(name)),
+        )
+        for name in ESTIMATORS
+    }
+
+
+def closed_form(part: Slice, own: Mapping[str, Estimated], binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
     """Untruncated ends (M, J) by estimator."""
-    shift, items = centre_shifts(part, binary), contributions(part, binary)
-    quantile = {name: student_quantile(level, degrees(part, binary, own)) for name, own in items.items()}
+    items = {name: x.items for name, x in own.items() if x.items is not None}
+    quantile = {name: student_quantile(level, own[name].degrees) for name in items}
     ends: dict[str, tuple[Float, ...]] = {}
-    for name, error in standard_errors(part, binary).items():
-        centre = values[name] + shift[name]
-        ends[name] = centre - quantile[name] * error, centre + quantile[name] * error
+    for name in items:
+        centre = own[name].estimate + own[name].shift
+        half = quantile[name] * np.sqrt((items[name].variance() + own[name].excess) * design_effects(part, items[name]))
+        ends[name] = centre - half, centre + half
     if part.judged.data.n_strata > 1:
         return ends
     test, labelled, shared = map_tree(lambda x: x[0], part.judged.total)

@@ -17,6 +17,7 @@ from jaxeval.arrays import Float
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, widening_of_draws
+from jaxeval.statistics.quantiles import bounds_with_failures
 
 Int = NDArray[np.intp]
 
@@ -87,19 +88,20 @@ def freedom(items: Contributions, units: DrawnItems | None) -> Float:
     return np.where(spread > 0, total**2 / np.where(spread > 0, spread, 1.0), min(of))
 
 
-def longer_draws(
-    ends: tuple[Float, Float], centre: Float, freedom: Float, level: float, least: float, most: float
-) -> tuple[Float, Float]:
-    """Return ends of intervals of resamples, of few clusters as much longer as Student's are than normal ones.
+def bounds_of_draws(
+    draws: Float, freedom: Float, level: float, least: float, most: float
+) -> tuple[Float, Float, Float, Float]:
+    """Return `bounds_with_failures`, of few clusters as much longer as Student's intervals are than normal ones.
 
     Resamples of K clusters also vary by K - 1 over K too little. Without clusters, ``freedom`` is infinite and nothing
     changes. Of 20 clusters quantiles alone held .88 to .91 of the truths at the level .95.
     """
+    median, *ends, failed = bounds_with_failures(draws, level, least, most)
     wider = np.reshape(
         [widening_of_draws(None if np.isinf(x) else float(x), level) for x in freedom.flat], freedom.shape
     )
-    lower, upper = (np.where(wider > 1, centre - (centre - end) * wider, end) for end in ends)
-    return np.maximum(lower, least), np.minimum(upper, most)
+    lower, upper = (np.where(wider > 1, median - (median - end) * wider, end) for end in ends)
+    return median, np.maximum(lower, least), np.minimum(upper, most), failed
 
 
 def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Contributions:

@@ -41,7 +41,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import pd
-from jaxeval.plain_tables import Names, PlainTable, in_pandas
+from jaxeval.plain_tables import Names, PlainTable, held_table, in_pandas
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Part, Result
@@ -120,35 +120,12 @@ class JudgeAgreement(Result):
     warnings: list[str]
     drawn: Draws = field(repr=False)  # `joint`
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """A row for each judge, for the panel and for people."""
-        return in_pandas(self.rows["table"])
-
-    @property
-    def panel(self) -> pd.DataFrame:
-        """A row per measure of all judges, or of all people."""
-        return in_pandas(self.rows["panel"])
-
-    @property
-    def by_gap(self) -> pd.DataFrame:
-        """Agreement by the gap of people's ratings."""
-        return in_pandas(self.rows["by_gap"])
-
-    @property
-    def by_model(self) -> pd.DataFrame:
-        """Agreement by model."""
-        return in_pandas(self.rows["by_model"])
-
-    @property
-    def reliability(self) -> pd.DataFrame:
-        """Agreement by stated confidence."""
-        return in_pandas(self.rows["reliability"])
-
-    @property
-    def raters(self) -> pd.DataFrame:
-        """Agreement of each pair of named raters."""
-        return in_pandas(self.rows["raters"])
+    table = held_table("table", "A row for each judge, for the panel and for people.")
+    panel = held_table("panel", "A row per measure of all judges, or of all people.")
+    by_gap = held_table("by_gap", "Agreement by the gap of people's ratings.")
+    by_model = held_table("by_model", "Agreement by model.")
+    reliability = held_table("reliability", "Agreement by stated confidence.")
+    raters = held_table("raters", "Agreement of each pair of named raters.")
 
     @cached_property
     def error_correlation(self) -> pd.DataFrame:

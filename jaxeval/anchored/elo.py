@@ -25,14 +25,11 @@ from jaxeval.wording import counted
 
 
 class Scale(NamedTuple):
-    """A smooth increasing map from probabilities to the reporting scale (the inverse of a link F), and its derivative.
-
-    ``inverse`` is F itself; only pooled probabilities need it.
-    """
+    """A smooth increasing map of probabilities to the reporting scale, the inverse of a link F; and its derivative."""
 
     map: Callable[[Float], Float]
     derivative: Callable[[Float], Float]
-    inverse: Callable[[Float], Float] | None = None  # only pooled probabilities need it
+    inverse: Callable[[Float], Float] | None = None  # F itself; only pooled probabilities need it
 
 
 #: Scales by the names of their links. Only "logit" gives Elo gaps in the usual sense; the others keep the order.
@@ -138,15 +135,8 @@ def anchored_elo(
         ([74.4, -68.1], [223.1, 68.1])
     """
     level, prior, chosen = checked_level(level), checked_prior(prior), checked_scale(link)
-    options = {} if squares is None else {"squares": squares}
-    arrays = broadcast(
-        wins=wins,
-        ties=ties,
-        losses=losses,
-        pool_size=np.inf if pool_size is None else pool_size,
-        kappa=kappa,
-        **options,
-    )
+    counts = {"wins": wins, "ties": ties, "losses": losses} | ({} if squares is None else {"squares": squares})
+    arrays = broadcast(**counts, pool_size=np.inf if pool_size is None else pool_size, kappa=kappa)
     for name in ("wins", "ties", "losses"):
         require(arrays, name, np.isfinite(arrays[name]) & (arrays[name] >= 0), "be finite and not negative")
     w, t, lost, pool, kappa = (arrays[name] for name in ("wins", "ties", "losses", "pool_size", "kappa"))
@@ -180,9 +170,8 @@ def anchored_elo(
     ends = beta_interval(p, q, sizes[0], level)
     lengthened = own_share < 1  # elsewhere it is the same interval
     own_ends = [end.p.copy() for end in ends]
-    for mine, end in zip(
-        own_ends, beta_interval(p[lengthened], q[lengthened], sizes[1][lengthened], level), strict=True
-    ):
+    others = beta_interval(p[lengthened], q[lengthened], sizes[1][lengthened], level)
+    for mine, end in zip(own_ends, others, strict=True):
         mine[lengthened] = end.p
     points = Point(p=p, q=q, log_p=np.log(p), log_q=np.log(q)), *ends
     rating, lower, upper = (linked_rating(link, chosen, point) for point in points)

@@ -294,8 +294,7 @@ def split_study(
     checked_level(level)
     checked_integer("n_splits", n_splits, 1)
     checked_integer("seed", seed)
-    if not 0 < calibration_share < 1:
-        raise ValueError(f"calibration_share must be between 0 and 1, got {calibration_share!r}")
+    checked_level(calibration_share, "calibration_share")
     judged = answers.judged & ~np.isnan(answers.label)[:, :, None]
     if not judged.any():
         raise DataError("no judged answer has a label: name the column of labels with label=")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Bool, Float, Int
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer, checked_numbers, checked_positive, checked_resamples
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.evaluators.model_scores import FEW_PAIRS
@@ -25,7 +26,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.references import BudgetSums, SameModelSums, SingleReferences
 from jaxeval.lab import reference_tables
 from jaxeval.lab.reference_rankings import ReferenceBoard, ReferenceStudySettings, rankings
-from jaxeval.lab.reference_tables import close_advice, set_advice, single_advice, tier_advice, weak_points
+from jaxeval.lab.reference_tables import close_advice, mean_by_tier, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.lazy_names import jax
 from jaxeval.ratings.bootstrap import bootstrap, fit_bradley_terry
 from jaxeval.show.shown import Answer, Result
@@ -283,6 +284,7 @@ def _result(
         rank_change=reference_tables.overall_change(single),
     )  # fmt: skip
     deltas, all_tiers = {"delta": settings.margins}, np.arange(1, n_tiers + 1)
+    in_tier = tier == all_tiers[:, None]  # (T, L)
     by_delta = reference_tables.study_table(
         labels, deltas, level, n_pairs=single.pairs[0].astype(int), tau=single.tau, misordered=single.misordered
     )
@@ -293,32 +295,25 @@ def _result(
         n_pairs=single.tier_pairs[0].astype(int),
         tau=single.tier_tau,
     )  # fmt: skip
-
-    def averaged(values: Any, enough: Bool) -> Float:
-        """Return (..., T of references, deltas or T of models) means of (..., L, deltas or T)."""
-        return np.swapaxes(reference_tables.mean_by_tier(np.swapaxes(values, -1, -2), tier, n_tiers, enough.T), -1, -2)
-
-    def counted(enough: Bool) -> Int:
-        return reference_tables.count_by_tier(enough.T, tier, n_tiers).T
-
+    averaged = partial(mean_by_tier, in_tier=in_tier)
     under, inside = np.asarray(single.pairs[0]) >= few, np.asarray(single.tier_pairs[0]) >= few
     ranking = np.broadcast_to(under[:, -1:], inside.shape)
     by_tier = reference_tables.study_table(
         {"tier": all_tiers}, deltas, level,
-        n_references=counted(under),
-        n_pairs=averaged(single.pairs[0], under),
-        tau=averaged(single.tau, under),
-        misordered=averaged(single.misordered, under),
+        n_references=in_tier.astype(int) @ under,
+        n_pairs=averaged(single.pairs[0], enough=under),
+        tau=averaged(single.tau, enough=under),
+        misordered=averaged(single.misordered, enough=under),
     )  # fmt: skip
-    relative = averaged(reference_tables.relative_changes(single), ranking)  # (B + 1, T, T)
+    relative = averaged(reference_tables.relative_changes(single), enough=ranking)  # (B + 1, T, T)
     by_both = reference_tables.study_table(
         {"tier": all_tiers}, {"test_tier": all_tiers}, level,
-        n_references=counted(ranking),
-        rank_change=averaged(single.rank_change, ranking),
+        n_references=in_tier.astype(int) @ ranking,
+        rank_change=averaged(single.rank_change, enough=ranking),
         relative_change=relative,
-        n_tau_references=counted(inside),
-        n_pairs=averaged(single.tier_pairs[0], inside),
-        tau=averaged(single.tier_tau, inside),
+        n_tau_references=in_tier.astype(int) @ inside,
+        n_pairs=averaged(single.tier_pairs[0], enough=inside),
+        tau=averaged(single.tier_tau, enough=inside),
     )  # fmt: skip
     by_budget, budget_tau = reference_tables.budget_table(battles, board, labels["tier"], under_budget, settings)
     by_set = reference_tables.same_models_table(battles, board, same, settings)

@@ -67,21 +67,12 @@ def _bounds(values: Float, level: float) -> tuple[Float, Float]:
     return np.fmin(lower, moved_lower), np.fmax(upper, moved_upper)
 
 
-def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | bool = True) -> Float:
-    """Return (..., T) means of ``values`` (..., L) over the references of a tier that have one, and ``enough`` pairs.
-
-    ``enough`` (..., L) broadcasts to the values.
-    """
-    in_tier = tier[:, None] == np.arange(1, n_tiers + 1)
+def mean_by_tier(values: Any, in_tier: Bool, enough: Bool | bool = True) -> Float:
+    """Return (..., T, K) means of (..., L, K) over references ``in_tier`` (T, L) that have a value and enough pairs."""
     known = ~np.isnan(values) & enough
-    n = known.astype(float) @ in_tier
+    n = in_tier @ known.astype(float)
     with np.errstate(invalid="ignore"):
-        return np.where(n > 0, np.where(known, values, 0.0) @ in_tier / n, np.nan)
-
-
-def count_by_tier(enough: Bool, tier: Int, n_tiers: int) -> Int:
-    """Return (..., T) how many references `mean_by_tier` averages."""
-    return np.asarray(enough.astype(np.int64) @ (tier[:, None] == np.arange(1, n_tiers + 1)))
+        return np.where(n > 0, in_tier @ np.where(known, values, 0.0) / n, np.nan)
 
 
 def budget_table(
@@ -103,8 +94,7 @@ def budget_table(
         "n_references": list(map(len, members)),
         "tier": [*tier, *[pd.NA] * len(sets)],
     }
-    votes = _votes_of_sets(battles, board, members, np.sum, settings)
-    ranked, short = _ranked_and_short(votes, board, settings)
+    ranked, short = _ranked_and_short(battles, board, members, np.sum, settings)
     inner = {
         "budget": np.repeat(np.array(settings.budgets, int), len(margins)),
         "delta": np.tile(margins, len(settings.budgets)),
@@ -131,8 +121,7 @@ def same_models_table(
     times = np.where(np.asarray(sums.defined) > 0, sums.defined, np.nan)
     together, alone, pairs = sums.together / times, sums.alone / times, np.asarray(sums.pairs / times)
     sets = board.sets if settings.budgets else {}
-    votes = _votes_of_sets(battles, board, list(sets.values()), np.min, settings)
-    ranked, short = _ranked_and_short(votes, board, settings)
+    ranked, short = _ranked_and_short(battles, board, list(sets.values()), np.min, settings)
     rows = {"references": list(sets), "n_references": list(map(len, sets.values()))}
     return study_table(
         rows, {"budget": np.array(settings.budgets, int)}, settings.level,
@@ -146,26 +135,19 @@ def same_models_table(
     )  # fmt: skip
 
 
-def _votes_of_sets(
-    battles: Battles,
-    board: ReferenceBoard,
-    members: Sequence[NDArray[np.intp]],
-    reduce: Callable[..., Int],
+def _ranked_and_short(
+    battles: Battles, board: ReferenceBoard, members: Sequence[NDArray[np.intp]], reduce: Callable[..., Int],
     settings: ReferenceStudySettings,
-) -> Int:
-    """Give (S, M) votes of every model that a budget counts: ``reduce`` over the members of its votes against each one.
+) -> tuple[Bool, Bool]:  # fmt: skip
+    """Return (S, M) models that the members of a set rank, and (S, budgets, M) those with fewer votes than a budget.
 
-    The members themselves have 0.
+    Votes are ``reduce`` over the members of a model's votes against each one; the members themselves have 0.
     """
     count, model = battle_counts(battles.cells, len(board.models)), np.arange(len(board.models))
-    votes = [np.where(np.isin(model, references), 0, reduce(count[:, references], axis=1)) for references in members]
-    counts = np.array(votes, np.int64).reshape(len(members), len(model))
-    # A budget of items counts items, and all models share them.
-    return counts if settings.item is None else np.where(counts > 0, len(battles.codes(settings.item)[1]), 0)
-
-
-def _ranked_and_short(votes: Int, board: ReferenceBoard, settings: ReferenceStudySettings) -> tuple[Bool, Bool]:
-    """Return (S, M) models ranked, and (S, budgets, M) those of them with fewer ``votes`` (S, M) than a budget."""
+    each = [np.where(np.isin(model, references), 0, reduce(count[:, references], axis=1)) for references in members]
+    votes = np.array(each, np.int64).reshape(len(members), len(model))
+    if settings.item is not None:  # a budget of items counts items, and all models share them
+        votes = np.where(votes > 0, len(battles.codes(settings.item)[1]), 0)
     ranked = (votes > 0) & ~np.isnan(board.theta[0])
     return ranked, ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.checks import checked_number, checked_numbers
+from jaxeval.checks import checked_numbers
 from jaxeval.execution.precision import one_blas_thread
 from jaxeval.planning.information import Aim, BoardInformation, GoalName
 from jaxeval.planning.next_battles import (
@@ -81,9 +81,7 @@ def plan_votes(
         >>> jaxeval.plan_votes(fit, votes=1_000, goal="top", top=3)[["width", "difference"]].round(1).to_dict("list")
         {'width': [30.5], 'difference': [31.7]}
     """
-    share, level, power = checked_share(random), checked_level(level), checked_number("power", power)
-    if not 0 < power < 1:
-        raise ValueError(f"power must be between 0 and 1, got {power!r}")
+    share, level, power = checked_share(random), checked_level(level), checked_level(power, "power")
     aim = Aim(goal, top, pair, newcomer)
     known, aimed = information(fit, aim)
 

@@ -13,15 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_few, padded_size
+from jaxeval.kernels import dense_solve
 from jaxeval.kernels.batch.folds import FoldProblem, FullFit, HeldOut, JudgedSet, Targets, fold_temperatures
 from jaxeval.kernels.batch.folds import hold_out as hold_out_lanes
-from jaxeval.kernels.solve import Status, Terms, capped, centred, iterate, newton_step
+from jaxeval.kernels.links import Link
+from jaxeval.kernels.pair_tables import PairTable
+from jaxeval.kernels.solve import Status, Terms
 from jaxeval.lazy_names import jax
 from jaxeval.resampling.units import pad
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, JudgedCells, Ties, in_likelihood, targets
@@ -213,24 +215,12 @@ def full_fits(n: Float, wins: Float, ridge: float) -> FullFit:
 
     NumPy solves these few small systems in less time than a program takes to compile.
     """
-    battles, score, terms = n.sum(2), wins.sum(2), Terms.of(ridge, _START_LOGIT, _NEWTON_STEPS)
-    active = as_leaf(battles > 0, np.bool_)
-
-    def derivatives(theta: Any) -> tuple[Any, Any]:
-        p = expit(theta.T[:, :, None] - theta.T[:, None, :])
-        v = n * p * (1 - p)
-        information = (v.sum(2) + 2 * ridge)[:, :, None] * np.eye(n.shape[1]) - v
-        return (score - (n * p).sum(2)).T - 2 * ridge * theta, information
-
-    def step(theta: Any) -> tuple[Any, Any]:
-        grad, information = derivatives(theta)
-        return capped(newton_step(grad, information, active.T, len(theta), terms.ridge)), grad
-
-    start = as_leaf(np.log((score + 1) / (battles - score + 1)).T, np.float64)
+    table, active = PairTable(as_leaf(n, np.float64), as_leaf(wins.sum(2), np.float64)), as_leaf(n.any(2), np.bool_)
+    terms = Terms.of(ridge, _START_LOGIT, _NEWTON_STEPS)
     with np.errstate(all="ignore"):
-        theta = iterate(step, centred(start, active.T), terms).theta
-    inverse = as_leaf(np.linalg.inv(derivatives(theta)[1]), np.float64)
-    return FullFit(as_leaf(n, np.float64), theta.T, inverse, active)
+        theta = dense_solve.newton(Link.LOGIT, table, active.T, terms).theta.T
+    information = dense_solve.information(Link.LOGIT, theta, table, terms.ridge)
+    return FullFit(table.n, theta, as_leaf(np.linalg.inv(information), np.float64), active)
 
 
 def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> JudgedSet:

@@ -1,7 +1,5 @@
 """Accuracies by judges against the same from rows, their intervals and resamples, and what has no answer."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,7 +21,6 @@ from answers import (
     stratified,
     without_models,
 )
-from processes import ended, start_script
 from scipy.stats import binomtest, norm
 
 from jaxeval import DataError, JudgedAnswers
@@ -354,20 +351,6 @@ def test_names_of_items_do_not_matter(accuracy):
     )
 
 
-def test_names_of_models_do_not_matter(table):
-    """The draws are others, as columns are sorted by model; their law is not."""
-    renamed = [frame.assign(model=frame["model"].replace("a", "z")) for frame in (CALIBRATION, TEST)]
-    found = run(*renamed).rename(index={"z": "a"}).loc[table.index]
-    closed = ["estimate", "lower", "upper", "status", "n_test", "m0", "m1", "truth"]
-    whole = found.index.get_level_values("estimator") != "ppi_plus_plus_half"
-    pd.testing.assert_frame_equal(found.loc[whole, closed], table.loc[whole, closed], rtol=1e-12)
-    never_failed = (found["failed_share"] == 0) & (table["failed_share"] == 0)
-    one, other = (x[whole & never_failed & ~x["status"].isin(NO_ANSWER)] for x in (found, table))
-    spread = (other["boot_upper"] - other["boot_lower"]) / (2 * Z)
-    # The error of a median of 400 normal draws is 0.063 standard deviations.
-    assert (np.abs(one["median"] - other["median"]) <= 5 * np.sqrt(2) * 0.063 * spread + 1e-12).all()
-
-
 def test_seeds_and_slices_have_draws_of_their_own(accuracy):
     data = arrays(read(CALIBRATION), read(TEST), None, "pooled")
     plain = accuracy.slices[""].judged.draws.test.judgment
@@ -621,47 +604,3 @@ def test_seeds_are_whole_numbers(seed, error):
 
 
 # --- several processes --------------------------------------------------------------------------
-
-SHARED = """
-import sys
-sys.path.insert(0, {tests!r})
-from answers import CALIBRATION, TEST, read
-from jaxeval.execution import lanes
-results, ran = lanes.LaneRun._run_own, []
-
-def counted(self, task, of, which, *rest):
-    ran.append(len(which))
-    return results(self, task, of, which, *rest)
-
-lanes.LaneRun._run_own = counted
-parts = read(CALIBRATION), read(TEST)
-options = dict(n_resamples=101, n_halves=4)
-unlike = {{"seed=1, not 0": dict(seed=rank), "level=0.5, not 0.95": dict(level=[0.95, 0.5][rank]),
-          "n_halves=5, not 4": dict(n_halves=4 + rank), "by='topic', not None": dict(by=[None, "topic"][rank])}}
-with jaxeval.share_resamples():
-    found = jaxeval.compare_models(*parts, [("a", "b")], by="topic", **options)
-    assert ran == [[50, 101], [51, 101]][rank] * 3, ran
-    kept = folder + "/run"
-    jaxeval.judge_accuracy(*parts, by="topic", checkpoint=kept, **options | dict(n_resamples=40))
-    again = jaxeval.judge_accuracy(*parts, by="topic", checkpoint=kept, **options)
-    assert again.table.equals(found.accuracy.table)
-    for text, other in unlike.items():
-        with fails(jaxeval.ProcessError, f"process 1 has {{text}}"):
-            jaxeval.judge_accuracy(*parts, **options | other)
-    with fails(jaxeval.ProcessError, "process 1 has other data"):
-        jaxeval.judge_accuracy(read(CALIBRATION[CALIBRATION["item"] > ["", "q0000"][rank]]), parts[1], **options)
-found.table.to_pickle(f"{{folder}}/{{rank}}.pkl")
-found.accuracy.table.to_pickle(f"{{folder}}/accuracy-{{rank}}.pkl")
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_share_the_resamples(tmp_path):
-    script = SHARED.format(tests=str(Path(__file__).parents[1]))
-    codes, _, errors = ended(start_script(script, tmp_path))
-    assert codes == [0, 0], errors
-    parts = read(CALIBRATION), read(TEST)
-    here = compare_models(*parts, [("a", "b")], by="topic", n_resamples=101, n_halves=4)
-    for rank in (0, 1):
-        for name, table in ((rank, here.table), (f"accuracy-{rank}", here.accuracy.table)):
-            pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / f"{name}.pkl"), table, rtol=1e-12, atol=1e-12)

@@ -7,7 +7,7 @@ import scipy
 from answers import SETTINGS
 
 from jaxeval import DataError, JudgedAnswers, compare_models, judge_accuracy
-from jaxeval.accuracy.influence import longer_draws
+from jaxeval.accuracy.influence import bounds_of_draws
 
 
 def passages(n=60, size=4, seed=0, n_models=2):
@@ -118,11 +118,11 @@ def test_intervals_hold_in_clusters(labelled):
 
 
 def test_resamples_of_few_clusters_are_longer_by_students_t():
-    freedom, centre = np.array([np.inf, 9.0]), np.zeros(2)
-    lower, upper = longer_draws((np.full(2, -0.1), np.full(2, 0.2)), centre, freedom, 0.95, -1.0, 0.21)
+    freedom, draws = np.array([np.inf, 9.0]), np.repeat(np.linspace(-0.2, 0.2, 41)[:, None], 2, axis=1)
+    _, lower, upper, _ = bounds_of_draws(draws, freedom, 0.95, -1.0, 0.21)
     wider = scipy.stats.t.ppf(0.975, 9) / scipy.stats.norm.ppf(0.975) * np.sqrt(10 / 9)
-    assert lower == pytest.approx([-0.1, -0.1 * wider])
-    assert upper == pytest.approx([0.2, 0.21])  # no end lies beyond what there can be
+    assert lower == pytest.approx([-0.19, -0.19 * wider])
+    assert upper == pytest.approx([0.19, 0.21])  # no end lies beyond what there can be
 
 
 def test_one_cluster_bounds_nothing_and_few_are_told():

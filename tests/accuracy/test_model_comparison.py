@@ -15,7 +15,6 @@ from jaxeval.accuracy.model_comparison import checked_pairs, compare, compare_mo
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.lab.simulate.judged import simulate_judged_answers
 
-Z = twins.norm.ppf(0.975)
 KEY = ["model_a", "model_b", "judge", "estimator"]
 NUMBERS = ["difference", "lower", "upper", "median", "boot_lower", "boot_upper"]
 PAIRS = [("a", "b"), ("c", "a")]

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from compilations import compilations
 from panels import OUTCOME, answers, simulated
-from processes import ended, start_script
 
 from jaxeval.anchored import screening as judge_screening
 from jaxeval.anchored.elo import anchored_elo
@@ -278,48 +277,6 @@ def test_real_runs(data):
         assert row["single_boot_upper"] - row["single_boot_lower"] > row["single_upper"] - row["single_lower"]
     assert found.correlation.iloc[0, 1] < found.bound.iloc[0, 1]
     assert any("1 of 1 pair of judges correlates less than their reliabilities promise" in w for w in found.warnings)
-
-
-PROCESSES = """
-from jaxeval.anchored.scores import bootstrap_scores
-from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
-from jaxeval.execution import lanes
-run_own, ran = lanes.LaneRun._run_own, []
-
-def counted(self, task, of, which, *rest):
-    ran.append(len(which))
-    return run_own(self, task, of, which, *rest)
-
-lanes.LaneRun._run_own = counted
-verdicts = jaxeval.AnchoredVerdicts.from_pandas(simulate_anchored_verdicts(n_items=30, n_judges=3, seed=3))
-with jaxeval.share_resamples():
-    for number, (estimator, option) in enumerate(((jaxeval.screen_judges, "threshold"), (bootstrap_scores, "prior"))):
-        ran.clear()
-        found = estimator(verdicts, n_resamples=101, checkpoint=f"{folder}/run{number}")
-        assert ran == [[50], [51]][rank], ran
-        save, lanes.Checkpoint.save = lanes.Checkpoint.save, None  # nothing is left to be kept
-        estimator(verdicts, n_resamples=101, checkpoint=f"{folder}/run{number}")
-        lanes.Checkpoint.save = save
-        unlike = {"seed=1, not 0": {"seed": rank}, option + "=0.75, not 0.25": {option: [0.25, 0.75][rank]}}
-        for text, options in unlike.items():
-            with fails(jaxeval.ProcessError, f"process 1 has {text}"):
-                estimator(verdicts, **options)
-        getattr(found, "table", found).to_pickle(f"{folder}/{number}-{rank}.pkl")
-    other = jaxeval.AnchoredVerdicts.from_pandas(simulate_anchored_verdicts(n_items=30, n_judges=3, seed=rank))
-    with fails(jaxeval.ProcessError, "process 1 has other verdicts"):
-        jaxeval.screen_judges(other)
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_share_the_resamples(tmp_path):
-    codes, _, errors = ended(start_script(PROCESSES, tmp_path))
-    assert codes == [0, 0], errors
-    verdicts = AnchoredVerdicts.from_pandas(simulate_anchored_verdicts(n_items=30, n_judges=3, seed=3))
-    here = screen_judges(verdicts, n_resamples=101).table, bootstrap_scores(verdicts, n_resamples=101)
-    for number, table in enumerate(here):
-        for rank in (0, 1):
-            pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / f"{number}-{rank}.pkl"), table, rtol=1e-12)
 
 
 def test_other_numbers_of_models_judges_items_and_resamples_compile_nothing():

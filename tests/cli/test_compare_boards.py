@@ -133,13 +133,6 @@ class TestBoards:
         check(written(result, out), expected.table)
         assert "have another result on b); one draw of the union" in " ".join(result.stdout.split())
 
-    @pytest.mark.slow
-    def test_style_control_of_one_board(self, votes, folder, tmp_path):
-        out = tmp_path / "out.parquet"
-        result = run(folder / "votes.parquet", "--features-b", "length", "--out", out)
-        expected = jaxeval.compare_boards(votes, votes, options_b={"features": ["length"]}, n_resamples=B)
-        check(written(result, out), expected.table)
-
 
 def test_what_is_written(folder, tmp_path):
     out, figure = tmp_path / "found", tmp_path / "x.png"

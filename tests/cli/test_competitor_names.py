@@ -107,17 +107,6 @@ def test_the_word_stays_in_a_state(folder, tmp_path):
     assert jaxeval.Battles.load(state).competitor.many == "knights"
 
 
-def test_votes_without_a_word_leave_a_state_its_word(folder, tmp_path):
-    votes = pd.read_csv(folder / "before.csv").rename(columns={"player_1": "model_a", "player_2": "model_b"})
-    votes[:200].to_csv(tmp_path / "first.csv", index=False)
-    votes[200:].to_csv(tmp_path / "second.csv", index=False)
-    asked = (*FEW, "--state")
-    said("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "said.parquet", "--competitor-name", "player")
-    assert "  Player " in said("leaderboard", tmp_path / "second.csv", *asked, tmp_path / "said.parquet")
-    assert "  Model " in said("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "unsaid.parquet")
-    assert "  Player " in said("leaderboard", folder / "games.csv", *SIDES, *asked, tmp_path / "unsaid.parquet")
-
-
 @pytest.mark.parametrize(("parts", "shown"), [
     (["--parts", "board,who_votes"], "Who votes"),
     pytest.param([], "Does one number per player fit?", marks=pytest.mark.slow),

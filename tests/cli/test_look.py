@@ -250,15 +250,48 @@ def test_one_word_alone_is_no_judgment(tmp_path, word):
     assert "--judgment topic" not in looked_at(file_of(tmp_path, pd.DataFrame(rows)))
 
 
-def test_scores_without_names_of_items(tmp_path):
-    path = file_of(tmp_path, pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "score": [1.5, -0.5]}))
-    assert "Its columns do not say which command fits." in looked_at(path)
+NOTHING = "Its columns do not say which command fits."
+RATINGS = np.random.default_rng(0).integers(0, 2, (30, 4))
 
 
-def test_evaluators_with_numbers_in_their_names(tmp_path):
-    """Their scores are no two sides."""
-    table = pd.DataFrame({"model": list("abcd"), "gold": [1.0, 2, 3, 4], "e1": [3, 7, 8, 9], "e2": [9, 8, 7, 3]})
-    assert lines(looked_at(file_of(tmp_path, table)))[0][0] == "meta"
+@pytest.mark.parametrize(("columns", "commands", "said"), [
+    # Scores of evaluators with numbers in their names are no two sides.
+    ({"model": [*"abcd"], "gold": [1.0, 2, 3, 4], "e1": [3, 7, 8, 9], "e2": [9, 8, 7, 3]}, ["meta"], "'e1', 'e2'"),
+    ({"item": range(30), "human": RATINGS[:, 0], "judge_1": RATINGS[:, 1], "judge_2": RATINGS[:, 2]},
+     ["judge", "agreement"], "human labels in 'human'"),
+    ({"model": [*"xyz"], "mmlu": [0.5, 0.6, 0.7], "gsm8k": [0.4, 0.7, 0.6]}, ["index"],
+     "found: a row for each 'model', and benchmarks in 'mmlu', 'gsm8k'"),
+    # What is the same of all answers to an item is no judgment.
+    ({"model": [*"xyz"] * 12, "item": np.repeat(range(12), 3), "hard": np.repeat(range(12), 3) % 2,
+      "lexical": (np.repeat(range(12), 3) + np.tile(range(3), 12)) % 2,
+      "human": (np.repeat(range(12), 3) < 9) & (np.tile(range(3), 12) > 0)}, ["judge"],
+     "found: judgments in 'lexical', human labels in 'human'"),
+    ({"first": [*"xyxz"], "second": [*"yxzx"], "third": [*"zzyy"]}, [], ""),  # places are no results
+    ({"model_a": ["x", "y"], "model_b": ["y", "x"], "score": [1.5, -0.5]}, [], NOTHING),  # scores without items
+    # Ratings of two models are no raters.
+    ({"item": range(30), **{f"{name}_rater{k}": RATINGS[:, k + j] for j, name in ((0, "gpt"), (2, "claude"))
+                            for k in (0, 1)}}, [], NOTHING),
+])  # fmt: skip
+def test_what_is_said_of_a_table(columns, commands, said, tmp_path):
+    text = looked_at(file_of(tmp_path, pd.DataFrame(columns)))
+    assert [line[0] for line in lines(text)][: len(commands) or None] == commands
+    assert said in text
+
+
+@pytest.mark.parametrize(("text", "command", "said"), [
+    ("model_a,model_b,wins_a,ties,wins_b\na,b,3,1,2\na,c,4,x,1\nb,c,2,2,2\n", "leaderboard",
+     "column 'ties' is not numeric"),
+    ("model_a,model_b,winner\nx,y,A\ny,z,b?\nx,z,B\nx,z,c?\ny,z,?\nx,z,-+\n", "leaderboard",
+     "column 'winner' has unknown labels"),
+    ("model,item,score\nx,1,40%\ny,1,0.5\n", "scores", "column 'score' is not numeric"),
+])  # fmt: skip
+def test_a_bad_value_is_corrected_first(text, command, said, tmp_path):
+    """And no column of counts is taken for results."""
+    path = tmp_path / "file.csv"
+    path.write_text(text)
+    found = looked_at(path)
+    assert lines(found) == [[command, str(path)]]
+    assert f"correct it first: {said}" in found
 
 
 def test_prompts_that_are_lists(tmp_path):
@@ -558,16 +591,6 @@ def run_first(path):
     return line, found.output
 
 
-def test_counts_with_a_bad_value(tmp_path):
-    """What is wrong is said, and no column of counts is taken for results."""
-    path = tmp_path / "counts.csv"
-    path.write_text("model_a,model_b,wins_a,ties,wins_b\na,b,3,1,2\na,c,4,x,1\nb,c,2,2,2\n")
-    found = looked_at(path)
-    assert lines(found) == [["leaderboard", str(path)]]
-    assert "correct it first: column 'ties' is not numeric" in found
-    assert "'x' (first in row 1; rows count from 0)" in found
-
-
 @pytest.mark.parametrize(("text", "words"), [
     ("model_a,model_b,wins_a,wins_b\nx,y,3,1\ny,z,2,2\nx,z,4,1\n", []),
     ("Model A,Model B,A wins,Draws,B wins\nx,y,3,0,1\ny,z,2,1,2\nx,z,4,1,1\n", []),
@@ -621,47 +644,10 @@ def test_a_mistyped_file_of_a_command(tmp_path):
         assert "did you mean 'votes.csv'?" in command(*words, tmp_path / "vote.csv").output
 
 
-def test_a_wide_table_of_benchmarks_is_an_index(tmp_path):
-    path = file_of(tmp_path, pd.DataFrame({"model": [*"xyz"], "mmlu": [0.5, 0.6, 0.7], "gsm8k": [0.4, 0.7, 0.6]}))
-    found = f"jaxeval index {path}\n  found: a row for each 'model', and benchmarks in 'mmlu', 'gsm8k'"
-    assert found in command(path).output
-    rows = [(model, benchmark, score) for model in "xyz" for benchmark, score in (("mmlu", 51.5), ("gsm8k", 8.2))]
-    path = file_of(tmp_path, pd.DataFrame(rows, columns=["model", "benchmark", "score"]), "per_cents.csv")
-    found = f"jaxeval index {path} --unit percent\n  found: models in 'model', benchmarks in 'benchmark', per cents in"
-    assert found in command(path).output
-
-
 def test_german_headers_of_scores(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("Modell;Frage;Punkte\na;q1;0,5\nb;q1;1,0\na;q2;0,25\nb;q2;0,75\n")
     assert f"jaxeval scores {path} --model Modell --item Frage --score Punkte" in command(path).output
-
-
-def test_places_in_columns_are_no_results(tmp_path):
-    orders = ["xyz", "yxz", "xzy", "zxy"] * 5
-    table = pd.DataFrame([list(order) for order in orders], columns=["first", "second", "third"])
-    assert not lines(looked_at(file_of(tmp_path, table)))
-
-
-def test_labels_of_people_and_judges_are_no_models(tmp_path):
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.integers(0, 2, (20, 3)), columns=["human", "judge_1", "judge_2"]).rename_axis("item")
-    found = looked_at(file_of(tmp_path, table.reset_index()))
-    assert [line[0] for line in lines(found)] == ["judge", "agreement"]
-
-
-def test_what_is_the_same_of_all_answers_to_an_item_is_no_judgment(tmp_path):
-    rows = [{"model": m, "item": i, "hard": i % 2, "lexical": (i + k) % 2, "human": int(i < 9 and k > 0)}
-            for i in range(12) for k, m in enumerate("xyz")]  # fmt: skip
-    assert "found: judgments in 'lexical', human labels in 'human'" in looked_at(file_of(tmp_path, pd.DataFrame(rows)))
-
-
-def test_votes_with_a_bad_label(tmp_path):
-    labels = ["A", "b?", "B", "c?", "?", "-+"]
-    path = file_of(tmp_path, pd.DataFrame({"model_a": [*"xyxxyx"], "model_b": [*"yzzyzz"], "winner": labels}))
-    found = looked_at(path)
-    assert lines(found) == [["leaderboard", str(path)]]
-    assert "correct it first: column 'winner' has unknown labels" in found
 
 
 def test_rows_within_an_object(tmp_path):
@@ -670,13 +656,6 @@ def test_rows_within_an_object(tmp_path):
     line, printed = run_first(tmp_path / "scores.json")
     assert line[0] == "scores"
     assert printed.startswith("x has a score of 0.500")
-
-
-def test_scores_with_a_bad_value(tmp_path):
-    path = file_of(tmp_path, pd.DataFrame({"model": ["x", "y"], "item": [1, 1], "score": ["40%", "0.5"]}))
-    found = looked_at(path)
-    assert lines(found) == [["scores", str(path)]]
-    assert "correct it first: column 'score' is not numeric" in found
 
 
 @pytest.mark.parametrize(("column", "words"), [
@@ -762,13 +741,6 @@ def test_columns_of_raters(names, options, tmp_path):
     assert command(*line).output.startswith(f"Good enough? Not known: {names[0] if options else names[-1]} agrees")
     if options:
         assert command(*line[:2]).stderr.startswith(f"Error: say it so: jaxeval {shlex.join(line)}\n")
-
-
-def test_ratings_of_two_models_are_no_raters(tmp_path):
-    names = [f"{model}_rater{k}" for model in ("gpt", "claude") for k in (1, 2)]
-    labels = np.random.default_rng(0).integers(1, 6, (30, 4))
-    path = file_of(tmp_path, pd.DataFrame(labels, columns=names).rename_axis("item").reset_index())
-    assert "Its columns do not say which command fits." in looked_at(path)
 
 
 def test_a_name_of_raters_without_a_column_of_labels(tmp_path):

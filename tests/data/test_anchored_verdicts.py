@@ -129,19 +129,6 @@ class TestErrors:
 
 
 class TestFiles:
-    @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "parquet", "jsonl"])
-    def test_formats(self, tmp_path, ending):
-        path = tmp_path / f"verdicts.{ending}"
-        if ending == "parquet":
-            TABLE.to_parquet(path)
-        elif ending == "jsonl":
-            TABLE.to_json(path, orient="records", lines=True)
-        else:
-            TABLE.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
-        found = read_anchored_verdicts(path)
-        np.testing.assert_array_equal(found.outcome, [1, 0.5, 0, 1])
-        assert [str(name) for name in found.levels["item"]] == ["7", "8"]
-
     def test_errors_name_the_file(self, tmp_path):
         path = tmp_path / "verdicts.csv"
         TABLE.to_csv(path, index=False)

@@ -31,10 +31,6 @@ def of_judged(found):
     return jaxeval.fit_temperature(found.score_difference, found.human).beta, found.n_battles
 
 
-def of_scores(found):
-    return pd.Series(np.nanmean(found.scores, axis=(0, 1)), found.models).sort_index()
-
-
 class Reader(NamedTuple):
     """A table, how it is read, and what of the result is compared: nothing that depends on the order of rows."""
 

@@ -78,17 +78,16 @@ class TestFormats:
             assert list(groups) == list(expected_groups)
             assert codes.tolist() == expected_codes.tolist()
 
-    @pytest.mark.parametrize("ending", FORMATS)
-    def test_options_are_passed_on(self, ending, tmp_path):
+    def test_options_are_passed_on(self, tmp_path):
         renamed = VOTES.rename(columns={"model_a": "left", "model_b": "right", "winner": "human"})
-        path = write(renamed, tmp_path / f"votes.{ending}")
+        path = write(renamed, tmp_path / "votes.csv")
         battles = read_battles(path, model_a="left", model_b="right", winner="human", both_bad="drop", cluster="turns")
         expected = Battles.from_pandas(VOTES, both_bad="drop")
         assert_equal_battles(battles, expected)
         assert battles.cluster == "turns"
         assert battles.codes("turns")[0].tolist() == [0, 1, 0]
 
-    @pytest.mark.parametrize("ending", FORMATS)
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
     def test_soft_targets(self, ending, tmp_path):
         soft = VOTES.drop(columns="winner").assign(target=[0.1, 1 / 3, 0.5, 1.0, 1e-17], judge=[1, 0, 0, 1, 0.25])
         path = write(soft, tmp_path / f"votes.{ending}")
@@ -96,29 +95,9 @@ class TestFormats:
         np.testing.assert_allclose(read_battles(path).target, soft.target, rtol=0, atol=tolerance)
         np.testing.assert_array_equal(read_battles(path, target="judge").target, soft.judge)
 
-    @pytest.mark.parametrize("ending", FORMATS)
-    def test_one_hot_columns(self, ending, tmp_path):
-        one_hot = VOTES.drop(columns="winner").assign(
-            winner_model_a=[1, 0, 0, 0, 0], winner_model_b=[0, 0, 0, 1, 0], winner_tie=[0, 1, 1, 0, 1]
-        )
-        path = write(one_hot, tmp_path / f"votes.{ending}")
-        np.testing.assert_array_equal(read_battles(path).target, Battles.from_pandas(VOTES).target)
-
     @pytest.mark.parametrize("name", ["VOTES.CSV", "Votes.Parquet", "votes.JSONL", "VOTES.CSV.GZ", "votes.jsonl.GZ"])
     def test_endings_in_capitals(self, name, tmp_path):
         assert_equal_battles(read_battles(write(VOTES, tmp_path / name)), Battles.from_pandas(VOTES))
-
-    def test_path_as_text(self, tmp_path):
-        path = write(VOTES, tmp_path / "votes.csv")
-        assert_equal_battles(read_battles(str(path)), Battles.from_pandas(VOTES))
-
-    def test_the_bundled_formats_of_real_votes(self, data, tmp_path):
-        path = data / "arena27k_human_3judges.parquet"
-        battles = read_battles(path, winner="human")
-        as_csv = write(pd.read_parquet(path), tmp_path / "votes.csv.gz")
-        assert_equal_battles(read_battles(as_csv, winner="human"), battles)
-        assert battles.report.n_battles == 26_919
-        assert battles.report.n_models == 20
 
 
 COMMANDS = [
@@ -257,13 +236,6 @@ class TestColumns:
         for part in (f"votes.{ending}", *map(repr, renamed.values()), *told):
             assert part in found
 
-    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-    def test_none_of_the_columns(self, ending, tmp_path):
-        found = message(write(pd.DataFrame({"x": [1], "y": [2]}), tmp_path / f"votes.{ending}"))
-        assert f"votes.{ending}" in found
-        assert "model_a" in found
-        assert "'x', 'y'" in found
-
     def test_a_csv_column_that_is_there_twice(self, tmp_path):
         text = "model_a,model_b,winner,winner\na,b,model_a,model_b\n"
         assert "winner" in message(write_text(text, tmp_path / "votes.csv"))
@@ -315,14 +287,6 @@ class TestColumns:
 class TestText:
     """What CSV readers like to guess wrong."""
 
-    @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv"])
-    def test_models_named_like_missing_values(self, ending, tmp_path):
-        names = ["NA", "null", "nan", "None", "N/A", "NULL", "#N/A", "-"]
-        rows = pd.DataFrame({"model_a": names, "model_b": names[1:] + names[:1], "winner": "model_a"})
-        battles = read_battles(write(rows, tmp_path / f"votes.{ending}"))
-        assert battles.models.tolist() == sorted(names)
-        assert battles.n_battles == len(names)
-
     def test_numbers_as_model_names_stay_text(self, tmp_path):
         text = "model_a,model_b,winner\n1,01,model_a\n1.0,1,tie\n1e3,true,model_b\n2024-01-01,1,tie\n"
         battles = read_battles(write_text(text, tmp_path / "votes.csv"))
@@ -369,17 +333,6 @@ class TestText:
             assert battles.models.tolist() == sorted(names)
             assert battles.n_battles == 5
 
-    def test_names_beyond_ascii_and_a_byte_order_mark(self, tmp_path):
-        names = ["modèle", "模型", "modelo ñ"]
-        rows = pd.DataFrame({"model_a": names, "model_b": names[1:] + names[:1], "winner": "tie"})
-        text = rows.to_csv(index=False)
-        for start in ("", "\ufeff"):
-            assert read_battles(write_text(start + text, tmp_path / "votes.csv")).models.tolist() == sorted(names)
-
-    def test_windows_line_ends(self, tmp_path):
-        text = VOTES.to_csv(index=False).replace("\n", "\r\n")
-        assert_equal_battles(read_battles(write_text(text, tmp_path / "votes.csv")), Battles.from_pandas(VOTES))
-
     @pytest.mark.parametrize("empty", ["", '""'])
     def test_an_empty_field_is_missing(self, empty, tmp_path):
         text = f"model_a,model_b,winner\na,b,tie\nb,{empty},model_a\nb,a,model_a\n"
@@ -387,22 +340,8 @@ class TestText:
         assert "'model_b' has 1 missing value (first in row 1; rows count from 0)" in found
         assert found.startswith("votes.csv: ")
 
-    def test_a_file_of_many_blocks_reads_the_same_in_each(self, tmp_path):
-        """Types are not guessed from the first megabyte alone."""
-        votes = VOTES.assign(long="x" * 900)
-        rows = pd.concat([votes.assign(prompt=range(5))] * 1_000 + [votes.assign(prompt="p-1")], ignore_index=True)
-        path = write(rows, tmp_path / "votes.csv")
-        assert path.stat().st_size > 4_000_000
-        battles = read_battles(path, keep=["prompt"])
-        assert battles.n_battles == 5_005
-        assert list(battles.codes("prompt")[1]) == ["0", "1", "2", "3", "4", "p-1"]
-
 
 class TestBadFiles:
-    def test_missing_file(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere\.csv"):
-            read_battles(tmp_path / "nowhere.csv")
-
     def test_pipes(self, tmp_path):
         """They were told to be empty, or were waited for."""
         os.mkfifo(tmp_path / "votes.csv")
@@ -417,14 +356,13 @@ class TestBadFiles:
         for fragment in (name, "unknown file type", ".parquet", ".csv", ".gz", ".jsonl"):
             assert fragment in found
 
-    def test_a_table_that_is_no_json(self, tmp_path):
-        assert "cannot be read" in message(write_text("model_a,model_b,winner\na,b,tie\n", tmp_path / "votes.json"))
-
     @pytest.mark.parametrize("ending", FORMATS)
-    def test_empty_file(self, ending, tmp_path):
+    def test_empty_file_and_garbage(self, ending, tmp_path):
         found = message(write_text("", tmp_path / f"votes.{ending}"))
         assert f"votes.{ending}" in found
         assert "empty" in found.lower() or "0 bytes" in found
+        garbage = np.random.default_rng(0).bytes(5000)
+        assert f"votes.{ending}" in message(write_text(garbage, tmp_path / f"votes.{ending}"))
 
     @pytest.mark.parametrize("ending", ["csv", "jsonl", "jsonl.gz"])
     def test_blank_lines_only(self, ending, tmp_path):
@@ -435,29 +373,11 @@ class TestBadFiles:
         found = message(write(VOTES.iloc[:0], tmp_path / f"votes.{ending}"))
         assert found == f"votes.{ending}: the table has no rows: nothing to rate"
 
-    def test_header_without_a_line_end(self, tmp_path):
-        assert "votes.csv" in message(write_text("model_a,model_b,winner", tmp_path / "votes.csv"))
-
-    @pytest.mark.parametrize("ending", FORMATS)
-    def test_garbage(self, ending, tmp_path):
-        garbage = np.random.default_rng(0).bytes(5000)
-        found = message(write_text(garbage, tmp_path / f"votes.{ending}"))
-        assert f"votes.{ending}" in found
-
-    @pytest.mark.parametrize("ending", ["csv.gz", "jsonl.gz", "parquet"])
-    def test_a_file_cut_short(self, ending, tmp_path):
-        path = write(pd.concat([VOTES] * 2000), tmp_path / f"votes.{ending}")
-        path.write_bytes(path.read_bytes()[:-200])
-        assert f"votes.{ending}: cannot be read" in message(path)
-
     def test_rows_of_different_lengths(self, tmp_path):
         found = message(write_text("model_a,model_b,winner\na,b,tie\na,b\n", tmp_path / "votes.csv"))
         assert "1 row lacks a model or a result" in found
         found = message(write_text("model_a,model_b,winner\na,b,tie\na,b,tie,1\n", tmp_path / "votes.csv"))
         assert "Expected 3 columns, got 4" in found
-
-    def test_not_json(self, tmp_path):
-        assert "cannot be read" in message(write_text('{"model_a": "a",\n', tmp_path / "votes.jsonl"))
 
     def test_the_line_that_is_no_json_is_named(self, tmp_path):
         lines = ['{"model_a": "a", "model_b": "b", "winner": "tie", "id": 1}'] * 3
@@ -469,10 +389,6 @@ class TestBadFiles:
         lines = ['{"model_a": "a", "model_b": "b", "winner": "tie"}', '{"model_a": 1, "model_b": "b", "winner": "tie"}']
         found = message(write_text("\n".join(lines), tmp_path / "votes.jsonl"))
         assert "column 'model_a' mixes values of types str (1), int (1)" in found
-
-    def test_not_utf8(self, tmp_path):
-        text = "model_a,model_b,winner\nmodèle,b,tie\n".encode("latin-1")
-        assert "save the file as UTF-8" in message(write_text(text, tmp_path / "votes.csv"))
 
     def test_a_quote_that_does_not_end(self, tmp_path):
         text = 'model_a,model_b,winner\n"a,b,tie\n' + "a,b,tie\n" * 500_000
@@ -489,14 +405,3 @@ class TestBadFiles:
             read_battles(tmp_path / f"votes.{ending}")
         with pytest.raises(DataError, match="is a folder, and no file: name a file in it"):
             Battles.load(tmp_path / f"votes.{ending}")
-
-    def test_errors_in_the_content_name_the_file(self, tmp_path):
-        found = message(write(VOTES.assign(winner="?"), tmp_path / "votes.csv"))
-        assert found.startswith("votes.csv: column 'winner' has unknown labels: '?' (5)")
-
-    @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
-    def test_text_where_numbers_belong(self, ending, tmp_path):
-        path = write(VOTES.drop(columns="winner").assign(target=list("abcde")), tmp_path / f"votes.{ending}")
-        found = message(path)
-        assert "'target'" in found
-        assert "not numeric" in found

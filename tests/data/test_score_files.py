@@ -23,15 +23,6 @@ def means(scores):
     return scores.means.iloc[:, 0].to_dict()
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
-def test_long_tables(tmp_path, ending):
-    path = tmp_path / f"scores.{ending}"
-    write = {"csv": lambda: LONG.to_csv(path, index=False), "parquet": lambda: LONG.to_parquet(path),
-             "jsonl": lambda: lines(path, LONG.to_dict("records"))}  # fmt: skip
-    write[ending]()
-    assert means(read_scores(path)) == {"x": 0.5, "y": 1.0}
-
-
 def test_columns_by_other_names(tmp_path):
     frame = LONG.rename(columns={"model": "system", "item": "id", "score": "acc"}).assign(part="p", seed=0, topic="t")
     frame.to_csv(tmp_path / "own.csv", index=False)

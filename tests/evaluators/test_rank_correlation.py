@@ -96,21 +96,6 @@ class TestWhatMustNotMatter:
     def same(self, found, table):
         pd.testing.assert_frame_equal(found.reset_index(drop=True), table, rtol=1e-12)
 
-    def test_order_and_names_of_models(self, table):
-        order = np.random.default_rng(1).permutation(M)
-        self.same(taus(GAPS.iloc[order], GOLD), table)
-        names = dict(zip(MODELS, [f"z{k}" for k in order], strict=True))
-        self.same(taus(GAPS.rename(names), GOLD.rename(names)), table)
-        self.same(taus(GAPS.assign(gold=GOLD), "gold"), table)
-
-    def test_other_evaluators(self, table):
-        self.same(taus(GAPS[["x"]]), table.iloc[:4])
-        named = taus(GAPS["x"])
-        assert "evaluator" not in named
-        self.same(named, table.iloc[:4].drop(columns="evaluator"))
-        self.same(taus(GAPS["x"].to_numpy(), GOLD.to_numpy()), named)
-        self.same(taus(GAPS.to_numpy(), GOLD.to_numpy()).drop(columns="evaluator"), table.drop(columns="evaluator"))
-
     def test_models_without_gold_scores(self, table):
         more = pd.concat([GAPS, pd.DataFrame({"x": [3.0], "y": [np.nan]}, ["new"])])
         found = taus(more)

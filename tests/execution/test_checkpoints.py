@@ -10,16 +10,12 @@ import time
 import tracemalloc
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
-from chunks import chunk_sizes
 
 from jaxeval import DataError, bootstrap, simulate_battles
 from jaxeval.errors import MemoryLimitError
-from jaxeval.execution import lanes
 from jaxeval.execution.checkpoints import Checkpoint
-from jaxeval.ratings import pair_refits
 from jaxeval.ratings.refits import RESULT_BYTES
 
 
@@ -39,62 +35,7 @@ def _same(one, other):
     np.testing.assert_array_equal(one.degenerate, other.degenerate)
 
 
-class _Interrupted:
-    """Ctrl-C in place of the n-th call."""
-
-    def __init__(self, monkeypatch, n):
-        self.left, self.call = n, lanes._store
-        self.needed = -(-60 // (8 * jax.local_device_count()))  # calls of a run of 60 without an interruption
-        monkeypatch.setattr(pair_refits, "REFITS", pair_refits.REFITS._replace(chunks_per_call=1))
-        monkeypatch.setattr(lanes, "_store", self)
-
-    def __call__(self, *args):
-        self.left -= 1
-        if self.left < 0:
-            raise KeyboardInterrupt
-        return self.call(*args)
-
-
 class TestResuming:
-    def test_after_ctrl_c_the_rest_is_run(self, battles, whole, tmp_path, monkeypatch):
-        stopped = _Interrupted(monkeypatch, 1)
-        with pytest.raises(KeyboardInterrupt):
-            bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path / "run")
-        stopped.left = 1000
-        again = bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path / "run")
-        _same(again, whole)
-        assert 1000 - stopped.left < stopped.needed
-
-    def test_a_finished_run_is_read_back(self, battles, whole, tmp_path, monkeypatch):
-        _same(bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path), whole)
-        monkeypatch.setattr(lanes, "_store", None)
-        _same(bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path), whole)
-
-    def test_it_goes_on_with_more_resamples(self, battles, whole, tmp_path):
-        bootstrap(battles, 25, chunk_size=8, checkpoint=tmp_path)
-        before = set(tmp_path.iterdir())
-        _same(bootstrap(battles, 60, chunk_size=8, checkpoint=tmp_path), whole)
-        (new,) = set(tmp_path.iterdir()) - before
-        with np.load(new) as part:
-            assert sorted(part["number"]) == list(range(25, 60))
-
-    @pytest.mark.slow
-    def test_slices(self, tmp_path):
-        frame = simulate_battles(600, 6, seed=1).to_pandas()
-        frame["half"] = np.arange(600) % 2
-        plain = bootstrap(frame, 20, by="half")
-        bootstrap(frame, 12, by="half", checkpoint=tmp_path)
-        kept = bootstrap(frame, 20, by="half", checkpoint=tmp_path)
-        for half in (0, 1):
-            _same(kept[half], plain[half])
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("other", [{"seed": 1}, {"ridge": 0.5}, {"scheme": "poisson"}])
-    def test_another_run_is_refused(self, battles, tmp_path, other):
-        bootstrap(battles, 10, checkpoint=tmp_path)
-        with pytest.raises(DataError, match=rf"another run \({next(iter(other))} "):
-            bootstrap(battles, 10, checkpoint=tmp_path, **other)
-
     def test_a_run_of_a_version_without_an_option_is_refused(self, tmp_path):
         Checkpoint(tmp_path, "x", {"seed": 0, "ridge": 0.0})
         said = r"another run \(ridge 0.0, not 1.0; of another estimator or version, without the settings link, strata\)"
@@ -227,22 +168,6 @@ class TestWriting:
 
 
 class TestMemory:
-    def test_chunks_shrink_to_the_limit(self, battles, whole, monkeypatch):
-        sizes = chunk_sizes(monkeypatch)
-        bootstrap(battles, 60)
-        free = max(sizes)
-        sizes.clear()
-        _close(bootstrap(battles, 60, memory_limit=500_000), whole)
-        assert 1 <= max(sizes) < free
-
-    def test_too_little_for_one_resample_says_what_would_do(self, battles, whole):
-        with pytest.raises(MemoryLimitError, match="would do") as caught:
-            bootstrap(battles, 60, memory_limit=1000)
-        least = int(str(caught.value).rsplit(";", 1)[1].split()[0].replace(",", ""))
-        with pytest.raises(MemoryLimitError):
-            bootstrap(battles, 60, memory_limit=least - 1)
-        _close(bootstrap(battles, 60, memory_limit=least), whole)
-
     @pytest.mark.slow
     def test_results_take_what_is_counted(self):
         battles = simulate_battles(240, 16, seed=3)  # so many models have no padding, which is counted too
@@ -261,10 +186,6 @@ class TestMemory:
     def test_bad_limits(self, battles):
         with pytest.raises(TypeError, match="memory_limit must be an integer"):
             bootstrap(battles, 10, memory_limit="2GB")
-
-
-def _close(one, other):
-    np.testing.assert_allclose(one.draws, other.draws, rtol=0, atol=1e-6)
 
 
 def test_paths_may_be_text(battles, tmp_path):

@@ -9,19 +9,20 @@ from jaxeval.execution.progress import announce, progress_bar
 
 
 @pytest.mark.parametrize(
-    ("done", "last"),
+    ("enabled", "done", "last"),
     [
-        ([], "compiling, then resamples 0/10"),
-        ([0], "compiling, then resamples 0/10"),  # nothing was kept in a checkpoint
-        ([0, 3], "resamples 3/10"),
-        ([3, "compile"], "compiling, then resamples 3/10"),  # another program
-        ([3, "compile", 2], "resamples 5/10"),
+        (True, [], "compiling, then resamples 0/10"),
+        (True, [0], "compiling, then resamples 0/10"),  # nothing was kept in a checkpoint
+        (None, [0, 3], "resamples 3/10"),
+        (True, [3, "compile"], "compiling, then resamples 3/10"),  # another program
+        (True, [3, "compile", 2], "resamples 5/10"),
     ],
 )
-def test_it_says_that_it_compiles_until_something_is_done(done, last, capsys, monkeypatch):
+def test_it_says_that_it_compiles_until_something_is_done(enabled, done, last, capsys, monkeypatch):
     monkeypatch.setattr(progress, "_DELAY_SECONDS", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    with progress_bar(10, "resamples", True) as advance:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress_bar(10, "resamples", enabled) as advance:
         for n in done:
             if n == "compile":
                 jax.jit(lambda x: x + 1).lower(1.0).compile()
@@ -33,10 +34,12 @@ def test_it_says_that_it_compiles_until_something_is_done(done, last, capsys, mo
     assert f"{shown[0]}{shown[1]} {shown[2]}" == last
 
 
-def test_it_is_not_shown_where_it_is_not_wanted(capsys):
-    with progress_bar(10, "resamples", False) as advance:
+@pytest.mark.parametrize(("enabled", "delay"), [(False, 0.0), (True, 0.7)])
+def test_it_is_not_shown_where_it_is_not_wanted_or_work_is_short(enabled, delay, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_DELAY_SECONDS", delay)
+    with progress_bar(10, "resamples", enabled) as advance:
         advance(10)
-    assert capsys.readouterr().err == ""
+    assert not capsys.readouterr().err.strip()
 
 
 @pytest.mark.parametrize(("enabled", "lines"), [(None, ["2", "5"]), (False, [])])

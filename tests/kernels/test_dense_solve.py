@@ -4,10 +4,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 import twins
-from jax import lax
 
 from jaxeval.kernels import dense_solve, pair_tables
 from jaxeval.kernels.links import Link
@@ -157,31 +155,6 @@ def newton_cg(wins, start, inverse, diagonal, ridge, tolerance, max_steps):
     return dense_solve.newton_cg(Link.LOGIT, table(wins), start, inverse, diagonal, Terms(ridge, tolerance, max_steps))
 
 
-@jax.jit
-@jax.vmap
-def lbfgs(wins, ridge):
-    """An independent optimiser, given the value of the likelihood only."""
-    optimiser = optax.lbfgs()
-
-    def loss(theta):
-        return -pair_tables.log_likelihood(Link.LOGIT, theta, wins, ridge)
-
-    value_and_grad = optax.value_and_grad_from_state(loss)
-
-    def advance(carry):
-        theta, state, k = carry
-        value, grad = value_and_grad(theta, state=state)
-        updates, state = optimiser.update(grad, state, theta, value=value, grad=grad, value_fn=loss)
-        return optax.apply_updates(theta, updates), state, k + 1
-
-    def more(carry):
-        _, state, k = carry
-        return (k == 0) | ((k < 300) & (optax.tree.norm(optax.tree.get(state, "grad")) > 1e-9))
-
-    theta = jnp.zeros(wins.shape[0])
-    return lax.while_loop(more, advance, (theta, optimiser.init(theta), 0))[0]
-
-
 def everyone(lanes):
     return np.ones(lanes.start.shape, bool)
 
@@ -224,11 +197,6 @@ def test_padding_models_change_no_step_of_newton_cg():
         inverse, diagonal = inverse_information(start, padded[1], ridge, active)
         found.append(newton_cg(padded[0], start + 0.1 * active, inverse, diagonal, ridge, 1e-10, 2).theta[0])
     np.testing.assert_allclose(found[1], np.pad(found[0], (0, 5)), rtol=0, atol=1e-13)
-
-
-@pytest.mark.slow
-def test_twin_and_lbfgs_agree(lanes):
-    assert_at(lbfgs(lanes.again, lanes.ridge), lanes.optimum, 1e-7)
 
 
 @pytest.mark.parametrize("solver", [by_newton, by_newton_on_host, by_newton_cg])

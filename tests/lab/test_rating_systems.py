@@ -50,11 +50,6 @@ def test_swapped_verdicts_negate_every_rating(frame, found):
     np.testing.assert_allclose(other[list(SYSTEMS)], -found.table[list(SYSTEMS)], rtol=1e-6, atol=1e-4)
 
 
-def test_the_order_of_rows_does_not_matter(frame, found):
-    shuffled = AnchoredVerdicts.from_pandas(frame.sample(frac=1, random_state=2))
-    pd.testing.assert_frame_equal(compare_rating_systems(shuffled).table, found.table, rtol=1e-12)
-
-
 def test_judges_of_the_same_verdicts_have_the_same_ratings(frame):
     """One judge three times: shuffled, and with other names of its runs; a part of it keeps its order."""
     one = frame[frame["judge"] == "judge-1"].assign(judge="a")

@@ -1,8 +1,5 @@
 """References against the full ranking: every number against a naive twin, and what must not change it."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import combinations
 
@@ -12,7 +9,6 @@ import pandas as pd
 import pytest
 import twins
 from compilations import compilations
-from quick_programs import flags
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
@@ -172,9 +168,9 @@ class TestFullData:
             3: [0.7275, 0.7485, 0.7551, 0.7383, 0.7497, 0.7508, 0.7457, 0.7234],
             4: [0.7247, 0.6728, 0.7167],
         }
-        tier = np.repeat(list(taus), [len(own) for own in taus.values()])
-        means = mean_by_tier(np.concatenate(list(taus.values())), tier, 4)
-        np.testing.assert_array_equal(np.round(means, 3), [0.745, 0.752, 0.742, 0.705])
+        in_tier = np.repeat(list(taus), [len(own) for own in taus.values()]) == np.arange(1, 5)[:, None]
+        means = mean_by_tier(np.concatenate(list(taus.values()))[:, None], in_tier)
+        np.testing.assert_array_equal(np.round(means[:, 0], 3), [0.745, 0.752, 0.742, 0.705])
 
     def test_without_resamples(self, study, plain):
         """The same numbers without intervals."""
@@ -381,11 +377,6 @@ class TestBudgets:
             row = plain.by_budget.query("references == 'three' and budget == @budget and delta == inf").iloc[0]
             assert (row["n_models"], row["n_short"]) == ((own > 0).sum(), ((own > 0) & (own < budget)).sum())
 
-    def test_more_votes_agree_better(self, study):
-        rows = study.by_budget[np.isinf(study.by_budget["delta"])]
-        means = rows.groupby("budget")["misordered"].mean()
-        assert means[40] < means[10] - 0.02
-
 
 class TestItems:
     """On a grid of items, an item draws one reference of a set for all models."""
@@ -443,50 +434,11 @@ class TestInvariance:
         board = reference_study(battles, **{**OPTIONS, "sets": {"three": SETS["three"][::-1]}, "n_resamples": 0})
         self.same(board, plain)
 
-    def test_names(self, votes, plain):
-        """Other names in another order: the same agreement of every reference with all votes."""
-        other = {name: f"x{(5 * k) % 14:02d}" for k, name in enumerate(sorted(votes["model_a"].unique()))}
-        renamed = votes.assign(**{c: votes[c].astype(str).map(other) for c in ("model_a", "model_b")})
-        options = {**OPTIONS, "sets": {"three": [other[name] for name in SETS["three"]]}, "n_resamples": 0}
-        board = reference_study(renamed, **options)
-        for name in ("by_reference", "by_delta", "by_test_tier", "by_tier"):
-            expected = getattr(plain, name)
-            if "reference" in expected:
-                expected = expected.assign(reference=expected["reference"].map(other))
-            pd.testing.assert_frame_equal(getattr(board, name), expected, rtol=1e-9)
-
     def test_the_seed(self, battles, study):
         other = reference_study(battles, seed=1, **OPTIONS)
         assert (other.tau_draws != study.tau_draws).any()
         np.testing.assert_allclose(other.by_reference["tau"], study.by_reference["tau"], rtol=1e-9)
         assert (other.by_budget["tau"] != study.by_budget["tau"]).any()
-
-    @pytest.mark.slow
-    def test_devices_and_chunks(self, battles, study, tmp_path):
-        """Four devices in another process, or one, in chunks of 7; and the smallest board."""
-        n_devices = 1 if len(jax.devices()) > 1 else 4
-        options = {**OPTIONS, "sets": (), "chunk_size": 7}
-        script = f"""
-import sys, numpy as np, jax
-from jaxeval import Battles, reference_study, simulate_votes
-from jaxeval.plots.evaluators import plot_references
-assert len(jax.devices()) == {n_devices}
-board = reference_study(simulate_votes(4000, 14, seed=2, popularity_exponent=0.5), **{options!r})
-np.savez(sys.argv[1], single=board.tau_draws, budgets=board.budget_tau_draws)
-two = reference_study(simulate_votes(60, 2), **{options!r})
-assert two.by_reference["tau"].isna().all() and (two.by_reference["n_pairs"] == 0).all()
-assert any("say nothing about references" in sentence for sentence in two.advice)
-assert plot_references(two).axes[0].get_title(loc="left") == "no reference has two models to rank"
-"""
-        visible = flags(f"--xla_force_host_platform_device_count={n_devices}")
-        environment = {**os.environ, "XLA_FLAGS": visible, "JAX_PLATFORMS": "cpu"}
-        path = tmp_path / "draws.npz"
-        subprocess.run(
-            [sys.executable, "-W", "error", "-c", script, str(path)], env=environment, timeout=240, check=True
-        )
-        found = np.load(path)
-        np.testing.assert_allclose(found["single"], study.tau_draws, rtol=1e-9)
-        np.testing.assert_allclose(found["budgets"], study.budget_tau_draws[:, :14], rtol=1e-9)
 
     def test_a_second_call_compiles_nothing(self, battles, study):
         before = references.reference_study._cache_size()
@@ -510,6 +462,14 @@ def test_a_checkpoint_keeps_the_full_ranking_of_every_resample_too(battles, tmp_
 
 
 class TestWeakData:
+    @pytest.mark.slow
+    def test_two_models_rank_no_reference(self):
+        two = reference_study(simulate_votes(60, 2), **{**OPTIONS, "sets": ()})
+        assert two.by_reference["tau"].isna().all()
+        assert (two.by_reference["n_pairs"] == 0).all()
+        assert any("say nothing about references" in sentence for sentence in two.advice)
+        assert plot_references(two).axes[0].get_title(loc="left") == "no reference has two models to rank"
+
     def test_an_undefeated_reference_and_a_separate_group(self):
         ring = [
             ("a", "b", "model_a"),

@@ -2,7 +2,6 @@
 
 import gc
 import json
-import sys
 import weakref
 from contextlib import nullcontext
 from unittest.mock import Mock
@@ -16,7 +15,6 @@ import twins
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
 from jaxeval.execution import host as host_module
 from jaxeval.execution import runs
-from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.refits import Solver, draw, refit
 from jaxeval.kernels.resample import DrawScheme
@@ -171,24 +169,19 @@ def naive_ratings(theta, standing, estimate):
 class TestDraws:
     """Each draw is the exact refit of its resample."""
 
-    @pytest.mark.parametrize("scheme", ["multinomial", pytest.param("poisson", marks=pytest.mark.slow), "bayesian"])
-    @pytest.mark.parametrize("ridge", [0.0, pytest.param(3.0, marks=pytest.mark.slow)])
-    def test_hard_outcomes(self, battles, scheme, ridge):
-        draws = bootstrap(battles, 60, scheme=scheme, ridge=ridge).draws
-        theta = naive_refit(*tables(battles, 60, scheme, ridge=ridge), ridge)
-        np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
-
-    @pytest.mark.slow
-    def test_soft_targets_and_weights(self, soft_battles):
-        assert not soft_battles.cells.hard
-        draws = bootstrap(soft_battles, 60).draws
-        theta = naive_refit(*tables(soft_battles, 60))
-        np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
-
-    @pytest.mark.slow
-    def test_clusters(self, prompts):
-        draws = bootstrap(prompts, 40, cluster="prompt").draws
-        theta = naive_refit(*tables(prompts, 40, cluster="prompt"))
+    @pytest.mark.parametrize(("board", "options"), [
+        ("battles", {}),
+        ("battles", {"scheme": "bayesian"}),
+        pytest.param("battles", {"scheme": "poisson", "ridge": 3.0}, marks=pytest.mark.slow),
+        pytest.param("soft_battles", {}, marks=pytest.mark.slow),
+        pytest.param("prompts", {"cluster": "prompt"}, marks=pytest.mark.slow),
+        ("few_battles", {"ridge": 0.05}),
+    ])  # fmt: skip
+    def test_on_every_kind_of_board(self, request, board, options):
+        battles = request.getfixturevalue(board)
+        assert battles.cells.hard == (board != "soft_battles")
+        draws = bootstrap(battles, 60, **options).draws
+        theta = naive_refit(*tables(battles, 60, **options), options.get("ridge", 0.0))
         np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
 
     @pytest.mark.slow
@@ -208,11 +201,6 @@ class TestDraws:
         assert (standing != 0).any()
         expected = naive_ratings(naive_refit(n, wins, 0.0, standing), standing, sparse.fit.ratings.to_numpy())
         np.testing.assert_allclose(sparse.draws, expected, rtol=0, atol=1e-5)
-
-    def test_few_battles_with_a_ridge(self, few_battles):
-        draws = bootstrap(few_battles, 60, ridge=0.05).draws
-        theta = naive_refit(*tables(few_battles, 60, ridge=0.05), 0.05)
-        np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
 
     @pytest.mark.parametrize("ridge", [0.0, 0.001])
     def test_very_few_battles(self, ridge):
@@ -448,14 +436,6 @@ class TestLaw:
         assert len(np.unique(n.sum((1, 2)))) > 10  # the number of battles varies
 
     @pytest.mark.slow
-    def test_clusters_of_four_copies(self, votes):
-        rows = votes[["model_a", "model_b", "winner", "row"]].iloc[:3000]
-        battles = Battles.from_pandas(pd.concat([rows] * 4))
-        n, _ = tables(battles, 50, cluster="row")
-        np.testing.assert_array_equal(n % 4, 0)
-        np.testing.assert_array_equal(n.sum((1, 2)) / 2, 12_000)
-
-    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("scheme", "refitted"),
         [("multinomial", False),
@@ -494,16 +474,6 @@ class TestReproducible:
 
     def test_no_resample_twice(self, dense):
         assert len(np.unique(dense.draws.round(6), axis=0)) == B
-
-    @pytest.mark.slow
-    def test_other_slices_do_not_matter(self, votes):
-        """A slice's draws are the same whatever is resampled beside it, here a larger board."""
-        large = simulate_votes(12_000, 20, seed=1, popularity_exponent=0.3)
-        columns = ["model_a", "model_b", "winner"]
-        small = votes[columns].astype(str).assign(board="small")
-        both = pd.concat([small, large[columns].astype(str).assign(board="large")])
-        alone = bootstrap(small, 40, by="board")["small"].draws
-        np.testing.assert_allclose(bootstrap(both, 40, by="board")["small"].draws, alone, rtol=0, atol=1e-5)
 
     @pytest.mark.slow
     @pytest.mark.parametrize(("own", "beside", "scheme"), [
@@ -598,14 +568,6 @@ class TestStandardErrors:
         ratio = board.standard_errors / board.fit.standard_errors
         assert (ratio - 1).abs().max() < agree(B)
 
-    @pytest.mark.slow
-    def test_the_sandwich_on_real_votes(self, arena):
-        _, board = arena
-        enough = board.fit.n_battles >= 1000
-        assert enough.sum() > 40
-        ratio = board.standard_errors[enough] / board.fit.standard_errors[enough]
-        assert (ratio - 1).abs().max() < agree(400)
-
     def test_the_sandwich_of_soft_targets_and_weights(self, soft_battles):
         board = bootstrap(soft_battles, B, gauge="votes")
         ratio = board.standard_errors / board.fit.standard_errors
@@ -634,20 +596,6 @@ class TestClusters:
         np.testing.assert_array_equal(bootstrap(battles, 100, cluster="row").draws, dense.draws[:100])
         np.testing.assert_array_equal(bootstrap(battles, 100, scheme="cluster", cluster="row").draws, dense.draws[:100])
 
-    @pytest.mark.slow
-    def test_copies_widen_by_the_root_of_their_number(self, votes):
-        frame = pd.concat([votes.iloc[:3000]] * 4)
-        battles = Battles.from_pandas(frame, cluster="row")
-        whole = bootstrap(battles, B, scheme="cluster", gauge="votes")
-        assert whole.settings.scheme == "cluster"
-        assert whole.settings.cluster == "row"
-        single = bootstrap(battles, B, gauge="votes")
-        assert single.settings.scheme == "multinomial"
-        ratio = whole.standard_errors / single.standard_errors
-        assert (ratio / 2 - 1).abs().max() < agree(B, B)
-        honest = fit_bradley_terry(votes.iloc[:3000], gauge="votes").standard_errors
-        assert (whole.standard_errors / honest - 1).abs().max() < agree(B) + 0.03  # some have 380 votes
-
     def test_against_a_naive_cluster_bootstrap(self, prompts):
         """Clusters of unequal size whose battles agree, drawn and refitted by NumPy alone."""
         rng = np.random.default_rng(5)
@@ -671,26 +619,9 @@ class TestClusters:
 class TestSoftAndHard:
     """The general path and the one for hard outcomes, where both apply."""
 
-    @pytest.mark.slow
-    def test_weights_of_two(self, votes, dense):
-        """Weighted battles take the general path; a common weight changes nothing but the arithmetic."""
-        doubled = Battles.from_pandas(votes.assign(w=2.0), weight="w")
-        assert not doubled.cells.hard
-        assert (np.bincount(doubled.cells.pair) == 3).all()  # then cells are numbered alike
-        np.testing.assert_allclose(bootstrap(doubled, 100).draws, dense.draws[:100], rtol=0, atol=1e-5)
-
     def test_targets_instead_of_labels(self, battles, dense):
         from_targets = Battles.from_pandas(battles.to_pandas().drop(columns="language"), target="target")
         np.testing.assert_array_equal(bootstrap(from_targets, 100).draws, dense.draws[:100])
-
-    @pytest.mark.slow
-    def test_one_soft_battle_moves_little(self, votes, dense):
-        """One judge score of 0.3 among 12,000 votes sends all down the general path, with other random numbers."""
-        targets = Battles.from_pandas(votes).to_pandas()
-        targets.loc[0, "target"] = 0.3
-        board = bootstrap(Battles.from_pandas(targets), B)
-        assert (board.standard_errors / dense.standard_errors - 1).abs().max() < agree(B, B)
-        assert (board.fit.ratings - dense.fit.ratings).abs().max() < 0.5
 
 
 @pytest.mark.slow
@@ -715,17 +646,6 @@ def test_two_groups_that_a_soft_battle_joins():
 
 
 class TestSlices:
-    @pytest.mark.slow
-    def test_one_column(self, votes, battles):
-        boards = bootstrap(battles, 400, by="half")
-        assert list(boards) == [0, 1]
-        for half, board in boards.items():
-            own = bootstrap(votes[votes.half == half], 400)
-            np.testing.assert_allclose(board.fit.ratings, own.fit.ratings, rtol=0, atol=1e-8)
-            np.testing.assert_allclose(board.fit.standard_errors, own.fit.standard_errors, rtol=1e-9)
-            assert (board.standard_errors / own.standard_errors - 1).abs().max() < agree(400, 400)
-            assert board.fit.n_battles.equals(own.fit.n_battles)
-
     @pytest.mark.slow
     def test_two_columns(self, votes, battles):
         boards = bootstrap(battles, 100, by=["third", "half"])
@@ -881,11 +801,6 @@ class TestDegenerate:
             interval = board.interval(kind=kind).to_numpy()
             np.testing.assert_allclose(interval[0], 2000 - interval[1, ::-1], atol=1e-6)
 
-    def test_draws_say_which(self, sparse):
-        np.testing.assert_array_equal((sparse.draws == np.inf).sum(0), sparse.degenerate.undefeated)
-        np.testing.assert_array_equal((sparse.draws == -np.inf).sum(0), sparse.degenerate.winless)
-        np.testing.assert_array_equal(np.isnan(sparse.draws).sum(0), sparse.degenerate.not_comparable)
-
     def test_counted_with_a_ridge_too(self, few_battles, sparse):
         """A ridge keeps ratings finite, and hides nothing."""
         board = bootstrap(few_battles, 300, ridge=0.05)
@@ -931,31 +846,6 @@ class TestDegenerate:
         assert any("u: never lost a point" in w for w in board.warnings)
         assert any("2 groups that never met" in w for w in board.warnings)
 
-    @pytest.mark.slow
-    def test_the_two_vote_model_of_the_arena(self, arena):
-        """It is flagged, and leaves the difference intervals of all others as they are without its two votes.
-
-        The same resamples are refitted without the model's row and column, so no Monte Carlo error enters.
-        """
-        battles, board = arena
-        rare = board.fit.n_battles.idxmin()
-        assert board.fit.n_battles[rare] == 2
-        # Neither of two votes is drawn with probability exp(-2).
-        share, expected = board.degenerate_share[rare], np.exp(-2)
-        assert abs(share - expected) < 4 * np.sqrt(expected * (1 - expected) / 400)
-        assert board.degenerate_share.drop(rare).max() == 0
-        assert all(rare in warning for warning in board.warnings)
-
-        others = board.models != rare
-        n, wins = (x[:, others][:, :, others] for x in tables(battles, 400))
-        theta = naive_refit(n, wins)
-        lower, upper = (bound.to_numpy()[np.ix_(others, others)] for bound in board.difference_interval(0.95))
-        width = upper - lower
-        for i in range(theta.shape[1] - 1):
-            difference = ELO_PER_LOGIT * (theta[:, i, None] - theta[:, i + 1 :])
-            without = np.quantile(difference, 0.975, axis=0) - np.quantile(difference, 0.025, axis=0)
-            assert np.abs(width[i, i + 1 :] / without - 1).max() < 0.005
-
 
 class TestIntervals:
     @pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
@@ -971,17 +861,6 @@ class TestIntervals:
         np.testing.assert_allclose(basic.lower, 2 * dense.fit.ratings - percentile.upper, rtol=1e-12)
         np.testing.assert_allclose(basic.upper, 2 * dense.fit.ratings - percentile.lower, rtol=1e-12)
         assert not np.allclose(basic, percentile, atol=1e-6)
-
-    def test_the_estimate_is_inside(self, dense):
-        for kind in ("percentile", "basic"):
-            interval = dense.interval(0.95, kind)
-            assert ((interval.lower < dense.fit.ratings) & (dense.fit.ratings < interval.upper)).all()
-
-    def test_the_width_is_that_of_a_normal(self, dense):
-        """Two quantiles of 1,000 draws: the width has relative standard error 3 %."""
-        interval = dense.interval(0.95)
-        ratio = (interval.upper - interval.lower) / (2 * 1.959964 * dense.fit.standard_errors)
-        assert (ratio - 1).abs().max() < 4.5 * 0.031
 
     @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, np.nan])
     def test_bad_levels(self, dense, level):
@@ -1041,23 +920,6 @@ class TestIntervals:
         assert dense.tiers().equals(anchored.tiers())
         assert dense.rank_sets().equals(anchored.rank_sets())
 
-    def test_what_joint_draws_say_carries_labels(self, dense):
-        share = dense.beat_share
-        assert share.index.equals(dense.models)
-        assert share.columns.equals(dense.models)
-        best, worst = dense.fit.ratings.idxmax(), dense.fit.ratings.idxmin()
-        assert share.loc[best, worst] == 1
-        assert dense.rank_share(1).sum() == pytest.approx(1)
-        assert dense.rank_share(12).to_numpy() == pytest.approx(np.ones(12))
-        assert dense.tiers()[best] == 1
-        sets = dense.rank_sets()
-        assert sets.index.equals(dense.models)
-        assert sets.loc[best, "rank_best"] == 1
-        assert sets.loc[worst, "rank_worst"] == 12
-        lower, upper = dense.difference_interval()
-        assert lower.loc[best, worst] > 0
-        assert upper.loc[worst, best] == pytest.approx(-lower.loc[best, worst])
-
 
 class TestArguments:
     @pytest.mark.parametrize(("options", "error", "match"), [
@@ -1099,44 +961,11 @@ class TestArguments:
         np.testing.assert_array_equal(bootstrap(votes, 20).draws, dense.draws[:20])
 
 
-class TestProgress:
+class TestProgress:  # tests/execution/test_progress.py has the bar itself
     def test_nothing_is_written_by_default(self, battles, capfd):
         bootstrap(battles, 50)
         bootstrap(battles, 50, progress=False)
         assert capfd.readouterr() == ("", "")
-
-    def test_a_bar_when_asked_and_the_work_is_long(self, monkeypatch):
-        """On a terminal; the bar is gone afterwards."""
-        written = terminal(monkeypatch)
-        monkeypatch.setattr("jaxeval.execution.progress._DELAY_SECONDS", 0.0)
-        with progress_bar(10, "refitting resamples", True) as advance:
-            wait_for(lambda: "compiling" in written.getvalue())
-            advance(4)
-            wait_for(lambda: "4/10" in written.getvalue())
-        assert "refitting resamples" in written.getvalue()
-
-    def test_no_bar_for_short_work(self, monkeypatch):
-        written = terminal(monkeypatch)
-        with progress_bar(10, "refitting resamples", True) as advance:
-            advance(10)
-        assert "refitting" not in written.getvalue()
-
-    def test_no_bar_when_switched_off(self, monkeypatch):
-        written = terminal(monkeypatch)
-        monkeypatch.setattr("jaxeval.execution.progress._DELAY_SECONDS", 0.0)
-        with progress_bar(10, "refitting resamples", False) as advance:
-            advance(10)
-        assert written.getvalue() == ""
-
-    def test_only_a_terminal_gets_one_unasked(self, monkeypatch):
-        for is_terminal in (False, True):
-            written = terminal(monkeypatch, is_terminal)
-            monkeypatch.setattr("jaxeval.execution.progress._DELAY_SECONDS", 0.0)
-            with progress_bar(10, "refitting resamples", None) as advance:
-                advance(3)
-                if is_terminal:
-                    wait_for(lambda written=written: "3/10" in written.getvalue())
-            assert bool(written.getvalue()) == is_terminal
 
     def test_the_bar_counts_all_resamples(self, battles, monkeypatch):
         counted = []
@@ -1156,25 +985,3 @@ class TestProgress:
         assert counted[0] == 100
         assert sum(counted[1:-1]) == 100
         assert counted[-1] == "done"
-
-
-def terminal(monkeypatch, is_terminal=True):
-    """A standard error that remembers what is written to it."""
-    import io
-
-    written = io.StringIO()
-    written.isatty = lambda: is_terminal
-    monkeypatch.setattr(sys, "stderr", written)
-    monkeypatch.setenv("TERM", "xterm")
-    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
-    return written
-
-
-def wait_for(condition, seconds=10.0):
-    import time
-
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)

@@ -120,14 +120,6 @@ def test_a_board_beside_itself_does_not_differ(weeks, battles, given, tmp_path):
     assert found.answer.sentences == ("none of 6 models moved: the boards hold the same votes, rated alike",)
 
 
-@pytest.mark.parametrize("shared", ["id", "none"])
-def test_options_do_not_change_what_is_drawn(weeks, together, apart, shared):
-    """A ridge that is nearly none gives nearly the same draws."""
-    found, how = (together, {"id": "vote"}) if shared == "id" else (apart, {"shared": "none"})
-    again = compare_boards(*weeks, n_resamples=B, ridge=2e-6, **how)
-    np.testing.assert_allclose(again.difference.draws, found.difference.draws, rtol=0, atol=0.01)
-
-
 def test_a_checkpoint_keeps_both(weeks, together, tmp_path):
     for _ in range(2):
         found = compare_boards(*weeks, id="vote", n_resamples=B, checkpoint=tmp_path / "kept")

@@ -8,7 +8,7 @@ from scipy.special import log_expit
 from styled import FEATURES, M, N, styled
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_battles
-from jaxeval.data.features import design, position_advantage
+from jaxeval.data.features import design
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch import contextual, refits
@@ -179,18 +179,6 @@ class TestInvariance:
         assert not held.coefficient_draws.any()
         plain = fit_bradley_terry(battles)
         np.testing.assert_allclose(held.fit.ratings, plain.ratings, rtol=0, atol=1e-6)
-
-    @pytest.mark.slow
-    def test_of_compression(self, votes):
-        """Covariates with few values compress; as many values again do not, and have the same law."""
-        battles = Battles.from_pandas(votes)
-        few = bootstrap(battles, 400, features=["markup", position_advantage()])
-        cells, _ = compress(battles, design(battles, ["markup"], True).matrix)(slice(None))
-        assert len(cells.count) < N / 4
-        jitter = votes.assign(markup=votes["markup"] + 1e-9 * np.arange(N))
-        many = bootstrap(jitter, 400, features=["markup", position_advantage()])
-        ratio = many.standard_errors / few.standard_errors
-        assert ratio.to_numpy() == pytest.approx(1, abs=4 * np.sqrt(2 / 800))
 
 
 @pytest.fixture(scope="module")

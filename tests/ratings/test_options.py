@@ -41,4 +41,4 @@ def test_what_decides_the_draws_and_what_does_not():
     deciding, shown = BootstrapOptions(features=["length"]).identity(("length",))
     assert set(shown) == {"n_resamples", "gauge", "base", "interval", "max_slices", "min_slice_battles", "missing"}
     assert deciding["features"] == ["length"]
-    assert {"seed", "scheme", "cluster", "ridge", "by", "ties"} <= set(deciding)
+    assert {"seed", "scheme", "cluster", "strata", "ridge", "by", "ties", "link", "penalty"} <= set(deciding)

@@ -10,7 +10,7 @@ from compilations import compilations
 from ranked import TOY, levels, simulated, table
 
 import jaxeval
-from jaxeval import Battles, DataError, Rankings, bootstrap, fit_bradley_terry, fit_plackett_luce, leaderboard
+from jaxeval import Battles, Rankings, bootstrap, fit_bradley_terry, fit_plackett_luce, leaderboard
 from jaxeval.execution import host as host_module
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.choice_models import count_choices
@@ -66,20 +66,6 @@ class TestFit:
     def test_weights_and_ridge(self, frame):
         fit = fit_plackett_luce(Rankings.from_pandas(frame, weight="w"), ridge=0.4)
         np.testing.assert_allclose(fit.strengths, naive(LISTS, frame["w"], 0.4), atol=1e-6)
-
-    def test_weight_two_is_the_row_twice(self, frame, rankings):
-        twice = fit_plackett_luce(pd.concat([frame, frame]))
-        double = fit_plackett_luce(Rankings.from_pandas(frame.assign(v=2.0), weight="v"))
-        for fit in (twice, double, fit_plackett_luce(rankings)):
-            np.testing.assert_allclose(fit.strengths, double.strengths, atol=1e-12)
-        np.testing.assert_allclose(double.log_likelihood, twice.log_likelihood)
-        np.testing.assert_allclose(double.standard_errors, np.sqrt(2) * twice.standard_errors)
-
-    def test_items_of_other_names(self, rankings):
-        other = table([[[M - 1 - i for i in level] for level in levels(ranking)] for ranking in LISTS])
-        turned = fit_plackett_luce(other)
-        np.testing.assert_allclose(turned.strengths[::-1], fit_plackett_luce(rankings).strengths, atol=1e-12)
-        np.testing.assert_allclose(turned.standard_errors[::-1], fit_plackett_luce(rankings).standard_errors)
 
     @pytest.mark.usefixtures("on_the_host")
     def test_choix(self):
@@ -240,14 +226,6 @@ class TestBootstrap:
             five_errors = 5 / np.sqrt(2 * 1000)  # of a standard deviation of 1,000 draws
             np.testing.assert_allclose(board.standard_errors, board.fit.standard_errors, rtol=five_errors)
 
-    @pytest.mark.slow
-    def test_checkpoint(self, rankings, resampled, tmp_path):
-        bootstrap(rankings, 40, checkpoint=tmp_path / "run")
-        again = bootstrap(rankings, 64, checkpoint=tmp_path / "run")
-        np.testing.assert_allclose(again.draws, resampled.draws, atol=1e-9)
-        with pytest.raises(DataError, match="another"):
-            bootstrap(Rankings.from_pandas(table(LISTS[1:])), 40, checkpoint=tmp_path / "run")
-
     def test_slices_are_resampled_on_their_own(self, frame, rankings):
         boards = bootstrap(rankings, 30, by="language")
         assert list(boards) == ["de", "en"]
@@ -308,12 +286,6 @@ class TestTables:
     def test_by_and_a_table_of_the_result(self, rankings, resampled):
         assert set(leaderboard(rankings, by="language", n_resamples=50)["category"]) == {"de", "en"}
         pd.testing.assert_series_equal(leaderboard(resampled)["rank"], leaderboard(rankings, n_resamples=64)["rank"])
-
-    def test_joint(self, resampled):
-        joint = resampled.joint
-        assert isinstance(joint, jaxeval.Draws)
-        np.testing.assert_array_equal(joint.draws, resampled.draws)
-        assert joint.names.tolist() == [f"m{k}" for k in range(M)]
 
 
 class TestWhatRankingsCannotSay:

@@ -8,7 +8,7 @@ import pytest
 import twins
 from styled import styled
 
-from jaxeval import Battles, DataError
+from jaxeval import Battles
 from jaxeval.data.shared_votes import shared_votes
 from jaxeval.kernels import resample
 from jaxeval.ratings.compare_boards import Posed, shared_units
@@ -98,20 +98,6 @@ def test_a_naive_refit_of_the_same_draws(people, judge, scheme):
             np.testing.assert_allclose(draws[r], theta - theta.mean(), rtol=0, atol=1e-5 / ELO_PER_LOGIT)
 
 
-def test_swapping_the_boards_swaps_the_draws(people, judge):
-    one, other = refitted(people, judge)
-    again = refitted(judge, people)
-    np.testing.assert_array_equal(one, again[1])
-    np.testing.assert_array_equal(other, again[0])
-
-
-def test_the_order_of_rows_and_sides_does_not_matter(votes, people, judge):
-    plain = refitted(people, judge)
-    mixed = votes.head(700).sample(frac=1, random_state=1)
-    for own, expected in zip(refitted(Battles.from_pandas(mixed), judge), plain, strict=True):
-        np.testing.assert_allclose(own, expected, rtol=0, atol=1e-10)
-
-
 def test_the_same_votes_on_both_boards_have_the_same_draws(people):
     one, other = refitted(people, people, "index")
     np.testing.assert_array_equal(one, other)
@@ -147,9 +133,3 @@ def test_clusters_of_the_union_are_drawn_whole(votes):
         np.testing.assert_array_equal(drawn[own.cluster[several]], held[several])
         assert (own.cluster[~several] == -1).all()
     np.testing.assert_array_equal(units[0].units, units[1].units)
-
-
-def test_a_vote_in_two_clusters_is_an_error(votes, people):
-    other = Battles.from_pandas(votes.tail(600).assign(prompt=lambda t: t["prompt"] + 1))
-    with pytest.raises(DataError, match=r"column 'prompt' differs in 400 votes that both boards share \(first in row"):
-        refitted(people, other, cluster="prompt")

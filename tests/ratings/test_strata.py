@@ -106,15 +106,6 @@ def test_a_slice_of_one_stratum_draws_the_same_beside_others(table):
     assert np.abs(found["en"].draws - plain["en"].draws).max() > 1
 
 
-@pytest.mark.slow  # test_sparse_boards.py compares what both draw
-@pytest.mark.parametrize("options", [{"ridge": 0.5, "reweight": True}, {"cluster": "voter"}])
-def test_dense_and_sparse_boards_draw_the_same(battles, options):
-    dense, sparse = (
-        bootstrap(battles, 20, strata="language", method=method, **options) for method in ("dense", "sparse")
-    )
-    np.testing.assert_allclose(dense.draws, sparse.draws, rtol=0, atol=1e-5)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", [pytest.param(None, marks=pytest.mark.slow), "voter"])
 def test_boards_with_features(battles, cluster):
@@ -123,14 +114,6 @@ def test_boards_with_features(battles, cluster):
     np.testing.assert_allclose(board.standard_errors, board.fit.standard_errors, rtol=4.5 / np.sqrt(2 * 64))
     lone = "1 stratum of one battle" if cluster is None else "1 stratum of one cluster"
     assert any(warning.startswith(lone) for warning in board.warnings)
-
-
-def test_merged_rows_draw_what_their_battles_draw(table):
-    columns = ["model_a", "model_b", "winner", "language"]
-    merged = table.groupby(columns).size().rename("n").reset_index()
-    whole = bootstrap(Battles.from_pandas(table[columns]), 20, strata="language")
-    found = bootstrap(Battles.from_pandas(merged, count="n"), 20, strata="language")
-    np.testing.assert_array_equal(found.draws, whole.draws)
 
 
 # --- what strata are for -------------------------------------------------------------------------
@@ -223,12 +206,3 @@ def test_a_column_is_given_by_its_name(battles, option):
             bootstrap(battles, 5, **{option: value})
     with pytest.raises(DataError, match="no column ''"):
         bootstrap(battles, 5, **{option: ""})
-
-
-def test_strata_decide_the_draws_in_a_checkpoint(battles, tmp_path):
-    first = bootstrap(battles, 20, strata="language", checkpoint=tmp_path)
-    again = bootstrap(battles, 20, strata="language", checkpoint=tmp_path)
-    np.testing.assert_array_equal(first.draws, again.draws)
-    assert first.settings.strata == "language"
-    with pytest.raises(DataError, match="strata"):
-        bootstrap(battles, 20, checkpoint=tmp_path)

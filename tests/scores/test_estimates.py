@@ -112,12 +112,6 @@ def test_equal_scores_have_no_variance(values):
     assert np.isnan(same.difference_errors()).all()
 
 
-def test_order_of_rows_does_not_matter(values):
-    frame = pd.DataFrame(values).rename_axis("item").reset_index().melt("item", var_name="model", value_name="score")
-    one, two = (estimates(ItemScores.from_pandas(x)) for x in (frame, frame.sample(frac=1, random_state=0)))
-    assert_allclose(one.influence, two.influence, rtol=0, atol=1e-16)
-
-
 def test_missing_scores(values):
     lacking = values.copy()
     lacking[:4, 0] = np.nan

@@ -223,15 +223,6 @@ def test_what_is_refused(table):
         score_leaderboard(first, missing="available")
 
 
-def test_checkpoints(table, tmp_path):
-    asked = {"n_resamples": 60, "progress": False}
-    first = score_leaderboard(table, **asked, checkpoint=tmp_path / "kept")
-    again = score_leaderboard(table, **asked, checkpoint=tmp_path / "kept")
-    pd.testing.assert_frame_equal(pd.DataFrame(first), pd.DataFrame(again))
-    with pytest.raises(DataError, match="another"):
-        score_leaderboard(table, **asked, seed=1, checkpoint=tmp_path / "kept")
-
-
 @pytest.mark.slow
 def test_ten_equal_models_are_seldom_told_apart():
     """Of ten equal models on 40 items some two are told apart on fewer than 5 % of the boards, at four errors."""

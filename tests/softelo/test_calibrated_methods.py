@@ -53,13 +53,6 @@ def test_a_quieter_prediction_takes_the_conformal_quantile_exactly(n, level):
     np.testing.assert_allclose(half_widths(residual, noise, 0.0, level, weights), weighted, rtol=1e-14)
 
 
-def test_equal_weights_change_nothing():
-    residual, noise = pool(26)
-    for v in (0.0, 20.0, 60.0):
-        plain = half_widths(residual, noise, v, 0.9)
-        np.testing.assert_array_equal(half_widths(residual, noise, v, 0.9, np.full(26, 3.7)), plain)
-
-
 def test_it_is_infinite_where_the_level_is_beyond_the_pool_and_missing_where_the_noise_is():
     residual, noise = pool(13)
     found = half_widths(residual, noise, [20.0, np.nan], 0.95)

@@ -53,15 +53,6 @@ def test_coverage_is_the_expected_one_on_average():
         assert abs(covered - expected) < 4 * np.sqrt(expected * (1 - expected) / trials)
 
 
-@pytest.mark.parametrize("weight", [1.0, 0.1, 3.7])
-def test_equal_weights_change_nothing(weight):
-    rng = np.random.default_rng(3)
-    for n in [1, 9, 26, 74]:
-        scores = rng.exponential(size=n)
-        for level in [0.5, 0.68, 0.9]:
-            assert conformal_quantile(scores, level, np.full(n, weight)) == conformal_quantile(scores, level)
-
-
 def test_integer_weights_repeat_scores():
     rng = np.random.default_rng(4)
     scores, weights = rng.exponential(size=12), rng.integers(0, 5, 12)

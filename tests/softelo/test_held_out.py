@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
-from processes import ended, start_commands, start_script
 
 import jaxeval
 from jaxeval.execution.checkpoints import Checkpoint
@@ -78,57 +76,6 @@ class TestCheckpoints:
         jaxeval.soft_elo(battles, n_resamples=20, checkpoint=tmp_path)
         with pytest.raises(jaxeval.DataError, match="of other battles"):
             jaxeval.soft_elo(renamed, n_resamples=20, checkpoint=tmp_path)
-
-
-PROCESSES = """
-from jaxeval.execution import lanes
-run_own, ran = lanes.LaneRun._run_own, {}
-
-def counted(self, task, of, which, results, section):
-    ran[section] = len(which)
-    return run_own(self, task, of, which, results, section)
-
-lanes.LaneRun._run_own = counted
-battles = jaxeval.simulate_judged_battles(300, 6, seed=7)
-with jaxeval.share_resamples():
-    found = jaxeval.soft_elo(battles, n_resamples=101, checkpoint=folder + "/run")
-    assert ran["temperatures-0"] == [3, 4][rank], ran
-    assert ran["folds-0-chord"] == 9, ran
-    assert ran["own-512-1"] == 303, ran
-    save, lanes.Checkpoint.save = lanes.Checkpoint.save, None  # nothing is left to be kept
-    again = jaxeval.soft_elo(battles, n_resamples=101, checkpoint=folder + "/run")
-    np.testing.assert_array_equal(again.draws, found.draws)
-    lanes.Checkpoint.save = save
-    for text, options in {"seed=1, not 0": {"seed": rank}, "base=1.0, not 0.0": {"base": float(rank)}}.items():
-        with fails(jaxeval.ProcessError, f"process 1 has {text}"):
-            jaxeval.soft_elo(battles, **options)
-    with fails(jaxeval.ProcessError, "process 1 has other battles"):
-        jaxeval.soft_elo(jaxeval.simulate_judged_battles(300, 6, seed=rank))
-found.models.to_pickle(f"{folder}/{rank}.pkl")
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_share_folds_and_resamples(tmp_path):
-    codes, _, errors = ended(start_script(PROCESSES, tmp_path))
-    assert codes == [0, 0], errors
-    here = jaxeval.soft_elo(jaxeval.simulate_judged_battles(300, 6, seed=7), n_resamples=101).models
-    for rank in (0, 1):
-        there = pd.read_pickle(tmp_path / f"{rank}.pkl")
-        pd.testing.assert_frame_equal(there, here, check_exact=False, rtol=0, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_the_command_in_two_processes(tmp_path, data):
-    path = str(data / "softelo_sample.csv")
-    out, options = tmp_path / "out", ("--labels", "a_wins_1", "--resamples", "50")
-    codes, outputs, errors = ended(start_commands("soft-elo", path, *options, out=out))
-    assert codes == [0, 0], errors
-    assert "Held-out ratings" in outputs[0]
-    assert "Held-out ratings" not in outputs[1]
-    battles = jaxeval.read_judged_battles(path, label_coding="a_wins_1")
-    here = jaxeval.soft_elo(battles, n_resamples=50).models
-    np.testing.assert_allclose(pd.read_csv(out / "models.csv")["judge_elo"], here["judge_elo"], rtol=0, atol=1e-6)
 
 
 def test_the_folds_start_from_the_optimum_of_all_battles():

@@ -46,18 +46,6 @@ def test_equals_an_independent_optimiser(judged, ties):
     assert fit.n_battles == used.sum()
 
 
-def test_weight_two_is_the_row_twice_and_sides_do_not_matter(judged):
-    d, y = judged.score_difference[:300], judged.human[:300]
-    one = fit_temperature(d, y)
-    swap = np.arange(300) % 3 == 0
-    swapped = fit_temperature(np.where(swap, -d, d), np.where(swap, 1 - y, y))
-    assert swapped.beta == pytest.approx(one.beta, abs=1e-12)
-    twice = fit_temperature(np.tile(d, 2), np.tile(y, 2))
-    weighted = fit_temperature(d, y, weight=np.full(300, 2.0))
-    assert weighted.beta == pytest.approx(twice.beta, abs=1e-12)
-    assert weighted.standard_error == pytest.approx(one.standard_error, rel=1e-12)  # as many battles, of one weight
-
-
 def test_statuses():
     d = np.array([1.0, 2, -1, -3, 0.5, 2])
     agree = (d > 0).astype(float)
