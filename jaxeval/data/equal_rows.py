@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Int
-from jaxeval.data.columns import frame_of
+from jaxeval.data.columns import Rows, frame_of
 from jaxeval.data.table_files import is_text
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa, pc, pd
@@ -181,14 +181,6 @@ _PLACES_PER_ROW = 16
 _TIMES, _FIRST = "\0times", "\0first"
 
 
-class Merged(NamedTuple):
-    """R distinct rows, in the order of their first places among all rows."""
-
-    table: pa.Table
-    times: Int  # (R,) how many rows each stands for
-    first: Int  # (R,) position of the first of them
-
-
 class EqualRows:
     """Merges equal rows of the tables that are added.
 
@@ -245,15 +237,18 @@ class EqualRows:
         digest, n_rows = sum(part.digest for part in parts) % 2**64, sum(part.n_rows for part in parts)
         return Content(digest, n_rows, any(part.telling for part in parts))
 
-    def result(self, always: bool = False) -> Merged:
-        """Return all rows, merged if they are over two million and merging is worth the time, or if ``always``."""
+    def result(self, always: bool = False) -> tuple[pa.Table, Rows]:
+        """Return all rows, and what each stands for.
+
+        They are merged if they are over two million and merging is worth the time, or if ``always``.
+        """
         tables = [*self._merged, *self._waiting]
         merging = always or (self._merged and self._worthwhile)
         if merging or any(name not in table.column_names for table in tables for name in self._aside):
             tables = self._without_aside(tables)
         rows = _merge_rows(tables) if merging else _together(tables)
         times, first = (in_numpy(rows[name]) for name in (_TIMES, _FIRST))
-        return Merged(rows.drop_columns([_TIMES, _FIRST]), times, first)
+        return rows.drop_columns([_TIMES, _FIRST]), Rows(times, first)
 
     def _with_text_aside(self, table: pa.Table) -> pa.Table:
         """Return the columns aside as text, as nobody asked for them in a type; without those of lists or records."""

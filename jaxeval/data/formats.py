@@ -158,19 +158,15 @@ class Source:
         parts = []
         for path in self.paths:
             with naming(self.name if len(self.paths) == 1 else path):
-                small = small_table(path, needed) if plain and len(self.paths) == 1 else None
-                if small is not None:
-                    return small
-                parts.append(whole_table(path, needed, nested))
+                parts.append(whole_table(path, needed, nested, plain=plain and len(self.paths) == 1))
         reject_same_tables(parts, [path.name for path in self.paths])
-        return pd.concat(parts, ignore_index=True)
+        return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
 
-def whole_table(path: Path, needed: Columns, nested: bool, text: Sequence[str] = ()) -> pd.DataFrame:
-    """Read the needed columns of a file, those of ``text`` as strings.
-
-    With ``nested``, columns of objects and lists stay columns of Arrow.
-    """
+def whole_table(path: Path, needed: Columns, nested: bool, text: Sequence[str] = (), plain: bool = False) -> Any:
+    """Read the needed columns of a file, those of ``text`` as strings; the rest is as in `Source.columns`."""
+    if plain and (small := small_table(path, needed)) is not None:
+        return small
     parts = with_types(path, lambda wide: [frame_of(piece, nested) for piece in pieces(path, needed, text, wide)])
     return pd.concat(parts, ignore_index=True)
 

@@ -66,9 +66,7 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
     whole = np.flatnonzero(~none | (missing == "label"))  # rows in a group
     n_groups = len(values) + 1
     entry = np.concatenate([row * n_groups + codes + 1, labelled * n_groups + len(values), whole * n_groups])
-    entry.sort()
-    first = np.append(True, entry[1:] != entry[:-1])[: len(entry)]  # twice in a list is once
-    row, codes = np.divmod(entry[first], n_groups)
+    row, codes = np.divmod(np.unique(entry), n_groups)  # twice in a list is once
     return Members(row, codes, pd.Index([OVERALL, *values], dtype=object), (name,))
 
 

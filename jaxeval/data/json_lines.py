@@ -248,25 +248,24 @@ def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
 
 
 def _mixed_json_block(block: bytes, start: int, needed: Columns) -> tuple[pa.Table, list[str], list[str]]:
-    rows, numbers = [], []
+    rows: dict[int, Any] = {}
     for number, line in enumerate(block.split(b"\n"), start=start + 1):
         if not line.strip():
             continue
         try:
-            rows.append(loads(line))
+            rows[number] = loads(line)
         except ValueError as error:
             hint = "; save the file as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
             raise DataError(f"line {number:,} cannot be read as JSON: {error}{hint}") from error
-        if not isinstance(rows[-1], dict):
+        if not isinstance(rows[number], dict):
             raise DataError(f"line {number:,} cannot be read: every line must hold one JSON object, {{...}}")
-        numbers.append(number)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    fields = [] if set(needed.named) <= set(names) else fields_of_rows(rows)
+    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    fields = [] if set(needed.named) <= set(names) else fields_of_rows(list(rows.values()))
     table = {}
     for name in needed.among(names, fields):
-        values = [value_at(row, name) for row in rows]
+        values = [value_at(row, name) for row in rows.values()]
         if not _is_writable(name):
-            number = next(n for n, row in zip(numbers, rows, strict=True) if name in row)
+            number = next(n for n, row in rows.items() if name in row)
             raise DataError(
                 f"line {number:,}: the name of column {name!r} holds half of a surrogate pair, which is not a "
                 "character: correct that line"
@@ -274,7 +273,7 @@ def _mixed_json_block(block: bytes, start: int, needed: Columns) -> tuple[pa.Tab
         try:
             table[name] = pa.array(values)
         except UnicodeEncodeError as error:
-            number = next(n for n, value in zip(numbers, values, strict=True) if not _is_writable(value))
+            number = next(n for n, value in zip(rows, values, strict=True) if not _is_writable(value))
             raise DataError(
                 f"line {number:,}: column {name!r} holds half of a surrogate pair, {error.object[error.start]!r}, "
                 "which is not a character: correct that line"
@@ -282,9 +281,9 @@ def _mixed_json_block(block: bytes, start: int, needed: Columns) -> tuple[pa.Tab
         except OverflowError as error:
             raise DataError(f"column {name!r} holds numbers of more than 64 bits: write them as text") from error
         except pa.ArrowException as error:
-            there = [(type(x).__name__, line) for x, line in zip(values, numbers, strict=True) if x is not None]
+            there = [(type(x).__name__, line) for x, line in zip(values, rows, strict=True) if x is not None]
             kinds = Counter(kind for kind, _ in there)
-            if len(kinds) == 1 and isinstance(values[numbers.index(there[0][1])], dict | list):
+            if len(kinds) == 1 and kinds.keys() <= {"dict", "list"}:
                 raise DataError(
                     f"column {name!r} holds {'objects' if 'dict' in kinds else 'lists'} whose own values mix types: "
                     "write what you need of them as columns, in lines of one kind"

@@ -34,7 +34,7 @@ from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas, with_fie
 from jaxeval.data.numbers import finite_or_nan
 from jaxeval.data.report import AnswersReport, MissingJudgment, Reported
 from jaxeval.data.roles import ANSWER_LABELS, usual_column, usual_columns, usual_names
-from jaxeval.data.table_files import naming, read_as, read_plain_table, told_of
+from jaxeval.data.table_files import read_as, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.lazy_names import pd
@@ -342,11 +342,7 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
 def read_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
     """`read_judged_answers` whose names are those of pandas only where the file is not small."""
     text = [columns[c] for c in ("model", "judge", "item", "answer") if columns.get(c) is not None]
-    if (table := read_plain_table(path, text)) is not None:
-        with naming(path):
-            answers = JudgedAnswers.from_pandas(table, **columns)
-    else:
-        answers = read_as(JudgedAnswers.from_pandas, path, text, columns)
+    answers = read_as(JudgedAnswers.from_pandas, path, text, columns, plain=True)
     return answers.reporting(*told_of(local_file(path)))
 
 

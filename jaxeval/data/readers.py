@@ -160,13 +160,13 @@ def battles_in(
                     )
             starts.append((str(file.name), rows.n_rows))
             rows.add_all(batch, [*own_columns, *voters], file.name)
-    merged = rows.result()
-    each = len(merged.times) == rows.n_rows  # no equal rows are merged, so that further columns belong to the same rows
+    table, merged = rows.result()
+    each = len(table) == rows.n_rows  # no equal rows are merged, so that further columns belong to the same rows
     starts = starts if len(files) > 1 else []
-    origin = None if each and not starts else Rows(merged.times, merged.first, tuple(starts))
+    origin = None if each and not starts else merged._replace(files=tuple(starts))
     with naming(label):
-        light = PlainTable.of_arrow(merged.table) if plain else None
-        frame = frame_of(merged.table, nested=True) if light is None else light
+        light = PlainTable.of_arrow(table) if plain else None
+        frame = frame_of(table, nested=True) if light is None else light
         battles = Battles(**read_battle_rows(frame, reading, origin, keep))
     messages = dict.fromkeys(sentence for file in files for sentence in told_of(file))
     messages |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as, *sentences])

@@ -52,7 +52,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
     rows, counts = EqualRows(), first.roles["count"]
     for k, batch in enumerate(batches):
         rows.add(batch.table.drop_columns([counts]), f"batch {k}", np.asarray(batch.table[counts]))
-    merged = rows.result(always=True)
+    distinct, merged = rows.result(always=True)
     reports = [batch.report for batch in batches]
     families = [report.label_families for report in reports if report.label_families]
     sums: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in _SUMS}
@@ -71,7 +71,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}
     names = {old: new for batch in batches for old, new in batch.names.items()}
-    table = merged.table.append_column(counts, [merged.times])
+    table = distinct.append_column(counts, [merged.times])
     return BattleTable(table=table, roles=first.roles, cluster=first.cluster, report=report, files=files, names=names,
                        id=next((batch.id for batch in batches if batch.id is not None), None))  # fmt: skip
 

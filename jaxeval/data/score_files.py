@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -22,7 +22,6 @@ from jaxeval.data.numbers import numeric_but_for_gaps
 from jaxeval.data.published_formats import formats, source_format
 from jaxeval.data.remote_names import FileName, base_name, label_of
 from jaxeval.data.roles import NO_SCORES, usual_column
-from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import naming, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out
@@ -311,9 +310,11 @@ def _plain_table(source: Source, score_columns: ScoreColumns) -> pd.DataFrame:
     roles = {role: role for role in ("item", "score", *(() if is_one_model else ("model",)))} | stated
     every = dict.fromkeys((*roles.values(), *score_columns.keep, *score_columns.of_condition))
     needed = Columns(tuple(every), tuple(role for role in _USUAL if role not in stated))
-    frame: Any = small_table(path, needed)
-    if frame is None:
-        frame = _with_names(path, needed, {*every} - {roles["score"], *score_columns.of_condition})
+    frame = whole_table(path, needed, nested=True, plain=True)
+    if not isinstance(frame, PlainTable):  # names such as 2024-05-13 are text, as they stand there, and no times
+        names = {*every} - {roles["score"], *score_columns.of_condition}
+        times = [name for name in frame if name in names and pd.api.types.is_datetime64_any_dtype(frame[name])]
+        frame = whole_table(path, needed, nested=True, text=times) if times else frame
     frame = score_columns.chosen(frame)
     kept = [role for role, column in roles.items() if column in score_columns.keep]  # under both of its names
     frame = frame.rename(columns={column: role for role, column in roles.items() if role not in kept})
@@ -321,16 +322,8 @@ def _plain_table(source: Source, score_columns: ScoreColumns) -> pd.DataFrame:
     return with_model(frame, source.name) if is_one_model else frame
 
 
-def _with_names(path: Path, needed: Columns, names: Set[str]) -> pd.DataFrame:
-    """Read a table in which ``names`` such as 2024-05-13 are text, as they stand there, and no times."""
-    frame = whole_table(path, needed, nested=True)
-    times = [name for name in frame if name in names and pd.api.types.is_datetime64_any_dtype(frame[name])]
-    return whole_table(path, needed, nested=True, text=times) if times else frame
-
-
 def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
-    small = small_table(path, ALL_COLUMNS)
-    frame: Any = score_columns.chosen(whole_table(path, ALL_COLUMNS, nested=True) if small is None else small)
+    frame: Any = score_columns.chosen(whole_table(path, ALL_COLUMNS, nested=True, plain=True))
     item = "item" if score_columns.item is None and "item" in frame else score_columns.item
     named_model = None if item is not None else usual_column(frame, score_columns.model, "model")
     if named_model is not None and (score_columns.model is not None or _is_text(frame[named_model])):

@@ -90,12 +90,19 @@ def _whole_table(path: Path, text: Sequence[str]) -> pa.Table:
     return with_types(path, lambda wide: concat(pieces(path, ALL_COLUMNS, text, wide)))
 
 
-def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns: Mapping[str, Any]) -> T:
-    """``make(table, **columns)`` of the whole table in a file; errors begin with its name. See `read_whole_table`."""
+def read_as(
+    make: Callable[..., T], name: FileName, text: Sequence[str], columns: Mapping[str, Any], plain: bool = False
+) -> T:
+    """``make(table, **columns)`` of the whole table in a file; errors begin with its name. See `read_whole_table`.
+
+    With ``plain`` the table is that of `read_plain_table` where there is one.
+    """
     path = local_file(name)
     with naming(path):
-        spelled = [*text, *renames(text, head_names(path))]
-        return make(read_whole_table(path, spelled), **columns)
+        table: Any = read_plain_table(path, text) if plain else None
+        if table is None:
+            table = read_whole_table(path, [*text, *renames(text, head_names(path))])
+        return make(table, **columns)
 
 
 def column_names(name: FileName) -> list[str]:
