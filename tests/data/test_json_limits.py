@@ -9,7 +9,7 @@ from command_line import said
 import jaxeval
 from jaxeval import DataError, read_battles
 from jaxeval.data.formats import read_head
-from jaxeval.data.json_lines import MOST_BYTES, MOST_LEVELS, check_lines, count_lines
+from jaxeval.data.json_lines import MOST_BYTES, MOST_LEVELS, check_lines
 from jaxeval.data.table_files import column_names
 
 VOTE = b'{"model_a": "a", "model_b": "b", "winner": "tie"}\n'
@@ -141,7 +141,7 @@ class TestEveryReader:
 
 def test_lines_are_counted():
     for block in (b"", b"\n", b"a\nb", b"a\n\nb\n" * 100_000):
-        assert count_lines(block) == block.count(b"\n")
+        assert check_lines(block, 0) == block.count(b"\n")
 
 
 @pytest.mark.parametrize(
