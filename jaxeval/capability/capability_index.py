@@ -67,7 +67,7 @@ class CapabilityIndex(Result):
     _fit: kernel.IndexScale = field(repr=False)  # on the scale of the fit
     _line: tuple[float, float] = field(repr=False)  # index = first + second * capability
 
-    @property
+    @cached_property
     def table(self) -> pd.DataFrame:
         """A row for each model, best first, and models without a rank at the end.
 

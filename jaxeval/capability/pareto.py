@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class ParetoFront(Result):
     settings: Mapping[str, Any] = field(repr=False)
     warnings: tuple[str, ...]
 
-    @property
+    @cached_property
     def table(self) -> pd.DataFrame:
         """A row for each model, the cheapest first.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
@@ -60,7 +61,7 @@ class TimeHorizons(Result):
     _tasks: Tasks = field(repr=False)
     _bounds: pd.DataFrame = field(repr=False)  # of agents without a number
 
-    @property
+    @cached_property
     def table(self) -> pd.DataFrame:
         """A row for each agent and level, the longest horizon first; before it agents who solve too much for a number.
 
