@@ -66,16 +66,16 @@ class Budget(NamedTuple):
     accelerator: Room  # to about a gigabyte
     chunks_per_call: int  # that a device runs at most; between calls there is time for progress and interrupts
     least: int = 1  # lanes of a chunk, however many numbers each works on
-    side_by_side: bool = False  # whether a CPU runs calls side by side, as XLA computes a chunk by one core
+    side_by_side: bool = True  # whether a CPU runs calls side by side, as XLA computes most of a chunk by one core
 
 
-REFITS = Budget(Room(1_000_000, 1024), Room(2**28, 4096), 32, side_by_side=True)
+REFITS = Budget(Room(1_000_000, 1024), Room(2**28, 4096), 32)
 # In bytes. Lanes side by side share gathered lines of memory. But they wait for the slowest lane, and their arrays do
-# not fit in the cache: four lanes took half the time of sixteen on a CPU.
-SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**31, 128), 32)
+# not fit in the cache: four lanes took half the time of sixteen on a CPU. Several chunks would take gigabytes.
+SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**31, 128), 32, side_by_side=False)
 # In words of eight bytes. What a row has besides its draws is read once for all lanes of a chunk: two lanes of five
 # million rows took 129 ns a row and resample, 32 took 24 (the first on a busier machine).
-CONTEXTUAL_REFITS = Budget(Room(2**26, 32), Room(2**27, 512), 8, side_by_side=True)
+CONTEXTUAL_REFITS = Budget(Room(2**26, 32), Room(2**27, 512), 8)
 # Every chunk makes a table of a model's battles by opponent anew: a few lanes would wait for it more than they work.
 OWN_BATTLES = Budget(Room(2**20, 256), Room(2**28, 4096), 32, _VECTOR)
 FOLDS = Budget(Room(2**22, 1024), Room(2**28, 4096), 32)

@@ -31,7 +31,8 @@ def program(chunks):
     return {"pair": Pair(value, value[..., None] * jnp.arange(3.0)), "count": jnp.ones_like(numbers)}
 
 
-TASK = Task(partial(program), Budget(Room(800, 64), Room(800, 64), 2), 100, lane_bytes=1000, fixed_bytes=5000)
+BUDGET = Budget(Room(800, 64), Room(800, 64), 2, side_by_side=False)
+TASK = Task(partial(program), BUDGET, 100, lane_bytes=1000, fixed_bytes=5000)
 
 
 def noted(note, of=program):

@@ -22,11 +22,10 @@ def test_a_chunk_fits_the_cache(entries, lanes, monkeypatch):
 
 def test_calls_run_side_by_side_on_cores_that_no_device_takes(backend, monkeypatch):
     monkeypatch.setattr(shapes, "n_cores", lambda: 64)
-    cores = BUDGET._replace(side_by_side=True)
-    assert calls_at_once(cores) == (8 if backend == "cpu" else 1)
-    assert calls_at_once(BUDGET) == 1
+    assert calls_at_once(BUDGET) == (8 if backend == "cpu" else 1)
+    assert calls_at_once(BUDGET._replace(side_by_side=False)) == 1
     monkeypatch.setattr(shapes.jax, "local_device_count", lambda: 4)
-    assert calls_at_once(cores) == 1
+    assert calls_at_once(BUDGET) == 1
 
 
 def test_a_budget_may_ask_for_vectors_whatever_they_take(backend):

@@ -35,6 +35,13 @@ def test_probabilities_and_derivatives_in_both_tails(link, probability, log_prob
     assert (np.asarray(compiled.bend(link, Z)) >= 0).all()
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_the_softplus_is_exact_to_the_last_digits(kind):
+    x = np.concatenate([Z, np.linspace(-30, 30, 20_001)]).astype(kind)
+    rtol = 4 * np.finfo(kind).eps
+    np.testing.assert_allclose(jax.jit(links.softplus)(x), -log_expit(-x.astype(float)), rtol=rtol, atol=1e-38)
+
+
 @pytest.mark.parametrize("link", Link)
 @pytest.mark.parametrize("target", [0.0, 0.5, 0.7, 1.0])
 def test_the_score_and_the_information_are_slopes_of_the_log_likelihood(link, target):

@@ -134,6 +134,15 @@ def test_groups_without_a_shared_item_are_told():
     assert any("2 groups that share no item" in text for text in found.warnings)
 
 
+@pytest.mark.slow
+def test_equal_models_are_fitted_and_told_so():
+    rng = np.random.default_rng(0)
+    chance = 1 / (1 + np.exp(rng.normal(size=300)))
+    found = fit_item_response(scores_of((rng.random((12, 300)) < chance).astype(float)), **FEW)
+    assert not any("converge" in warning for warning in found.warnings)
+    assert (found.abilities["tier"] == 1).all()
+
+
 @pytest.mark.parametrize(("values", "kind", "text"), [
     (np.array([[0.0, 1.0]] * 2), "rasch", "2 models only.*needs 3"),
     (planted(9, 20, 0)[0], "2pl", "9 models only.*needs 10 or more; 'rasch' needs 3"),

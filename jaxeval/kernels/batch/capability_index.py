@@ -5,13 +5,15 @@ from typing import NamedTuple
 
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.kinds import Array, Bool, Float
+from jaxeval.kernels.links import softplus
 from jaxeval.kernels.solve import Solution, SolveStep, Terms, loop
 from jaxeval.lazy_names import jax, jnp
 
 #: Bounds of capabilities and difficulties (to both sides of 0), and of slopes.
 MOST, FLATTEST, STEEPEST = 10.0, 0.1, 10.0
 _MOST_STEPS = 200
-_LEFT = 1e-3  # of the right side, where conjugate gradients end
+_LEFT = 0.03  # of the right side, where conjugate gradients end
+_DAMPING, _LESS, _MORE = (1.0, 3.0, 8.0)  # at first; a better step divides it, a worse one multiplies it
 
 
 class IndexScale(NamedTuple):
@@ -53,7 +55,7 @@ def fit(
 
     def objective(scale: IndexScale) -> Array:
         eta = scale.slope * (scale.capability[:, None] - scale.difficulty)
-        loss = jnp.logaddexp(0.0, eta) - share * eta if likelihood else (jax.nn.sigmoid(eta) - share) ** 2 / 2
+        loss = softplus(eta) - share * eta if likelihood else (jax.nn.sigmoid(eta) - share) ** 2 / 2
         squares = (scale.capability**2).sum() + (scale.difficulty**2).sum() + (is_free * scale.slope**2).sum()
         return (weight * loss).sum() + ridge / 2 * squares
 
@@ -94,14 +96,14 @@ def fit(
         )
         value = objective(moved)
         better = value <= lowest + 1e-13 * jnp.abs(lowest)
-        after = jnp.where(better, jnp.maximum(damping / 4, 1e-12), jnp.minimum(damping * 4 + 1e-6, 1e6))
+        after = jnp.where(better, jnp.maximum(damping / _LESS, 1e-12), jnp.minimum(damping * _MORE + 1e-6, 1e6))
         change = jnp.where(better, jnp.concatenate(moved) - theta, 0.0)
         grad = jnp.concatenate([gc, gd, ga])
         left = jnp.where(after < 1e5, jnp.abs(grad).max(), jnp.nan)
         return SolveStep(change, grad, (jnp.where(better, value, lowest), after), left)
 
     terms = Terms.of(0.0, tolerance, _MOST_STEPS)
-    end, (lowest, _) = loop(step, jnp.concatenate(start), (objective(start), jnp.full((), 0.1)), terms)
+    end, (lowest, _) = loop(step, jnp.concatenate(start), (objective(start), jnp.full((), _DAMPING)), terms)
     return scale_of(end.theta), lowest, end
 
 

@@ -17,10 +17,12 @@ from jaxeval.kernels import rank_agreement
 from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
 from jaxeval.kernels.batch.weighted import RowForm, WeighedRows, over_weights
 from jaxeval.kernels.kinds import Array, Bool, Float, Int8, Int32, Integer, Mesh, Num
+from jaxeval.kernels.links import softplus
 from jaxeval.kernels.solve import LONGEST_STEP, Solution, Terms, iterate
 from jaxeval.lazy_names import jax, jnp, lax
 
 _LEAST_SLOPE = 0.1  # of a mean, so that shares of it are numbers
+_LEAST_KNOWN = 1e-9  # share of what is known of the scale of abilities, of what they would say themselves
 
 
 class Curves(IntEnum):
@@ -81,7 +83,7 @@ def posterior(responses: Responses, now: Parameters, weight: Num[Array, "I"]) ->
 
     def of_node(ability: Array) -> Array:
         logit = ability[:, None] * now.slope + now.intercept
-        return start + along * ability - jnp.sum(present * jax.nn.softplus(logit), axis=1)
+        return start + along * ability - jnp.sum(present * softplus(logit), axis=1)
 
     # The rule is for N(now.mean, width^2); what is integrated is the likelihood times N(0, 1).
     log_ratio = (z**2 - at**2) / 2 + jnp.log(width) + jnp.log(responses.node_weight)[:, None]
@@ -138,7 +140,9 @@ def change(
     The M step is one step of Newton's method for every item. The level and the scale of the abilities are free within a
     turn, as the prior is of slopes a as shares of their mean: -prior / 2 sum (a / mean(a) - 1)^2. Both are then put
     back to N(0, 1), and the items follow (parameter expansion, Liu, Rubin and Wu 1998, DOI 10.1093/biomet/85.4.755).
-    EM by itself does this slowly. Items of weight 0 stay as they are.
+    EM by itself does this slowly. Of the scale the scores know the less the more alike models are: the step is divided
+    by the share that they know (Louis 1982, DOI 10.1111/j.2517-6161.1982.tb01203.x), as equal models would take
+    thousands of turns otherwise. Items of weight 0 stay as they are.
     """
     abilities, is_model = posterior(responses, now, weight), responses.is_model
     mean = abilities.mean
@@ -162,7 +166,12 @@ def change(
     slope, intercept = now.slope + shrink * a, now.intercept + shrink * d
     n = jnp.sum(is_model)
     shift = jnp.sum(jnp.where(is_model, mean, 0.0)) / n
-    scale = jnp.sqrt(jnp.sum(jnp.where(is_model, (mean - shift) ** 2 + abilities.spread**2, 0.0)) / n)
+    square = (abilities.ability - shift) ** 2
+    expected_square = jnp.sum(abilities.share * square, axis=0)
+    variance = jnp.sum(abilities.share * (square - expected_square) ** 2, axis=0)
+    second, missing = (jnp.sum(jnp.where(is_model, x, 0.0)) / n for x in (expected_square, variance / 2))
+    known = jnp.maximum(1 - missing / second**2, _LEAST_KNOWN)
+    scale = jnp.exp(jnp.clip(jnp.log(second) / known, -1.0, 1.0) / 2)
     new = Parameters(
         mean=jnp.where(is_model, (mean - shift) / scale, now.mean),
         slope=jnp.where(drawn, slope * scale, now.slope),
