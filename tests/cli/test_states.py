@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -91,20 +89,6 @@ def test_a_run_that_is_killed_at_any_rename_is_finished_by_another(folder, monke
         assert ("nothing to add" if at == 3 else "adding 200 battles") in run(*asked, state)
         assert votes_of(state) == 200
         assert read_history(f"state{at}.history.parquet")["date"].unique().tolist() == ["2026-09-12"]
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_when_its_history_is_written(folder):
-    code = (
-        "import os, signal, sys; from jaxeval.cli import state; from jaxeval.cli.main import main\n"
-        "state.State.save = lambda *given: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "main(sys.argv[1:])\n"
-    )
-    asked = ["leaderboard", "monday.csv", "--state", "state.parquet", *FEW]
-    assert subprocess.run([sys.executable, "-c", code, *asked], check=False, capture_output=True).returncode == -9
-    assert (folder / "state.history.parquet").exists()
-    run(*asked[1:], few=())
-    assert votes_of() == 200
 
 
 def test_a_state_is_rated_alone(folder):

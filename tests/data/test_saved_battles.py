@@ -304,44 +304,6 @@ class TestCommand:
     def run(self, *arguments):
         return run_command("leaderboard", *arguments, "--resamples", "20")
 
-    @pytest.mark.slow
-    def test_day_after_day(self, tmp_path):
-        state, out = tmp_path / "state.parquet", tmp_path / "out.csv"
-        for day in range(3):
-            VOTES[1000 * day : 1000 * (day + 1)].to_parquet(tmp_path / f"day-{day}.parquet")
-        for day in range(3):
-            result = self.run(
-                tmp_path / f"day-{day}.parquet",
-                "--state",
-                state,
-                "--by",
-                "language",
-                "--cluster",
-                "voter",
-                "--out",
-                out,
-            )
-            assert result.exit_code == 0, result.output
-            assert f"adding 1,000 battles of day-{day}.parquet" in result.stderr
-            assert f"saved {1000 * (day + 1):,} battles of {day + 1} file{'s' if day else ''}" in result.stderr
-        assert {*Battles.load(state).files.values()} == {f"day-{day}.parquet" for day in range(3)}
-        whole = jaxeval.leaderboard(VOTES, by="language", cluster="voter", n_resamples=20)
-        np.testing.assert_allclose(pd.read_csv(out)["lower"], whole["lower"], rtol=1e-12)
-
-        before = state.read_bytes()
-        (tmp_path / "copy.parquet").write_bytes((tmp_path / "day-1.parquet").read_bytes())
-        for name, found in (
-            ("day-1", "already: nothing to add"),
-            ("copy", "already, as day-1.parquet: nothing to add"),
-        ):
-            result = self.run(tmp_path / f"{name}.parquet", "--by", "language", "--cluster", "voter", "--state", state)
-            assert result.exit_code == 0
-            assert found in " ".join(result.stderr.split())
-        VOTES[:7].to_csv(tmp_path / "day-3.csv")
-        result = self.run(tmp_path / "day-3.csv", "--state", state)
-        assert "some of the battles have a column 'language' and some do not" in " ".join(result.stderr.split())
-        assert state.read_bytes() == before
-
     def test_a_run_that_fails_adds_nothing(self, tmp_path):
         state = tmp_path / "state.parquet"
         VOTES.to_csv(tmp_path / "day.csv")

@@ -55,19 +55,6 @@ def test_derivatives_are_those_of_the_log_probabilities(name):
             np.testing.assert_allclose(own, by_jax, rtol=1e-11, atol=1e-9)
 
 
-@pytest.mark.parametrize("ridge", [0.0, 2.0])
-def test_the_gradient_within_the_gauge_is_zero(ridge):
-    end = solved(ridge=ridge)
-    assert (end.status == Status.CONVERGED).all()
-    with double_precision():
-        slope = np.array(MODEL.derivatives(CONTESTS, COUNTS, ridge_of(ridge)).gradient(end.theta))
-    slope[:M] -= slope[:M].mean(0)
-    slope[M : M + K] -= slope[M : M + K].mean(0)
-    np.testing.assert_allclose(slope, 0, atol=1e-6)
-    np.testing.assert_allclose(end.theta[:M].sum(0), 0, atol=1e-9)
-    np.testing.assert_allclose(end.theta[M : M + K].sum(0), K)
-
-
 def test_what_does_not_move_stays():
     moves = MOVES.copy()
     moves[M + K :] = False

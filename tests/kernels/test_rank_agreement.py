@@ -2,15 +2,13 @@ import jax
 import numpy as np
 import pytest
 import twins
-from scipy import stats
 
-from jaxeval.evaluators.resamples import delta_pairs, pair_type
+from jaxeval.evaluators.resamples import pair_type
 from jaxeval.kernels import rank_agreement
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 M, E, B = 9, 3, 6
-DELTAS = np.array([1.0, 2.0, 4.0, np.inf])
 RNG = np.random.default_rng(0)
 GOLD = RNG.integers(0, 7, M).astype(float)  # with ties
 SCORES = np.round(GOLD + RNG.normal(0, 2, (E, M)))
@@ -18,7 +16,6 @@ SCORES[1, [2, 5]] = np.nan
 SCORES[2] = np.round(GOLD * 1.7)
 COUNTS = RNG.multinomial(M, np.ones(M) / M, B)
 COUNTS[0] = 1
-LOWER, UPPER = SCORES - RNG.random((E, M)), SCORES + RNG.random((E, M))
 
 
 def resampled(measure, *arguments):
@@ -29,47 +26,6 @@ def resampled(measure, *arguments):
 
 def cases():
     return [(r, e, np.repeat(np.arange(M), COUNTS[r])) for r in range(B) for e in range(E)]
-
-
-def scored(e, rows):
-    return rows[~np.isnan(SCORES[e, rows])]
-
-
-def test_sums_over_pairs():
-    slots = np.pad(COUNTS, [(0, 0), (0, 16 - M)])
-    pairs = delta_pairs(SCORES, GOLD, DELTAS, 16)
-    assert pairs.ordered.sign.dtype == np.float32
-    fast = jax.jit(rank_agreement.delta_sums_of_draws)(slots, pairs)
-    fast = [np.asarray(x)[:, : E * len(DELTAS)].reshape(B, E, -1) for x in fast]
-    general = resampled(rank_agreement.delta_sums, DELTAS)
-    for r, e, rows in cases():
-        for d, delta in enumerate(DELTAS):
-            expected = twins.delta_sums(SCORES[e], GOLD, rows, delta)
-            assert [x[r, e, d] for x in fast] == expected.tolist()
-            assert [x[r, e, d] for x in general] == expected.tolist()
-
-
-def test_tau_is_that_of_scipy():
-    """With more ties in gold than in scores."""
-    gold = np.floor(np.arange(M) / 3)
-    scores = np.random.default_rng(1).permutation(M) // 2.0
-    sums = rank_agreement.RankedPairs(*twins.delta_sums(scores, gold, np.arange(M), np.inf))
-    assert 0 < sums.tied_scores < sums.tied_gold
-    assert rank_agreement.tau_b(sums) == pytest.approx(stats.kendalltau(scores, gold).statistic, abs=1e-14)
-
-
-def test_measures_of_ranks():
-    found = resampled(rank_agreement.rank_measures, 3.0)
-    for r, e, rows in cases():
-        own = scored(e, rows)
-        x, gold = SCORES[e, own], GOLD[own]
-        if np.ptp(x) == 0 or np.ptp(gold) == 0:
-            assert np.isnan([found.spearman[r, e], found.rank_deviation[r, e], found.top_overlap[r, e]]).all()
-            continue
-        assert found.spearman[r, e] == pytest.approx(stats.spearmanr(x, gold).statistic, abs=1e-12)
-        deviation = np.abs(stats.rankdata(x) - stats.rankdata(gold)).mean()
-        assert found.rank_deviation[r, e] == pytest.approx(deviation, abs=1e-12)
-        assert (0 <= found.top_overlap[r, e] <= 1) == (len(own) >= 3)
 
 
 @pytest.mark.parametrize(
@@ -86,26 +42,6 @@ def test_measures_of_ranks():
 def test_the_top(scores, gold, overlap):
     found = jax.jit(rank_agreement.rank_measures)(np.array([scores], float), np.array(gold, float), np.ones(5), 3.0)
     assert found.top_overlap[0] == pytest.approx(overlap)
-
-
-@pytest.mark.parametrize("n_tiers", [1, 4])
-@pytest.mark.parametrize("within", [False, True])
-def test_changes_by_tier(n_tiers, within):
-    changes, numbers = resampled(rank_agreement.tier_changes, np.arange(n_tiers), within)
-    for r, e, rows in cases():
-        change, number = twins.tier_changes(SCORES[e], GOLD, rows, n_tiers, within)
-        np.testing.assert_allclose(changes[r, e], change, atol=1e-12)
-        np.testing.assert_array_equal(numbers[r, e], number)
-
-
-def test_separated_pairs():
-    found = resampled(rank_agreement.separation, np.stack([LOWER, UPPER], 1))
-    for r, e, rows in cases():
-        pairs = twins.pairs_of(scored(e, rows))
-        apart = [(i, j) if LOWER[e, i] > UPPER[e, j] else (j, i) for i, j in pairs
-                 if LOWER[e, i] > UPPER[e, j] or LOWER[e, j] > UPPER[e, i]]  # fmt: skip
-        ordered = [GOLD[i] > GOLD[j] for i, j in apart if GOLD[i] != GOLD[j]]
-        assert [x[r, e] for x in found] == [len(pairs), len(apart), len(ordered), sum(ordered)]
 
 
 def test_regression_of_agreement_on_the_gap():

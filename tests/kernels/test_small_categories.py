@@ -78,25 +78,6 @@ def test_a_spread_of_zero_is_the_limit_and_one_beyond_reason_the_category_alone(
     assert np.all(np.asarray(found.borrowed[0, 2, :M]) < 1e-5)
 
 
-def test_beliefs_follow_the_models(tables):
-    """Another order, and padding elsewhere."""
-    order = np.random.default_rng(1).permutation(8)
-    own, others = (np.pad(x, [(0, 0), (0, 2), (0, 2)]) for x in tables)
-    first = beliefs(own, others, active=np.arange(8) < M)
-    moved = beliefs(own[:, order][:, :, order], others[:, order][:, :, order], active=order < M)
-    np.testing.assert_allclose(moved.mean, first.mean[:, :, order], atol=1e-9)
-    np.testing.assert_allclose(moved.covariance, first.covariance[:, :, order][:, :, :, order], atol=1e-9)
-    np.testing.assert_allclose(moved.evidence, first.evidence, atol=1e-9)
-
-
-def test_a_model_without_battles_here_is_all_borrowed(tables):
-    own, others = (x.copy() for x in tables)
-    own[:, 2] = own[:, :, 2] = 0
-    found = beliefs(own, others)
-    np.testing.assert_allclose(np.asarray(found.borrowed)[:, :, 2], 1, atol=1e-12)
-    assert (np.asarray(found.borrowed)[1, 2, [0, 1, 3, 4, 5]] < 0.9).all()
-
-
 def test_the_evidence_is_nearly_the_integral():
     """Of two models: over both differences of log-strengths; Laplace's error falls with the battles."""
     own = np.array([[[0.0, 14.0], [8.0, 0.0]]])

@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit
 from styled import FEATURES, styled
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry
@@ -88,42 +87,6 @@ def football(data):
     winner = np.select([goals > 0, goals < 0], ["model_a", "model_b"], "tie")
     names = {"home_team": "model_a", "away_team": "model_b"}
     return table[[*names, "neutral", "tournament", "date"]].rename(columns=names).assign(winner=winner)
-
-
-@pytest.mark.slow
-def test_home_advantage(football):
-    """Home advantage where the ground is not neutral, and draws, against an independent fit by another method."""
-    ridge = 0.05
-    fit = fit_bradley_terry(football, ridge, features=[position_advantage("neutral")], ties="davidson")
-    names = np.unique(football[["model_a", "model_b"]])
-    a, b = (np.searchsorted(names, football[side]) for side in ("model_a", "model_b"))
-    home, m = 1.0 - football["neutral"].to_numpy(float), len(names)
-    won, lost, tied = (1.0 * (football["winner"].to_numpy() == x) for x in ("model_a", "model_b", "tie"))
-    assert (len(football), tied.mean().round(3)) == (49_520, 0.227)
-
-    # Results are a linear exponential family: win, tie and loss have the logits z / 2, t and -z / 2.
-    rows = np.arange(len(football))
-    half_z = sparse.csr_array((np.repeat([0.5, -0.5], len(a)), (np.tile(rows, 2), np.concatenate([a, b]))), (len(a), m))
-    half_z = sparse.hstack([half_z, sparse.csr_array(home[:, None] / 2), sparse.csr_array((len(a), 1))]).tocsr()
-    penalty, twin = np.append(np.full(m, 2 * ridge), [0.0, 0.0]), np.zeros(m + 2)
-    for _ in range(12):
-        p = softmax(np.stack([half_z @ twin, np.full(len(a), twin[-1]), -(half_z @ twin)]), 0)
-        up, even = (won - lost) - (p[0] - p[2]), tied - p[1]
-        grad = half_z.T @ up - penalty * twin
-        grad[-1] += even.sum()
-        cross = half_z.T @ (-(p[0] - p[2]) * p[1])
-        information = (half_z.T @ (half_z * (p[0] + p[2] - (p[0] - p[2]) ** 2)[:, None])).toarray() + np.diag(penalty)
-        information[-1] += cross
-        information[:, -1] += cross
-        information[-1, -1] += (p[1] * (1 - p[1])).sum()
-        step = np.linalg.solve(information, grad)
-        twin += step
-    assert np.abs(step).max() < 1e-10
-    table = fit.coefficients()
-    assert table.loc["position", "coefficient"] == pytest.approx(twin[m], abs=1e-8)
-    assert fit.tie_parameter == pytest.approx(twin[-1], abs=1e-8)
-    np.testing.assert_allclose(fit.logits[names], twin[:m] - twin[:m].mean(), rtol=0, atol=1e-7)
-    assert table.loc["position", "odds_ratio_lower"] > 1.5  # at home the odds are better by half, at least
 
 
 @pytest.mark.slow
