@@ -12,7 +12,7 @@ from jaxeval.kernels.batch import contextual
 from jaxeval.kernels.batch.refits import RefitForm, RefitProblem
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status, Terms, pseudo_inverse
-from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
+from jaxeval.kernels.tie_models import Response, TieModel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -157,24 +157,6 @@ def test_tables_and_counts(rows, count):
     assert not found[2].any()  # not in use
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_the_pseudo_inverse(model, rows, count):
-    active = jnp.asarray([True, True, True, False])
-    ridge, phi = jnp.zeros(M + D + 1), jnp.asarray(parameters(model, 1))
-    free = jnp.asarray([True, False, model.ties != TieModel.HALF])
-    lane = contextual.RowLanes(model, rows, count[..., :1], terms_of(ridge)).among(active[:, None])
-    alive = contextual.alive(lane, active[:, None], free)[:, 0]
-    np.testing.assert_array_equal(alive, np.concatenate([active, free]))
-    _, matrix = derivatives(*lane, phi)
-    found = np.asarray(pseudo_inverse(matrix[0], alive, M, 0.0))
-    _, plain, *_ = naive(
-        model, rows, np.asarray(phi)[:, 0], np.asarray(count)[..., 0], np.asarray(active), np.zeros(M + D + 1)
-    )
-    plain = np.where(np.outer(alive, alive), plain, 0)
-    np.testing.assert_allclose(found, np.linalg.pinv(plain, rcond=1e-10, hermitian=True), rtol=1e-7, atol=1e-9)
-
-
 @pytest.fixture(scope="module")
 def board():
     """A board of 4,000 battles in one pair of blocks, and twelve lanes of weights."""
@@ -235,22 +217,3 @@ def test_drops_of_scores_have_the_digits_of_single_precision():
     np.testing.assert_allclose(found, exact, rtol=5e-6)  # where nearly all is lost or won, the skew cancels digits
     near = np.abs(rise) <= 3
     np.testing.assert_allclose(found[near], exact[near], rtol=2e-6)
-
-
-@pytest.mark.parametrize("model", [DAVIDSON, pytest.param(RAO_KUPPER, marks=pytest.mark.slow)])
-@pytest.mark.slow
-def test_lanes_without_ties(model, board):
-    """t stays at its limit there, and all else is as with ties as half a win."""
-    rows, count = board
-    untied = jnp.where((rows.target == 0.5)[..., None] & (jnp.arange(12) < 3), 0, count)
-    ridge = jnp.asarray([0.2] * M + [0.1] * D + [0.0])
-    active, free, terms = jnp.ones((M, 12), bool), jnp.ones(D + 1, bool), Terms(ridge, 1e-12, 50)
-    moves = alive(model, rows, untied, terms, active, free)
-    np.testing.assert_array_equal(moves[-1], np.arange(12) >= 3)
-    start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
-    found, _ = newton(model, rows, untied.astype(float), terms, start, moves)
-    half, _ = newton(HALF, rows, untied.astype(float), terms, start, moves.at[-1].set(False))
-    assert (found.status == Status.CONVERGED).all()
-    assert (found.theta[-1, :3] == NO_TIES[model.ties]).all()
-    np.testing.assert_allclose(found.theta[:-1, :3], half.theta[:-1, :3], rtol=0, atol=1e-8)
-    assert (np.abs(found.theta[:-1, 3:] - half.theta[:-1, 3:]).max(0) > 1e-4).all()
