@@ -19,7 +19,7 @@ from jaxeval.show.boards import board_part
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Part, Shown
 from jaxeval.softelo import judge_agreement
-from jaxeval.softelo.rating_errors import units
+from jaxeval.softelo.own_battles import units
 from jaxeval.softelo.soft_elo import HeldOutRatings, how_close, soft_elo
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.statistics.clusters import wilson_share

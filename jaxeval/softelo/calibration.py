@@ -46,8 +46,7 @@ from jaxeval.softelo.calibrated_methods import (
     supported_level_text,
 )
 from jaxeval.softelo.judge_agreement import agreement_by_score_gap, usable_models
-from jaxeval.softelo.own_battles import flag_sentences, flags, rate_new_models
-from jaxeval.softelo.rating_errors import held_out_errors, units
+from jaxeval.softelo.own_battles import flag_sentences, flags, held_out_errors, rate_new_models, units
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.temperature import FEWEST_BATTLES, STATUS_TEXT, fit_temperature, targets
 from jaxeval.statistics.quantiles import normal_quantile

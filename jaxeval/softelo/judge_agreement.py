@@ -22,7 +22,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
 from jaxeval.show.cells import with_kinds
-from jaxeval.softelo.rating_errors import units
+from jaxeval.softelo.own_battles import units
 from jaxeval.softelo.soft_elo import HeldOutRatings, models_table
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.statistics.clusters import (

@@ -40,8 +40,7 @@ from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.softelo.calibrated_methods import Level, chosen_level, floor_text
 from jaxeval.softelo.calibration import SoftEloCalibration
-from jaxeval.softelo.own_battles import FEW_ANCHORS
-from jaxeval.softelo.rating_errors import JudgedSide, joint_errors
+from jaxeval.softelo.own_battles import FEW_ANCHORS, JudgedSide, joint_errors
 from jaxeval.softelo.temperature import targets
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile

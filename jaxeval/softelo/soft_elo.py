@@ -22,8 +22,7 @@ from jaxeval.resampling.units import checked_strata, small_strata_text, stratum_
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
-from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
-from jaxeval.softelo.rating_errors import held_out_influences
+from jaxeval.softelo.own_battles import battles_by_model, held_out_influences, resampled_strengths
 from jaxeval.softelo.temperature import Ties, compress, in_likelihood, smoothing, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 import jaxeval
 from jaxeval.softelo.merged_board import _new_on_a, _side, _units
-from jaxeval.softelo.rating_errors import joint_errors
+from jaxeval.softelo.own_battles import joint_errors
 
 ELO = 400 / np.log(10)
 RIDGE = 0.01

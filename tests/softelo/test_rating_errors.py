@@ -6,7 +6,7 @@ from scipy.special import expit
 import jaxeval
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import hold_out
-from jaxeval.softelo.rating_errors import held_out_errors, standard_errors
+from jaxeval.softelo.own_battles import held_out_errors, standard_errors
 from jaxeval.softelo.temperature import compress
 
 METHODS = ("hard", "soft")
