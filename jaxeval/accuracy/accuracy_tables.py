@@ -14,6 +14,7 @@ from jaxeval.accuracy.belief import believed, shift_p, shifted, tolerance, toler
 from jaxeval.accuracy.estimates import (
     ESTIMATORS,
     Slice,
+    Words,
     closed_form,
     contributions,
     effect_on_rates,
@@ -36,8 +37,6 @@ from jaxeval.statistics.quantiles import normal_quantile, student_quantile
 from jaxeval.statistics.random_facets import RandomFacets
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, visible_line
-
-Words = NDArray[np.object_]
 
 
 @dataclass(frozen=True)

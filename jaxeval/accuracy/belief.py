@@ -20,10 +20,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
-from jaxeval.accuracy.estimates import BY_RATES
+from jaxeval.accuracy.estimates import BY_RATES, Words
 from jaxeval.accuracy.judged_sums import Arrays, Sums
 from jaxeval.accuracy.statuses import BOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
@@ -32,8 +31,6 @@ from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.kernels.judge_error import SURE_Z
 from jaxeval.plain_tables import records_of
 from jaxeval.statistics import special
-
-Words = NDArray[np.object_]
 
 #: Estimators that may be marked, and when.
 REASONS = {

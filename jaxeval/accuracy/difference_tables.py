@@ -17,6 +17,7 @@ from jaxeval.accuracy.estimates import (
     ESTIMATORS,
     Estimated,
     Slice,
+    Words,
     degrees,
     estimated,
     rates_of,
@@ -37,7 +38,6 @@ from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.wording import counted
 
 Int = NDArray[np.intp]
-Words = NDArray[np.object_]
 Columns = Mapping[str, NDArray[Any]]
 Pair = tuple[Hashable, Hashable]
 
