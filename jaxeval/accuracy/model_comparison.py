@@ -11,8 +11,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from jaxeval.accuracy.accuracy_tables import joined, of_slice, reject_facets
-from jaxeval.accuracy.difference_tables import DifferenceTables, Pair, Words, difference_tables
-from jaxeval.accuracy.estimates import ESTIMATORS
+from jaxeval.accuracy.difference_tables import DifferenceTables, Pair, difference_tables
+from jaxeval.accuracy.estimates import ESTIMATORS, Words
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy, judge_accuracy
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.report import JudgeReport, judge_report
