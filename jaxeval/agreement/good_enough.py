@@ -97,15 +97,10 @@ def answer_of(
     common: Float, chance: float, kappa: tuple[float, float], of_people: float, level: float,
     wider: tuple[float, float] = (np.nan, np.nan),
 ) -> GoodEnough:  # fmt: skip
-    """Whether a judge is good enough.
+    """Return whether a judge is good enough, by (I, 3) sums of items as in `beside_people`.
 
-    Args:
-        common: (I, 3) sums of items, as in `beside_people`; weights are 0 without labels of two people.
-        chance: agreement of people that chance explains.
-        kappa: both ends of the interval of the judge's kappa.
-        of_people: the lower end of that of people's.
-        level: of the intervals.
-        wider: ends of the interval of the judge beside people, where more than items was sampled.
+    ``chance`` is the agreement of people that it explains, ``kappa`` both ends of the judge's, ``of_people`` the lower
+    end of people's, and ``wider`` the ends of the judge beside people, where more than items was sampled.
     """
     n_items = int((common[:, 0] > 0).sum())
     if n_items == 0:

@@ -428,17 +428,8 @@ def label_smoothing_sweep(
 
     A hard label 1 or 0 becomes c or 1 - c: this is Soft-Elo from the sign of the score difference alone. The constant
     with the least error is known only from the errors themselves. Unlike the temperature, it is no estimate from the
-    battles.
-
-    Args:
-        battles: with human labels.
-        constants: c, each in [0.5, 1].
-        ridge: > 0, as in `soft_elo`.
-
-    Returns:
-        One row per method, hard and soft first: ``method, constant`` (1 for hard, NaN for soft), ``n_models, mae``
-        (Elo, with its 95 % interval over models ``mae_lower, mae_upper``), ``spearman, kendall``. ``attrs`` holds
-        ``warnings`` and ``settings``.
+    battles. Constants c lie in [0.5, 1]; hard, of constant 1, and soft, of none, come first. The error is in Elo, with
+    its 95 % interval over models.
     """
     names = [f"smooth:{float(c)!r}" for c in dict.fromkeys(constants)]
     held_out = soft_elo(battles, ridge, 0, methods=("hard", "soft", *names))

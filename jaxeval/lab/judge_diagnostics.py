@@ -174,13 +174,10 @@ def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.D
 def single_order_ratings(
     battles: JudgedBattles, ridge: float = 0.01, methods: Sequence[str] = ("hard",)
 ) -> pd.DataFrame:
-    """Return held-out ratings from each presentation order alone (Figure 11b).
+    """Return held-out ratings (Elo) from each presentation order alone, and their difference (Figure 11b).
 
     The hard label is the sign of the order's scores; its verdict where verdicts of both orders make the hard label.
-
-    Returns:
-        One row per model and method: ``human_elo``, ``a_first`` and ``b_first`` (judge ratings from one order),
-        ``difference`` (Elo). ``attrs["settings"]["mae"]`` has the MAE by order and method.
+    ``attrs["settings"]["mae"]`` has the MAE by order and method.
     """
     orders = {name: _one_order(battles, k) for k, name in enumerate(("a_first", "b_first"))}
     models = soft_elo(orders, ridge=ridge, n_resamples=0, methods=methods).models
@@ -212,15 +209,8 @@ def longer_answer_preference(
 ) -> pd.DataFrame:
     """Return how often the judge prefers the longer answer where its scores hardly differ (Figure 12).
 
-    Args:
-        battles: with columns of lengths, in any unit.
-        length_a: column of the length of A's answer.
-        length_b: of B's.
-        near_tie: largest |score difference|.
-
-    Returns:
-        One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` near ties with a side chosen (by the hard label)
-        and unequal lengths.
+    One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` near ties with a side chosen (by the hard label) and
+    unequal lengths, in any unit.
     """
     longer = _lengths(battles, length_a) - _lengths(battles, length_b)
     gap = battles.score_difference
@@ -268,18 +258,11 @@ def length_correlation(battles: JudgedBattles, held_out: HeldOutRatings, length_
 def family_excess(
     held_out: HeldOutRatings, families: Mapping[Hashable, str], judge_family: Mapping[str, str] | str
 ) -> pd.DataFrame:
-    """Return the residual of models of the judge's own family minus that of the others (Figure 13b).
+    """Return the residual (Elo) of models of the judge's own family minus that of the others, by judge and method.
 
-    With several judges the residuals are first taken relative to the median of the *other* judges on the same model.
-    The score-level excess of Figure 13a needs scores of single answers, which judged battles do not keep.
-
-    Args:
-        held_out: a `SoftElo`, or its ``models`` table.
-        families: family of each model; models without one are left out.
-        judge_family: family of the judge, or of each judge by name.
-
-    Returns:
-        One row per judge and method: ``excess`` (Elo), ``standard_error`` (Welch), ``n_own``, ``n_other``.
+    With several judges the residuals are first taken relative to the median of the *other* judges on the same model
+    (Figure 13b). The score-level excess of Figure 13a needs scores of single answers, which judged battles do not keep.
+    Errors are Welch's. Models without a family are left out.
     """
     table = judge_agreement.usable_rows(held_out)
     keys = judge_agreement.grouping(table)

@@ -30,14 +30,10 @@ _MOST_SHORT = 0.1  # a budget is compared if at most this share of the models ha
 
 
 def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float, **columns: Any) -> pd.DataFrame:
-    """Return a row per combination of the labels ``rows``, which vary slowest, and ``inner``.
+    """Return a row per combination of the labels ``rows`` (N,), which vary slowest, and ``inner`` (K,); K = 1 without.
 
-    Args:
-        rows: lists of one length N.
-        inner: lists of one length K; without any, K = 1.
-        level: of the intervals.
-        **columns: (N, K), or (N,). Those that `RANGES` names are (B + 1, N, K), the full data first; such a column
-            gets its interval, see `_bounds`, and without resamples NaN.
+    Columns are (N, K), or (N,). Those that `RANGES` names are (B + 1, N, K), the full data first; such a column gets
+    its interval at ``level``, see `_bounds`, and without resamples NaN.
     """
     n, k = len(next(iter(rows.values()))), len(next(iter(inner.values()), [None]))
     table = {name: pd.Series(x).repeat(k).array for name, x in rows.items()}

@@ -309,7 +309,8 @@ def half_widths(
 ) -> Float:
     """Return (S,) half widths of the intervals of S predictions, in the unit of the residuals.
 
-    Where no residual is less noisy than the prediction, this is the conformal quantile of |residual|.
+    Where no residual is less noisy than the prediction, this is the conformal quantile of |residual|. It is infinite
+    where the level cannot be reached, and NaN where the prediction's noise is NaN.
 
     Args:
         residual: (n,) residuals of the calibration models.
@@ -319,9 +320,6 @@ def half_widths(
         weights: (n,) >= 0 and not all zero, for calibration models that are not exchangeable with the new ones
             (arXiv:1904.06019). The weight within the half width reaches ``level`` of the total, to which the new model
             adds the mean of the others. They are rounded to 1/240 of the largest. Equal weights change nothing.
-
-    Returns:
-        Infinite where the level cannot be reached; NaN where the prediction's noise is NaN.
     """
     r, s = np.asarray(residual, float), np.asarray(noise, float)
     v = np.atleast_1d(np.asarray(prediction_noise, float))

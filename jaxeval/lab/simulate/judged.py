@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -213,9 +213,6 @@ def simulate_judge_outputs(
         )
     battles = simulate_judged_battles(n_battles, n_models, seed=seed, **options)
     rng = np.random.default_rng([seed, 3])
-    sides = np.stack([battles.models[battles.model_a], battles.models[battles.model_b]])
-    label = np.select([battles.human == 1, battles.human == 0.5, battles.human == 0], ["model_a", "tie", "model_b"], "")
-    other = pd.Series(label).replace({"model_a": "model_b", "model_b": "model_a"}).to_numpy()
     assert battles.orders is not None
     parts = []
     for k, noise in enumerate(noises, start=1):
@@ -225,13 +222,19 @@ def simulate_judge_outputs(
             replies = _replies(sign * seen[:, order], rng)
             cut = rng.random(n_battles) < malformed
             outputs = [text[: len(text) // 3] if short else text for text, short in zip(replies, cut, strict=True)]
-            first, second = sides[::sign]
-            human = pd.Series(label if order == 0 else other, dtype=object).replace("", None)
-            parts.append(
-                pd.DataFrame({"item": np.arange(n_battles), "judge": f"judge-{k}", "model_a": first, "model_b": second,
-                              "output": outputs, "human": human})
-            )  # fmt: skip
-    return pd.concat(parts).sort_values("item", kind="stable", ignore_index=True)
+            parts.append(_calls(battles, sign, output=outputs).assign(judge=f"judge-{k}"))
+    calls = pd.concat(parts).sort_values("item", kind="stable", ignore_index=True)
+    return calls[["item", "judge", "model_a", "model_b", "output", "human"]]
+
+
+def _calls(battles: JudgedBattles, sign: int, **shown: Any) -> pd.DataFrame:
+    """Return a row per battle as it is ``shown``: in its own order, or swapped where the ``sign`` is -1."""
+    first, second = [np.asarray(battles.models[codes]) for codes in (battles.model_a, battles.model_b)][::sign]
+    human = sign * (battles.human - 0.5)
+    words = pd.Series(np.select([human > 0, human == 0, human < 0], ["model_a", "tie", "model_b"], ""), dtype=object)
+    return pd.DataFrame({
+        "item": np.arange(len(human)), "model_a": first, "model_b": second, **shown, "human": words.replace("", None),
+    })  # fmt: skip
 
 
 def scored_calls(battles: JudgedBattles, seed: int = 0) -> pd.DataFrame:
@@ -242,18 +245,10 @@ def scored_calls(battles: JudgedBattles, seed: int = 0) -> pd.DataFrame:
         ``human`` ("model_a", "tie", "model_b"; None where nobody voted). ``model_a`` is the side shown first.
     """
     assert battles.orders is not None
-    rng = np.random.default_rng([seed, 10])
-    sides = [np.asarray(battles.models[codes]) for codes in (battles.model_a, battles.model_b)]
-    parts = []
+    rng, parts = np.random.default_rng([seed, 10]), []
     for order, sign in enumerate((1, -1)):
         scores = _criterion_scores(np.rint(6 * sign * battles.orders[:, order]).astype(int), rng).mean(2)
-        human = sign * (battles.human - 0.5)
-        words = np.select([human > 0, human == 0, human < 0], ["model_a", "tie", "model_b"], "")
-        first, second = sides[::sign]
-        parts.append(
-            pd.DataFrame({"item": np.arange(len(human)), "model_a": first, "model_b": second, "scores_a": scores[:, 0],
-                          "scores_b": scores[:, 1], "human": pd.Series(words, dtype=object).replace("", None)})
-        )  # fmt: skip
+        parts.append(_calls(battles, sign, scores_a=scores[:, 0], scores_b=scores[:, 1]))
     return pd.concat(parts).sort_values("item", kind="stable", ignore_index=True)
 
 
