@@ -268,11 +268,8 @@ class FacetedAccuracies:
     """Errors of the accuracies of one slice where more than items was sampled: judges, prompts, seeds are drawn anew.
 
     An accuracy is about its estimate plus the sum of what its items contribute (see `jaxeval.accuracy.influence`).
-    Variance components of contributions say how much levels of a facet move it. What a prompt adds to the calibration
-    and to the test alike cancels in estimates that correct by the calibration.
-
-    Facets are columns that were kept with both answers, or "judge"; ``cluster`` is that of what items belong to. A
-    column that is not there, or has one value or several of an item, is a DataError.
+    Variance components of contributions say how much levels of a facet, a column or "judge", move it. What a prompt
+    adds to the calibration and to the test alike cancels in estimates that correct by the calibration.
     """
 
     def __init__(self, part: Slice, random: str | Sequence[str], cluster: str | None) -> None:

@@ -71,19 +71,16 @@ def rating_board(scores: pd.DataFrame, values: str = "rating") -> pd.DataFrame:
 
 
 def _swaps(board: pd.DataFrame) -> pd.DataFrame:
-    ratings, (model, _) = board.to_numpy(), pd.factorize(board.index.get_level_values("model"))
     rows = []
-    for a, b in combinations(range(len(board.columns)), 2):
+    for a, b in combinations(board.columns, 2):
         # Judges and tasks that both references have: others would pass for a shift.
-        both = np.flatnonzero(~np.isnan(ratings[:, [a, b]]).any(1))
-        number, model_numbers = pd.factorize(model[both])
-        x, y = (np.bincount(number, ratings[both, k], len(model_numbers)) / np.bincount(number) for k in (a, b))
+        x, y = board[[a, b]].dropna().groupby(level="model", observed=True).mean().to_numpy().T
         row: tuple[float, ...] = (np.nan,) * 4
-        if len(model_numbers):
+        if len(x):
             shift = np.abs((x - x.mean()) - (y - y.mean()))
-            tau = scipy.stats.kendalltau(x, y).statistic if len(model_numbers) > 1 else np.nan
+            tau = scipy.stats.kendalltau(x, y).statistic if len(x) > 1 else np.nan
             row = tau, x.mean() - y.mean(), shift.mean(), shift.max()
-        rows.append((board.columns[a], board.columns[b], len(model_numbers), *row))
+        rows.append((a, b, len(x), *row))
     columns = ["anchor_a", "anchor_b", "n_models", "kendall", "offset", "mean_shift", "largest_shift"]
     return with_kinds(pd.DataFrame(rows, columns=columns), elo="offset")
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, beta_interval, checked_scale, linked_rating
 from jaxeval.anchored.reliability import judge_panel
 from jaxeval.anchored.scores import COUNTS, ROLE_WORDS, count_verdicts, differing_roles, highest_rated, prompt_strata
-from jaxeval.anchored.screening import JudgeScreen, present_judges
+from jaxeval.anchored.screening import JudgeScreen, present_judges, reliable_sentence
 from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
@@ -21,7 +21,7 @@ from jaxeval.resampling.rows import resampled_sums, sums_by
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.boards import board_part
 from jaxeval.show.shown import Answer, Part
-from jaxeval.wording import counted, did_you_mean, named, visible_line
+from jaxeval.wording import counted, did_you_mean, visible_line
 
 # A Beta distribution has a size above 0. The delta method may give less, where judges contradict each other and the
 # prior is tiny.
@@ -268,14 +268,17 @@ def anchored_answer(
     The ``tables`` are "scores", and perhaps "judges", "pooled", "anchor_coverage", "anchor_swap" and those of
     `_FURTHER`; ``titles`` are those of the judges and of the mean over them.
     """
-    title = "Ratings above the reference (Elo)"
-    parts = [_board(tables["pooled"], titles["pooled"])] if "pooled" in tables else []
-    parts.append(_board(tables["scores"], title))
+    title, scores = "Ratings above the reference (Elo)", tables["scores"]
+    parts, sentences = [_board(scores, title)], [scores.attrs.get("answer") or highest_rated(scores)]
+    if "pooled" in tables:
+        parts.insert(0, _board(tables["pooled"], titles["pooled"]))
+        sentences = [highest_rated(tables["pooled"], of_mean=True)]
     shown = {name: table.drop(columns=_FILES_ONLY, errors="ignore") for name, table in tables.items()}
     further = []
     if "judges" in tables:
         least = ("single_boot", "average_boot", "n_incomplete", "n", "n_runs")
         further.append(Part(titles["judges"], shown["judges"], rows="judge", kept=("strong",), least=least))
+        sentences.append(reliable_sentence(tables["judges"]))
     if "anchor_coverage" in tables:
         meaning = "share of probabilities in the informative range, at floor and ceiling"
         further.append(Part("References", tables["anchor_coverage"], meaning, rows="reference"))
@@ -283,22 +286,7 @@ def anchored_answer(
         further.append(Part("References against each other (Elo)", shown["anchor_swap"], rows="pair"))
     further += [Part(text, tables[name]) for name, text in _FURTHER.items() if name in tables]
     parts += [part._replace(more=k > 0) for k, part in enumerate(further)]
-    sentences = _answer(tables)
-    return Answer(title, tables["scores"], "", warnings, sentences=sentences, notes=notes, parts=parts, tables=tables)
-
-
-def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    scores = tables["scores"]
-    if "pooled" in tables:
-        sentences = [highest_rated(tables["pooled"], of_mean=True)]
-    else:
-        sentences = [scores.attrs.get("answer") or highest_rated(scores)]
-    if "judges" in tables:
-        judges = tables["judges"]
-        strong = judges.loc[judges["strong"].astype(bool), "judge"].map(visible_line)
-        whose = f": {named(list(strong), 4)}" if len(strong) else ""
-        sentences.append(f"{len(strong):,} of {counted(len(judges), 'judge')} repeat themselves reliably{whose}")
-    return sentences
+    return Answer(title, scores, "", warnings, sentences=sentences, notes=notes, parts=parts, tables=tables)
 
 
 def _board(table: pd.DataFrame, title: str) -> Part:
@@ -313,10 +301,7 @@ def _board(table: pd.DataFrame, title: str) -> Part:
         board["rank"] = range(1, len(shown) + 1)
     if n is not None:
         board["n"] = n
-    alike = [
-        f"{role} {visible_line(shown[role].iloc[0])}"
-        for role in ROLE_WORDS
-        if role in shown and role not in differing_roles(shown)
-    ]
+    one = (role for role in ROLE_WORDS if role in shown and role not in roles)
+    alike = [f"{role} {visible_line(shown[role].iloc[0])}" for role in one]
     part = board_part(title, board, kept=[x for x in (*roles, "probability", "n") if x in board], rows="rating")
     return part._replace(meaning=", ".join(text for text in alike if "(one " not in text))

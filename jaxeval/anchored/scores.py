@@ -43,11 +43,8 @@ def count_verdicts(verdicts: AnchoredVerdicts, by: str | Sequence[str] = ("model
     """Return wins, ties and losses of every group, the runs of a prompt averaged first.
 
     A prompt counts once in a group, however many runs, judges or references it has there. Outcomes between a win and a
-    tie, or a tie and a loss, count as that much of each.
-
-    Returns:
-        A row per group: the columns ``by``, ``wins, ties, losses`` (they may be fractional), ``squares``, the sum of
-        the prompts' squared mean outcomes, and ``n_items``.
+    tie, or a tie and a loss, count as that much of each: counts may be fractional. ``squares`` is the sum of the
+    prompts' squared mean outcomes.
     """
     group, table = verdicts.groups(by)
     cell, _ = pd.factorize(group * len(verdicts.levels["item"]) + verdicts.number["item"])
@@ -81,9 +78,7 @@ def highest_rated(table: pd.DataFrame, of_mean: bool = False) -> str:
         return ""
     first = rated.iloc[0]
     interval = plus_minus(first["rating"], first["rating_lower"], first["rating_upper"])
-    roles = [
-        f"{word} {visible_line(first[role])}" for role, word in ROLE_WORDS.items() if role in differing_roles(table)
-    ]
+    roles = [f"{ROLE_WORDS[role]} {visible_line(first[role])}" for role in differing_roles(table)]
     who = visible_line(first["model"]) if "model" in table else "the model"
     by = " ".join(["by the mean over the strong judges"] * of_mean + roles)
     end = f" ({interval})" if interval else ""
@@ -385,7 +380,7 @@ def joint_scores(
     apart = verdicts.number["task"] if "task" in by else np.zeros(len(group), np.int64)
     parts = []  # of a task's groups, as many as may be held at a time
     lone: list[str] = []
-    for rows in _by_value(apart):
+    for rows in pd.Series(apart).groupby(apart).indices.values():
         groups, n_items = np.unique(group[rows]), len(np.unique(verdicts.number["item"][rows]))
         stratum = prompt_strata(verdicts.take(rows), strata)
         lone += small_strata_text(None if stratum is None else np.bincount(stratum), "prompt")
@@ -439,11 +434,6 @@ def _prompt_means(verdicts: AnchoredVerdicts, rows: Int, group: Int, part: Int) 
     times = np.bincount(cell, minlength=shape[0] * shape[1])
     total = np.bincount(cell, verdicts.outcome[rows][in_part], len(times))
     return times.reshape(shape), (total / np.maximum(times, 1)).reshape(shape)
-
-
-def _by_value(number: Int) -> list[Int]:
-    order = np.argsort(number, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
 
 
 def prompt_strata(verdicts: AnchoredVerdicts, strata: str | None) -> Int | None:

@@ -78,14 +78,19 @@ class JudgeScreen(Result):
         return Answer(title, table, self.joint.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
-        whose = f": {named([*map(visible_line, self.strong)], 4)}" if self.strong else ""
-        judges = counted(len(self.table), "judge")
-        return [f"{len(self.strong):,} of {judges} repeat themselves reliably{whose}"]
+        return [reliable_sentence(self.table.reset_index())]
 
     @property
     def strong(self) -> list[Hashable]:
         """Judges that pass."""
         return list(self.table.index[self.table["strong"]])
+
+
+def reliable_sentence(judges: pd.DataFrame) -> str:
+    """Say who of the ``judges``, of a screen's table, is strong."""
+    strong = judges.loc[judges["strong"].astype(bool), "judge"].map(visible_line)
+    whose = f": {named(list(strong), 4)}" if len(strong) else ""
+    return f"{len(strong):,} of {counted(len(judges), 'judge')} repeat themselves reliably{whose}"
 
 
 @spelled_out()

@@ -80,12 +80,10 @@ class ModelScores(Shown):
 
 
 def align_scores(scores: Scores, gold: Gold) -> ModelScores:
-    """Return evaluators' scores and gold ones of the same models.
+    """Return evaluators' scores, one or a column each, and (M,) gold ones of the same models.
 
-    Args:
-        scores: a row per model and a column per evaluator; one evaluator's scores; or `ItemScores`. A table of polars
-            or another library with the Arrow interface may name the models in its one column of text.
-        gold: (M,) gold scores; matched by index where both have one, else by position; or the name of their column.
+    A table of polars or another library with the Arrow interface may name the models in its one column of text. Gold is
+    matched by index where both have one, else by position; or it is the name of a column.
     """
     items = scores if isinstance(scores, ItemScores) else None
     table, labelled = score_table(scores)

@@ -229,13 +229,9 @@ def length_correlation(battles: JudgedBattles, held_out: HeldOutRatings, length_
         One row per method: ``r`` (partial), ``lower, upper`` (95 %, Fisher's z), ``n_models``.
     """
     lengths = np.concatenate([_lengths(battles, length_a), _lengths(battles, length_b)])
-    codes = np.concatenate([battles.model_a, battles.model_b])
-    known = np.isfinite(lengths)
-    n = np.bincount(codes[known], minlength=len(battles.models))
-    with np.errstate(invalid="ignore"):
-        mean = np.bincount(codes[known], lengths[known], len(battles.models)) / n
-    by_model, table = pd.Series(mean, battles.models), judge_agreement.usable_rows(held_out)
-    rows = []
+    models, known = battles.models[np.concatenate([battles.model_a, battles.model_b])], np.isfinite(lengths)
+    by_model = pd.Series(lengths[known]).groupby(models[known], observed=True).mean()
+    rows, table = [], judge_agreement.usable_rows(held_out)
     for key, block in table.groupby(judge_agreement.grouping(table), sort=False):
         length = by_model.reindex(block["model"]).to_numpy(float)
         used = np.isfinite(length)
