@@ -514,16 +514,15 @@ def bayesian(
 
     def attempt(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         weight, done, number = state
-        uniforms = [
-            squares.uniform(squares.words64(counter, squares.stream_key(seed, stream, lanes, number, part)))
-            for part in range(3)
-        ]
-        normal = jnp.sqrt(-2 * jnp.log(uniforms[0])) * jnp.cos(2 * np.pi * uniforms[1])
+        radius, angle, share = (
+            squares.words64(counter, squares.stream_key(seed, stream, lanes, number, part)) for part in range(3)
+        )
+        normal = squares.normal(radius, angle)
         t = c * normal
         v = (1 + t) ** 3
         # 1 - v + log v, of which large sizes leave little.
-        exponent = 3 * jnp.log1p(jnp.where(v > 0, t, 0.0)) - t * (3 + t * (3 + t))
-        accept = (v > 0) & (jnp.log(uniforms[2]) < 0.5 * normal**2 + d * exponent)
+        exponent = 3 * squares.log1p(jnp.where(v > 0, t, 0.0)) - t * (3 + t * (3 + t))
+        accept = (v > 0) & (squares.log(squares.uniform(share)) < 0.5 * normal**2 + d * exponent)
         return jnp.where(done, weight, d * v), done | accept, number + 1
 
     lanes = numbers[:, None, None]

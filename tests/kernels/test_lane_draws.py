@@ -33,9 +33,10 @@ def test_draws(scheme, shortfall, dtype, columns):
     found = jax.jit(lane_draws.draw, static_argnums=(1, 2))(units, scheme, dtype, *NAMED)
     with traced_for("cuda"):
         elsewhere = jax.jit(partial(lane_draws.draw), static_argnums=(1, 2))(units, scheme, dtype, *NAMED)
-    np.testing.assert_array_equal(elsewhere, found)
+    rtol = 1e-12 if scheme == DrawScheme.BAYESIAN else 0  # of logarithms, which the CPU has by polynomials
+    np.testing.assert_allclose(elsewhere, found, rtol=rtol)
     assert found.dtype == dtype
     twin = jax.jit(resample.draw, static_argnums=(1, 2))(units, scheme, Packing(None), *NAMED)
-    np.testing.assert_allclose(found.T.reshape(twin.shape), twin, rtol=1e-12 if scheme == DrawScheme.BAYESIAN else 0)
+    np.testing.assert_allclose(found.T.reshape(twin.shape), twin, rtol=rtol)
     if scheme == DrawScheme.MULTINOMIAL:
         assert (found.sum(0, dtype=int) == units.strata.total[0]).all()

@@ -131,3 +131,22 @@ def test_uniform_lies_strictly_between_0_and_1():
     u = np.asarray(squares.uniform(words64(counters(), key_of(1))))
     assert abs(u.mean() - 1 / 2) < 5 * np.sqrt(1 / 12 / N)
     assert abs((u**2).mean() - 1 / 3) < 5 * np.sqrt(4 / 45 / N)
+
+
+def test_logarithms_are_exact_to_the_last_digits():
+    x = np.concatenate([np.geomspace(1e-300, 1e300, 20_001), 1 + np.linspace(-0.3, 0.4, 20_001), [1.0, 2.0**-53]])
+    np.testing.assert_allclose(jax.jit(squares.log)(x), np.log(x), rtol=5e-16, atol=1e-300)
+    x = np.concatenate(
+        [np.linspace(-1 + 2**-50, 3, 20_001), np.geomspace(1e-300, 1, 1_001), -np.geomspace(1e-20, 0.5, 999)]
+    )
+    np.testing.assert_allclose(jax.jit(squares.log1p)(x), np.log1p(x), rtol=1e-15, atol=0)
+
+
+def test_normal_numbers_are_those_of_box_and_muller():
+    radius, angle = (words64(counters()[:20_000], key_of(0, 0, 0, 1, part)) for part in range(2))
+    found = np.asarray(jax.jit(squares.normal)(radius, angle))
+    uniform = [(np.asarray(x) >> np.uint64(12)).astype(float) * 2.0**-52 + 2.0**-53 for x in (radius, angle)]
+    expected = np.sqrt(-2 * np.log(uniform[0])) * np.cos(2 * np.pi * uniform[1])
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=2e-15)
+    assert abs(found.mean()) < 4 / np.sqrt(20_000)
+    assert abs(found.std() - 1) < 4 / np.sqrt(40_000)
