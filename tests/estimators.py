@@ -304,8 +304,8 @@ def _rank(data: Data, **options: Any) -> Any:
     return jaxeval.bootstrap(jaxeval.Rankings.from_pandas(table, **own), **options)
 
 
-def _categories(data: Data, n_resamples: int = B, progress: bool = False, **_: Any) -> Any:
-    return jaxeval.small_categories(battles(data["votes"]), "task", n_resamples, progress=progress)
+def _categories(data: Data, n_resamples: int = B, seed: int = 0, progress: bool = False, **_: Any) -> Any:
+    return jaxeval.small_categories(battles(data["votes"]), "task", n_resamples, seed=seed, progress=progress)
 
 
 _NOT_LANES = dict.fromkeys(

@@ -1,5 +1,6 @@
 """One rule and one wording for the settings of all functions."""
 
+import inspect
 import re
 from typing import Literal
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from answers import CALIBRATION, TEST, read
 from command_line import run
+from estimators import ESTIMATORS, RUN
 from judged import read as read_judged
 from judged import two_orders
 
@@ -15,6 +17,7 @@ from jaxeval import MemoryLimitError, checks
 from jaxeval.checks import check_choice, check_room, checked_finite, checked_integer, checked_positive
 
 VOTES = jaxeval.simulate_votes(300, 4)
+LATE = {"capability_index", "fit_item_response", "merge_boards"}  # they fit all data first
 
 
 @pytest.mark.parametrize("check", [checked_integer, checked_finite, checked_positive])
@@ -59,31 +62,36 @@ def test_numbers_out_of_range():
     ({"base": "1000"}, "base must be a number, got '1000'"),
     ({"gauge": ("model-1", "1000")}, "the rating that fixes the gauge must be a number, got '1000'"),
     ({"checkpoint": 5}, "checkpoint must be the path of a folder, got 5"),
-    ({"chunk_size": 2.0}, "chunk_size must be an integer, got 2.0"),
-    ({"memory_limit": "1GB"}, "memory_limit must be an integer, got '1GB'"),
-    ({"seed": True}, "seed must be an integer, got True"),
 ])  # fmt: skip
 def test_errors_name_the_option(options, message):
     functions = [jaxeval.bootstrap, jaxeval.leaderboard]
-    if not set(options) & {"checkpoint", "chunk_size", "memory_limit", "seed"}:
+    if "checkpoint" not in options:
         functions.append(jaxeval.fit_bradley_terry)
     for function in functions:
         with pytest.raises(TypeError, match=f"^{re.escape(message)}"):
             function(VOTES, **options)
 
 
-@pytest.mark.parametrize("option", ["seed", "n_resamples"])
-def test_true_is_no_integer_anywhere(option):
-    judged = read_judged(two_orders(60))
-    for call in (
-        lambda: jaxeval.judge_accuracy(read(CALIBRATION), read(TEST), **{option: True}),
-        lambda: jaxeval.soft_elo(judged, **{option: True}),
-        lambda: jaxeval.bootstrap(VOTES, **{option: True}),
-        lambda: jaxeval.kendall_tau([1.0, 2, 3], [1.0, 3, 2], **{option: True}),
-        lambda: jaxeval.reference_study(VOTES, **{option: True}),
+@pytest.mark.parametrize(
+    "estimator",
+    [pytest.param(x, marks=[pytest.mark.slow] if x.name in LATE else [], id=x.name)
+     for x in ESTIMATORS if x.name == x.function],
+)  # fmt: skip
+def test_every_estimator_checks_its_numbers(estimator):
+    data, taken = estimator.data(), inspect.signature(getattr(jaxeval, estimator.function)).parameters
+    for option, value, error, message in (
+        ("seed", True, TypeError, "must be an integer, got True"),
+        ("seed", -1, ValueError, "must be at least 0, got -1"),
+        ("seed", 2**63, ValueError, r"must be an integer from 0 to 2\*\*63 - 1"),
+        ("n_resamples", 2.5, TypeError, r"must be an integer, got 2\.5"),
+        ("n_resamples", -1, ValueError, r"must be (0 or )?at least \d+, got -1"),
+        ("level", 95, ValueError, "must be .*between 0 and 1, got 95"),
+        ("chunk_size", 0, ValueError, "must be at least 1, got 0"),
+        ("memory_limit", "1GB", TypeError, "must be an integer, got '1GB'"),
     ):
-        with pytest.raises(TypeError, match=f"{option} must be an integer, got True"):
-            call()
+        if option in taken:
+            with pytest.raises(error, match=f"^{option} {message}"):
+                estimator.call(data, **{**RUN, option: value})
 
 
 class TestChoices:

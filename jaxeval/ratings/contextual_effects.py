@@ -32,6 +32,7 @@ from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.slices import compress, counts_by_row
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.table import Table
+from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import competitor_settings
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def style_effect(
     features = checked_features(features, 0.0)
     if not features:
         raise ValueError("no features: there is nothing to control for")
+    checked_level(level)
     battles = as_battles(battles)
     kept, boards = options.get("checkpoint"), []
     # The same rows, and so the same draws; without control the coefficients are held at 0.

@@ -90,7 +90,6 @@ def test_index_on_the_screen(scores, tmp_path, undrawn):
     (["--fix", "model-1"], "--fix must be MODEL=INDEX"),
     (["--cost", "prize"], "did you mean 'price'"),
     (["--draw", "models"], "--draw"),
-    (["--forecast", "model-1", "GPQA"], "no benchmark 'GPQA'"),
 ])  # fmt: skip
 def test_what_is_wrong_with_an_index(scores, options, error):
     result = run("index", scores, *FEW, *options)
@@ -100,9 +99,7 @@ def test_what_is_wrong_with_an_index(scores, options, error):
 
 @pytest.mark.parametrize(("options", "error"), [
     (["--task-spread", "much"], "--task-spread must be a number or estimate"),
-    (["--stages", "run,family"], "resample must list"),
     (["--released", "task_id"], "has several values of 'task_id'"),
-    (["--curve", "probit", "--task-spread", "1"], "goes with curve"),
 ])  # fmt: skip
 def test_what_is_wrong_with_horizons(runs, options, error):
     result = run("horizons", runs, *FEW, *options)

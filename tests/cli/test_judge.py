@@ -106,9 +106,7 @@ def test_a_calibration_of_the_judge_alone_is_shared(files, columns):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--compare", "model-1", "other"), "no model 'other' in the test; its models are 'model-1', 'model-2', 'model-3'"),
-    (("--shared", "other"), "shared='other' is no model of the calibration"),
     (("--by", "language"), "no column 'language'"),
-    (("--judgment", "judge-9"), "no column 'judge-9'"),
     (("--human", "truth"), "no column 'truth'"),
 ])  # fmt: skip
 def test_bad_input_is_one_message(files, columns, arguments, message):

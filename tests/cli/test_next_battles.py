@@ -102,8 +102,6 @@ def test_options_of_the_fit(votes, link):
     (["--plan", "--k", 5], 2, "say --votes"),
     (["--k", 5, "--top-size", 3, "--goal", "board"], 2, "leave one out"),
     (["--k", 5, "--power", 0.9], 2, "--power needs --plan"),
-    (["--k", 5, "--pair", "model-1", "nobody"], 1, "no model 'nobody' on the board of 6"),
-    (["--k", 5, "--goal", "newcomer"], 1, "need each other"),
     (["--k", 5, "--top-size", 1, "--goal", "top"], 2, "--top-size"),
     (["--k", 5, "--features", "nowhere"], 1, "nowhere"),
 ])  # fmt: skip

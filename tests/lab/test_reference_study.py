@@ -518,18 +518,14 @@ class TestWeakData:
         ({"budgets": (0,)}, "budgets must be whole numbers"),
         ({"budgets": (2.5,)}, "budgets must be whole numbers"),
         ({"ridge": 0.0}, "ridge must be finite and > 0"),
-        ({"level": 1.0}, "level must be between"),
         ({"n_tiers": 0}, "n_tiers must be at least 1"),
-        ({"n_resamples": -1}, "n_resamples must be at least 0"),
         ({"n_resamples": 1}, "n_resamples must be 0 or at least 2, got 1"),
-        ({"seed": -1, "n_resamples": 0}, "seed must be at least 0"),
-        ({"seed": 2**64}, r"seed must be an integer from 0 to 2\*\*63 - 1"),
     ])  # fmt: skip
     def test_what_is_refused(self, battles, options, message):
         with pytest.raises(ValueError, match=message):
             reference_study(battles, **options)
 
-    @pytest.mark.parametrize("options", [{"n_tiers": 2.5}, {"n_repeats": True}, {"few_pairs": 3.0}, {"seed": "1"}])
+    @pytest.mark.parametrize("options", [{"n_tiers": 2.5}, {"n_repeats": True}, {"few_pairs": 3.0}])
     def test_what_is_no_integer(self, battles, options):
         with pytest.raises(TypeError, match=f"{next(iter(options))} must be an integer"):
             reference_study(battles, **options)

@@ -313,7 +313,6 @@ class TestErrors:
         ({"names": ("a", "a")}, "names must be two different names"),
         ({"gauge": "votes"}, "weighs models differently on each board"),
         ({"options_b": {"seed": 3}}, "options_b takes features, .* got 'seed'"),
-        ({"level": 95}, "level must be between 0 and 1"),
         ({"gauge": ("model-9", 1000)}, "the anchor model 'model-9' is not among"),
         ({"top": 0}, "top must be"),
     ])  # fmt: skip
