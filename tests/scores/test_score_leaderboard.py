@@ -248,3 +248,15 @@ def test_alpaca_eval_2(data):
     assert_allclose(100 * board.loc[shared, "score"], published.loc[shared, "win_rate"], rtol=0, atol=2e-5)
     error = 100 * board.loc[shared, "standard_error"].fillna(0.0)
     assert_allclose(error, published.loc[shared, "standard_error"], rtol=0, atol=2e-5)
+
+
+def test_draws_of_few_items_tell_no_equal_models_apart():
+    """Graded scores of six models: without degrees of freedom 35 of 40 boards of two items had tiers, and 10 of ten."""
+    for n in (2, 10):
+        apart = 0
+        for seed in range(40):
+            rng = np.random.default_rng([seed, n])
+            wide = pd.DataFrame(rng.normal(size=(n, 1)) + rng.normal(size=(n, 6))).rename_axis("item").reset_index()
+            rows = wide.melt("item", var_name="model", value_name="score")
+            apart += (score_draws(rows, n_resamples=200, seed=seed, progress=False).tiers() > 1).any()
+        assert apart <= 2 + 3 * np.sqrt(40 * 0.05 * 0.95)
