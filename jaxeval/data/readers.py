@@ -128,6 +128,7 @@ def battles_in(
     rows, starts, first_columns = EqualRows(voters), [], None
     spelled: dict[str, str] = {}
     contents, sentences = dict[str, str](), named_twice(path)
+    before = {key: f"{name}, which is counted already" for key, name in (known or {}).items()}
     with_voters = needed._replace(named=(*needed.named, *voters))
     _fetch(files, with_voters, progress)
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
@@ -144,12 +145,9 @@ def battles_in(
             own_columns = needed.choose(batch.columns)
             if known is not _ANY and (known is not None or len(files) > 1):
                 content = batch.content(own_columns)
-                if (other := contents.get(content.key)) is not None:
-                    sentences.append(reject_same(content, file.name, other, _TELL_APART))
-                elif known and content.key in known:
-                    other = f"{known[content.key]}, which is counted already"
-                    sentences.append(reject_same(content, file.name, other, _TELL_APART))
-                contents[content.key] = file.name
+                if content.key in before:
+                    sentences.append(reject_same(content, file.name, before[content.key], _TELL_APART))
+                before[content.key] = contents[content.key] = file.name
             first_columns = first_columns or own_columns
             for column in (*first_columns, *own_columns):
                 if column not in own_columns or column not in first_columns:

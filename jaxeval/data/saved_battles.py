@@ -63,9 +63,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         target=next((report.target for report in reports if report.target is not None), None),
         read_as=tuple(dict.fromkeys(sentence for report in reports for sentence in report.read_as)),
         n_effective=next((report.n_effective for report in reports if report.n_effective is not None), None),
-        label_families=tuple(family for family in families[0] if all(family in of_report for of_report in families))
-        if families
-        else (),
+        label_families=tuple(x for x in next(iter(families), ()) if all(x in of_report for of_report in families)),
         _said=said_noun(report._said for report in reports),
         **sums,
     )
