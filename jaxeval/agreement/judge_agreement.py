@@ -36,7 +36,7 @@ from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
 from jaxeval.data.labels import Labels
 from jaxeval.data.plain_labels import plain_labels
-from jaxeval.data.roles import USUAL_SIDES, usual_column, usual_names
+from jaxeval.data.roles import ROLES, USUAL_SIDES, usual_column
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
@@ -261,7 +261,7 @@ def judge_agreement(
         model_b=model_b,
     )  # fmt: skip
     _check(battles)
-    labels = {model_a, model_b, "verdict", *usual_names("human"), *battles.judges, *(battles.raters or ())}
+    labels = {model_a, model_b, "verdict", *ROLES["human"].names, *battles.judges, *(battles.raters or ())}
     named_facets = facet_names(random)
     if told := labels.intersection(named_facets):
         raise DataError(f"column {min(told)!r} cannot be random: it holds models or labels; leave it out of random=")

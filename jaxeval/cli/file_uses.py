@@ -72,7 +72,6 @@ from jaxeval.data.roles import (
     is_plain,
     n_values,
     usual_column,
-    usual_names,
 )
 from jaxeval.data.score_files import with_right_and_wrong
 from jaxeval.errors import DataError
@@ -411,7 +410,7 @@ def _models_in_rows(frame: pd.DataFrame) -> Iterator[Use]:
         return
     read, _ = with_right_and_wrong(frame, (model,))
     items = [x for x in map(str, read) if x != model and not any(map(NO_SCORES.fullmatch, words_of(x)))]
-    others = {*map(folded, (*_HOLD_RESULTS, *usual_names("item"), *usual_names("benchmark")))}
+    others = {*map(folded, (*_HOLD_RESULTS, *ROLES["item"].names, *ROLES["benchmark"].names))}
     about = {word for x in items for word in words_of(x)} & {*ONE_PERSON, *TOGETHER, *JUDGES}
     if len(items) < 2 or about or any(folded(x) in others or not is_numeric_dtype(read[x]) for x in items):
         return

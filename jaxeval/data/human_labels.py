@@ -13,7 +13,7 @@ from jaxeval.data.columns import as_frame, distinct_values, encode_models, facto
 from jaxeval.data.judge_replies import read_reply
 from jaxeval.data.labels import RIGHT_OR_WRONG, Labels, Sides, bare_word, read_labels, spoken_results
 from jaxeval.data.presentation_orders import Pairs, pairs_of, second_side_first
-from jaxeval.data.roles import PAIR_LABELS, usual_column, usual_names
+from jaxeval.data.roles import PAIR_LABELS, ROLES, usual_column
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import objects
@@ -227,7 +227,7 @@ def human_labels_of(
     in the table of calls: the table of labels may use the same; otherwise the usual names are looked for.
     """
     frame = as_frame(table).reset_index(drop=True)
-    usual = {"item": usual_names("item"), "model_a": ("model_a",), "model_b": ("model_b",), "label": PAIR_LABELS}
+    usual = {"item": ROLES["item"].names, "model_a": ("model_a",), "model_b": ("model_b",), "label": PAIR_LABELS}
     named = {}
     for role, names in usual.items():
         column = columns.get(role)

@@ -15,7 +15,7 @@ from jaxeval.data.columns import first_place, is_missing, require_column
 from jaxeval.data.judge_replies import EMPTY, SEVERAL, Reply, read_reply, spelled
 from jaxeval.data.labels import RIGHT_OR_WRONG, SPOKEN, bare_word, spoken_results
 from jaxeval.data.numbers import finite_or_nan
-from jaxeval.data.roles import columns_of, usual_names
+from jaxeval.data.roles import ROLES, columns_of
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.options.columns import Stated
@@ -135,7 +135,7 @@ def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) ->
 def usual_replies(columns: Any) -> str | None:
     """Return the first column with a usual name of replies, in a table the first of text; ``columns`` may be names."""
     is_list = isinstance(columns, list)
-    names = columns_of(columns, usual_names("output"))
+    names = columns_of(columns, ROLES["output"].names)
     return next((name for name in names if is_list or holds_text(columns[name])), None)
 
 

@@ -33,7 +33,7 @@ from jaxeval.data.labels import numbers_of_words
 from jaxeval.data.nested_columns import LaterColumns, levels_in_pandas, with_fields
 from jaxeval.data.numbers import finite_or_nan
 from jaxeval.data.report import AnswersReport, MissingJudgment, Reported
-from jaxeval.data.roles import ANSWER_LABELS, usual_column, usual_columns, usual_names
+from jaxeval.data.roles import ANSWER_LABELS, ROLES, usual_column, usual_columns
 from jaxeval.data.table_files import read_as, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -144,7 +144,7 @@ class JudgedAnswers(Reported):
         is_plain = isinstance(df, PlainTable) and len(df) > 0 and answer is None
         frame: Any = df if is_plain else rows_of(in_pandas(df))
         index: Any = Names if is_plain else pd.Index
-        defaults = [*(usual_names("judgment") if judgment is None else ()), *(ANSWER_LABELS if label is None else ())]
+        defaults = [*(ROLES["judgment"].names if judgment is None else ()), *(ANSWER_LABELS if label is None else ())]
         judgment_columns = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
         named = [*judgment_columns, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]
         frame, renamed = under_names(frame, named)

@@ -22,7 +22,7 @@ from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.numbers import finite_or_nan
 from jaxeval.data.presentation_orders import OneOrder, in_turn, one_label, orders_in_rows
 from jaxeval.data.report import JudgedReport, Reported
-from jaxeval.data.roles import SCORES, usual_column, usual_names
+from jaxeval.data.roles import ROLES, SCORES, usual_column
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.show.shown import ROWS_OF_DATA, Answer
@@ -139,7 +139,7 @@ class JudgedBattles(Grouped, Reported):
         scores = [scores_a, scores_b, scores_a_swapped, scores_b_swapped]
         named = [x for names in scores for x in ([names] if isinstance(names, str) else names or ())]
         named += [x for x in (model_a, model_b, score_difference, human, verdict, verdict_swapped, item) if x]
-        unnamed = [usual_names(role) for role, x in (("human", human), ("verdict", verdict)) if x is None]
+        unnamed = [ROLES[role].names for role, x in (("human", human), ("verdict", verdict)) if x is None]
         frame, renamed = under_names(frame, [*named, *(x for names in (*unnamed, SCORES) for x in names)])
         frame = with_fields(frame, named)
         human, verdict = (

@@ -22,7 +22,7 @@ from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.published_formats import source_format
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.remote_names import FileName, base_name
-from jaxeval.data.roles import ROLES, columns_of, usual_names
+from jaxeval.data.roles import ROLES, columns_of
 from jaxeval.data.table_files import naming, read_whole_table, told_of
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
@@ -116,7 +116,7 @@ class Judgments(Shown):
                 f"model_a='left'; the table's columns are {named(list(map(repr, frame.columns)), 20)}"
             )
         names = {column: role for role, column in columns.items()
-                 if folded(column) not in {role, *map(folded, (role, *usual_names(role)))}}  # fmt: skip
+                 if folded(column) not in {role, *map(folded, (role, *ROLES[role].names))}}  # fmt: skip
         taken = {name: f"{name}_" for name in frame.columns if name in names.values() and name not in names}
         ordered = {role: columns[role] for role in ROLES if role in columns}
         return cls(frame.rename(columns={**taken, **names}), ordered, fitting[0], messages)
@@ -229,7 +229,7 @@ def _found_roles(frame: pd.DataFrame, named_roles: Mapping[str, str]) -> dict[st
     """Return the columns by role that are said, and those with usual names; no column has two roles."""
     roles = dict(named_roles)
     for role in ROLES:
-        name = next((name for name in columns_of(frame, usual_names(role)) if name not in roles.values()), None)
+        name = next((name for name in columns_of(frame, ROLES[role].names) if name not in roles.values()), None)
         if role not in roles and name is not None and (frame.columns == name).sum() == 1:
             roles[role] = str(name)
     return roles

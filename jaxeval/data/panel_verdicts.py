@@ -19,7 +19,7 @@ from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.labelled_verdicts import refuse_columns_twice
 from jaxeval.data.labels import Labels
-from jaxeval.data.roles import ORDERS, usual_column, usual_names
+from jaxeval.data.roles import ORDERS, ROLES, usual_column
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, listed
@@ -177,7 +177,7 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
         n = len(frame)
         parts_of = [(None, reader.targets(name), np.full(n, k == 1)) for k, name in enumerate(ORDERS)]
         return _rows_of(frame, sides, parts_of, where.judge).reporting(*reader.notes)
-    column = usual_column(frame, None, (*usual_names("verdict"), "winner"))
+    column = usual_column(frame, None, (*ROLES["verdict"].names, "winner"))
     if column is None:  # one-hot columns, scores, counts
         return Battles.from_pandas(frame, model_a=sides[0], model_b=sides[1])
     part = None, reader.targets(column), reader.b_first(where.shown_first)

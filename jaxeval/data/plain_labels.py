@@ -33,7 +33,7 @@ from jaxeval.data.presentation_orders import (
     rows_by_order,
     second_side_first,
 )
-from jaxeval.data.roles import JUDGES, ONE_PERSON, ROLES, TOGETHER, usual_column, usual_names
+from jaxeval.data.roles import JUDGES, ONE_PERSON, ROLES, TOGETHER, usual_column
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable
@@ -41,17 +41,17 @@ from jaxeval.wording import counted, listed, named, words_of
 
 #: Words by which two columns are the two orders of one judge.
 _ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", "b_first"))
-_MODEL = (*usual_names("model"), "system")
+_MODEL = (*ROLES["model"].names, "system")
 #: Columns that name judges, unless their values are those of people's labels.
-_NAMES = set(map(folded, usual_names("judge")))
+_NAMES = set(map(folded, ROLES["judge"].names))
 #: Columns of the labels, where a table has a row for each rater and item.
 _LABELS = {"label", "verdict", "judgment", "rating", "grade", "answer", "choice", "vote", "value", "annotation"}
-_RATERS = set(map(folded, usual_names("rater")))
+_RATERS = set(map(folded, ROLES["rater"].names))
 _FEWEST_RATERS = 2  # a judge and a person
 _NO_ORDER = 2  # beside the numbers of the two orders
 _OF_ROWS = ("id", "index", "row", "idx", "item_no", "sample", "fold", "split", "batch", "turn", "attempt", "shots")
 #: Columns that say of a row where it comes from, though they may hold 0 and 1 only.
-NO_LABELS = {*map(folded, (*usual_names("item"), *_MODEL, *ROLES["run"].names, *ROLES["run"].also, *_OF_ROWS))}
+NO_LABELS = {*map(folded, (*ROLES["item"].names, *_MODEL, *ROLES["run"].names, *ROLES["run"].also, *_OF_ROWS))}
 
 
 def plain_labels(

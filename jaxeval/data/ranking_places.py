@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import factorize_sorted, factorized, folded, plain, reject_missing, require_column
 from jaxeval.data.numbers import numbers, reject_values
-from jaxeval.data.roles import usual_names
+from jaxeval.data.roles import ROLES
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted
@@ -122,7 +122,7 @@ def lists_in_columns(frame: pd.DataFrame) -> tuple[list[list[Any]], str] | None:
             rows = zip(*(frame[name] for name in columns), strict=True)
             lists = [list(row[:n]) for row, n in zip(rows, length, strict=True)]
             return lists, f"the items in each place in {', '.join(map(repr, columns))}"
-    others = {folded(name) for role in _NO_RANKS for name in usual_names(role)}
+    others = {folded(name) for role in _NO_RANKS for name in ROLES[role].names}
     items = [name for name in frame if folded(name) not in others and pd.api.types.is_numeric_dtype(frame[name])
              and not pd.api.types.is_bool_dtype(frame[name])]  # fmt: skip
     ranks = frame[items]

@@ -134,17 +134,12 @@ NO_SCORES = re.compile(
 )
 
 
-def usual_names(role: str) -> tuple[str, ...]:
-    """Return the names by which the column of a role is taken."""
-    return ROLES[role].names
-
-
 def usual_column(columns: Iterable[Any], named: str | None, usual: str | Sequence[str]) -> str | None:
     """Return the column that is ``named``, or else the first with a usual name of a role, or from a list; or None.
 
     ``columns`` is a table, or a list of its names.
     """
-    names = usual_names(usual) if isinstance(usual, str) else usual
+    names = ROLES[usual].names if isinstance(usual, str) else usual
     column = named or next(iter(columns_of(columns, names)), None)
     if column is not None:
         require_column(columns, column)
