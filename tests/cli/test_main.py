@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from functools import cache, partial
+from unittest.mock import Mock
 
 import click
 import numpy as np
@@ -298,14 +299,21 @@ class TestInterruptions:
                 ends.append((end.value.code, capsys.readouterr()))
             assert ends[0] == ends[1]
 
-    def test_a_file_that_ends_early_is_no_ctrl_c(self, monkeypatch):
-        def cut(*_, **__):
-            raise EOFError("Compressed file ended before the end-of-stream marker was reached")
-
-        monkeypatch.setattr(simulate.votes, "simulate_votes", cut)
+    @pytest.mark.parametrize(
+        ("error", "told"),
+        [
+            (
+                EOFError("Compressed file ended before the end-of-stream marker"),
+                "a file ends too early: Compressed file",
+            ),
+            (RuntimeError("Unable to initialize backend 'tpu'"), "JAX does not find what JAX_PLATFORMS names"),
+        ],
+    )
+    def test_what_others_raise_is_told(self, monkeypatch, error, told):
+        monkeypatch.setattr(simulate.votes, "simulate_votes", Mock(side_effect=error))
         result = run("simulate", "--out", "x.csv")
         assert result.exit_code == 1
-        assert "Error: a file ends too early: Compressed file ended" in result.stderr
+        assert f"Error: {told}" in result.stderr
         assert "Aborted" not in result.stderr
 
 
