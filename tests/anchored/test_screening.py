@@ -92,6 +92,13 @@ class TestScreening:
         same = screen_judges(AnchoredVerdicts.from_pandas(simulated(judge_sd=0.0, run_sd=0.4)), n_resamples=10)
         assert not any("correlate" in w for w in same.warnings)
 
+    def test_two_items_tell_no_judges_apart(self):
+        """Run means over two items correlate with 1 or -1, in every resample."""
+        for seed in range(20):
+            options = {"n_judges": 5, "run_sd": (0.6,) * 5, "n_items": 2, "strengths": (0.0,), "judge_sd": 0.0}
+            found = screen_judges(AnchoredVerdicts.from_pandas(simulated(seed=seed, **options)), n_resamples=50)
+            assert not any("promise, by more than chance" in w for w in found.warnings)
+
     @pytest.mark.parametrize("others", [(0.5,) * 4, pytest.param((0.3,) * 8, marks=pytest.mark.slow)])
     def test_judges_that_differ_by_chance_are_not_told(self, monkeypatch, others):
         """They share all item effects: told at most in one of twenty samples; with tastes, nearly always."""
