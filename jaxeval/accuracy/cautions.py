@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,14 +41,11 @@ _SILENT = (
 )
 
 
-@dataclass(frozen=True)
-class Caution:
+class Caution(NamedTuple):
     """One thing that the data cannot say, about a model or a pair of models."""
 
     kind: str  # "undeclared", "balanced", "another share", "low J", "few labels", "raw share", "delta J", "sign", ...
-    slice: str
-    judge: Hashable
-    models: tuple[Hashable, ...]
+    subject: Subject
     text: str
 
 
@@ -77,7 +73,7 @@ class Subject(NamedTuple):
 
     def caution(self, kind: str, text: str) -> Caution:
         """Return a caution about this subject."""
-        return Caution(kind=kind, **self._asdict(), text=self.about + text)
+        return Caution(kind, self, self.about + text)
 
 
 #: The subject of a caution about all that was read.

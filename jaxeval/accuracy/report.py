@@ -111,7 +111,7 @@ class JudgeReport(Result):
     def _kinds(self) -> dict[Subject, list[str]]:
         kinds: dict[Subject, list[str]] = {}
         for caution in self.cautions:
-            kinds.setdefault(Subject(caution.slice, caution.judge, caution.models), []).append(caution.kind)
+            kinds.setdefault(caution.subject, []).append(caution.kind)
         return kinds
 
     def _kinds_about(self, subject: Subject) -> dict[str, None]:
@@ -273,7 +273,7 @@ def judge_report(accuracy: AccuracyTables, comparison: DifferenceTables | None =
     cautions = list(model_cautions(accuracy))
     if comparison is not None:
         involved = {model for pair in comparison.pairs for model in pair}
-        cautions = [c for c in cautions if set(c.models) <= involved]
+        cautions = [c for c in cautions if set(c.subject.models) <= involved]
         cautions = [*pair_cautions(comparison), *cautions]
     return JudgeReport(accuracy, comparison, cautions)
 

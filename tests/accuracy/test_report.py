@@ -86,7 +86,7 @@ def test_a_near_tie_is_not_told_apart():
 def test_a_judge_that_guesses_is_named():
     report = study([0.7, 0.5], [[0.5], [0.8]], [[0.52], [0.8]])
     low = [c for c in report.cautions if c.kind == "low J"]
-    assert {c.models for c in low} == {("model-1",)}
+    assert {c.subject.models for c in low} == {("model-1",)}
     assert "includes 0: the labels do not tell the judge from one that guesses" in low[0].text
     assert {"no bounds", "undefined"} & kinds(report)
 
@@ -142,7 +142,7 @@ def test_statuses_are_explained_in_the_words_of_the_statuses():
 
 def test_raw_shares_outside_of_the_interval_of_ppi_are_named(good, reversal):
     rows = good.accuracy.table.set_index(["model", "estimator"])
-    told = {c.models for c in good.cautions if c.kind == "raw share" and len(c.models) == 1}
+    told = {c.subject.models for c in good.cautions if c.kind == "raw share" and len(c.subject.models) == 1}
     expected = {
         (model,)
         for model in ("model-1", "model-2")
@@ -153,9 +153,9 @@ def test_raw_shares_outside_of_the_interval_of_ppi_are_named(good, reversal):
     assert told == expected != set()
     # Of a difference: with the right sign and the wrong size, or with the wrong sign, which has its own caution.
     lenient = study([0.8, 0.6], [[0.9], [0.6]], [[0.9], [0.9]], seed=1)
-    (caution,) = [c for c in lenient.cautions if c.kind == "raw share" and len(c.models) == 2]
+    (caution,) = [c for c in lenient.cautions if c.kind == "raw share" and len(c.subject.models) == 2]
     assert "the difference of the raw shares" in caution.text
-    assert not any(c.kind == "raw share" and len(c.models) == 2 for c in reversal.cautions)
+    assert not any(c.kind == "raw share" and len(c.subject.models) == 2 for c in reversal.cautions)
 
 
 def test_markdown_has_the_sections_and_escaped_tables(reversal):
