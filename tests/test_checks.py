@@ -6,11 +6,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from answers import CALIBRATION, TEST, read
 from command_line import run
 from estimators import ESTIMATORS, RUN
-from judged import read as read_judged
-from judged import two_orders
 
 import jaxeval
 from jaxeval import MemoryLimitError, checks
@@ -85,12 +82,13 @@ def test_every_estimator_checks_its_numbers(estimator):
         ("seed", 2**63, ValueError, r"must be an integer from 0 to 2\*\*63 - 1"),
         ("n_resamples", 2.5, TypeError, r"must be an integer, got 2\.5"),
         ("n_resamples", -1, ValueError, r"must be (0 or )?at least \d+, got -1"),
+        ("n_resamples", 10**12, MemoryLimitError, "=1,000,000,000,000: the results would take"),
         ("level", 95, ValueError, "must be .*between 0 and 1, got 95"),
         ("chunk_size", 0, ValueError, "must be at least 1, got 0"),
         ("memory_limit", "1GB", TypeError, "must be an integer, got '1GB'"),
     ):
         if option in taken:
-            with pytest.raises(error, match=f"^{option} {message}"):
+            with pytest.raises(error, match=f"^{option} ?{message}"):
                 estimator.call(data, **{**RUN, option: value})
 
 
@@ -128,20 +126,6 @@ class TestRoom:
         monkeypatch.setattr(checks, "_memory", lambda: 1500)
         with pytest.raises(MemoryLimitError, match=r"ask for at most 1 resample$"):
             check_room(2, 1000)
-
-    def test_as_many_as_nobody_has_memory_for(self):
-        judged = read_judged(two_orders(60))
-        for call in (
-            lambda n: jaxeval.bootstrap(VOTES, n),
-            lambda n: jaxeval.bootstrap(VOTES, n, memory_limit=10**9),
-            lambda n: jaxeval.bootstrap(VOTES, n, features=[jaxeval.position_advantage()]),
-            lambda n: jaxeval.soft_elo(judged, n_resamples=n),
-            lambda n: jaxeval.judge_accuracy(read(CALIBRATION), read(TEST), n_resamples=n),
-            lambda n: jaxeval.kendall_tau([1.0, 2, 3], [1.0, 3, 2], n_resamples=n),
-            lambda n: jaxeval.reference_study(VOTES, n_resamples=n),
-        ):
-            with pytest.raises(MemoryLimitError, match="n_resamples=1,000,000,000,000: the results would take"):
-                call(10**12)
 
     def test_on_the_command_line(self, tmp_path):
         VOTES.to_csv(tmp_path / "votes.csv")

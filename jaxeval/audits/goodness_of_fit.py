@@ -22,7 +22,7 @@ from jaxeval.audits.chance import (
 )
 from jaxeval.audits.parts import Answered, Audited, NotAnsweredError, Severity
 from jaxeval.audits.simulated_boards import PairVotes, pair_votes, triads_of
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_room, checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.errors import DataError
@@ -262,6 +262,7 @@ def goodness_of_fit(
             f"{noun.counted(battles.n_models)} are more than the {_MOST_MODELS:,} whose boards can be simulated and "
             "refitted: test a part of them (Battles.filter(models=...), on the command line --models)"
         )
+    check_room(n_resamples, 8 * battles.n_models**2)
     options = FitOptions(ties=ties, features=features, cluster=cluster, method="dense").checked(battles)
     covariates = design(battles, options.features, options.normalize)
     cells, drawn = whole_board(battles, options, covariates)

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import logit
 
 from jaxeval.arrays import Bool, Float, as_leaf
-from jaxeval.checks import check_choice, checked_integer
+from jaxeval.checks import check_choice, check_room, checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemColumn, ItemScores
 from jaxeval.errors import DataError
@@ -169,6 +169,7 @@ def fit_item_response(
     if prior_sd is not None and (isinstance(prior_sd, bool) or not isinstance(prior_sd, int | float) or prior_sd <= 0):
         raise ValueError(f"prior_sd must be a number above 0 (math.inf for no prior), got {prior_sd!r}")
     n_resamples, seed = checked_integer("n_resamples", n_resamples, 2), checked_integer("seed", seed)
+    check_room(n_resamples, 8 * len(item_scores.models))
     s = item_scores.scores[:, 0]
     used, flag = _used_items(item_scores, kind)
     used_scores, answers = s[used], _answers(item_scores, n)[used]
