@@ -19,7 +19,6 @@ from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of
 from jaxeval.wording import counted
 
 _MOST_MODELS = 40
-_PANELS_A_ROW = 4
 _POOLING = {"empirical": "resampled items", "predicted": "by ICC(3,k)", "predicted_observed": "by observed correlation"}
 _SUBSAMPLES = ("empirical", "theoretical", "corrected", "adjusted")
 
@@ -44,13 +43,10 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
     panels = list(dict.fromkeys(zip(table["anchor"], table["task"], strict=True)))
     several = [len(set(names)) > 1 for names in zip(*panels, strict=True)]
     judges = list(dict.fromkeys(table["judge"]))
-    rows = -(-len(panels) // _PANELS_A_ROW)
-    columns = min(len(panels), _PANELS_A_ROW)
     height = 1.2 + 0.09 * (min(len(judges), 8) + 2) * len(models)
-    figure = Figure(figsize=(1.8 + 4.2 * columns, height * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).reshape(-1)
+    figure, axes = style.grid(len(panels), (1.8, 4.2), (0.0, height), sharex=True, sharey=True)
     offsets = np.linspace(-0.3, 0.3, len(judges)) if len(judges) > 1 else np.zeros(1)
-    for axis, (anchor, task) in zip(axes, panels, strict=False):
+    for axis, (anchor, task) in zip(axes, panels, strict=True):
         block = table[(table["anchor"] == anchor) & (table["task"] == task) & table["model"].isin(models)]
         for k, judge in enumerate(judges):
             of_judge = block[block["judge"] == judge]
@@ -66,9 +62,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
         titles = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
         axis.set_title(", ".join(map(style.shown_name, titles)), loc="left", fontsize=10, parse_math=False)
         style.plain(axis)
-    for axis in axes[len(panels) :]:
-        axis.set_visible(False)
-    for axis in axes[max(len(panels) - columns, 0) : len(panels)]:
+    for axis in axes[-style.A_ROW :]:
         axis.set_xlabel("rating above the reference (Elo)")
     axes[0].set_yticks(np.arange(len(models)), [style.shown_name(m) for m in models], fontsize=8.5, parse_math=False)
     if len(models) < len(ranked):

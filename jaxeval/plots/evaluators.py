@@ -183,11 +183,8 @@ def plot_agreement(
     """
     curve = with_evaluator(hide_few_in_agreement(curve, few_pairs))
     evaluators = list(dict.fromkeys(curve["evaluator"]))
-    columns = min(len(evaluators), 4)
-    rows = -(-len(evaluators) // columns)
-    figure = Figure(figsize=(1.0 + 3.0 * columns, 0.8 + 2.5 * rows), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).reshape(-1)
-    for k, (axis, evaluator) in enumerate(zip(axes, evaluators, strict=False)):
+    figure, axes = style.grid(len(evaluators), (1.0, 3.0), (0.8, 2.5), sharey=True)
+    for k, (axis, evaluator) in enumerate(zip(axes, evaluators, strict=True)):
         line = curve[curve["evaluator"] == evaluator].sort_values("delta")
         colour = COLOURS[k % len(COLOURS)]
         if "lower" in line:
@@ -205,8 +202,6 @@ def plot_agreement(
             axis.set_title(style.shown_name(evaluator), loc="left", fontsize=9.5, parse_math=False)
         axis.set_xlabel("gap of scores (points)", fontsize=9)
         style.plain(axis)
-    for axis in axes[len(evaluators) :]:
-        axis.set_visible(False)
     axes[0].set_ylabel("probability that gold agrees", fontsize=9)
     axes[0].legend(frameon=False, fontsize=7.5, loc="lower right")
     return figure

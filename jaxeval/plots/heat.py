@@ -300,5 +300,4 @@ def plot_pair_residuals(pairs: pd.DataFrame, top: int | None = _MOST_PAIRS, **la
     names = [style.joint_name(name) for name in chosen]
     below = style.not_shown(len(size) - len(names))
     look = HeatLook(ABOUT_A_MIDDLE, (-end, end), SQUARE, "standard errors above expectation", below=below, upright=True)
-    text = np.array([["" if np.isnan(x) else str(round(x)) for x in row] for row in z], object).reshape(z.shape)
-    return heat_map(z, text, names, names, look)
+    return heat_map(z, _texts(z, lambda x: "" if np.isnan(x) else str(round(x))), names, names, look)

@@ -19,7 +19,6 @@ from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of, f
 from jaxeval.scores.error_budget import ErrorBudget
 from jaxeval.statistics.variance_components import RESIDUAL
 
-_A_ROW = 4
 _TICKS = np.array([1 / 60, 1 / 4, 1, 4, 15, 60, 240, 960, 3840, 15360, 61440])  # minutes
 _ON_DATES = 60  # points of a line
 
@@ -41,10 +40,7 @@ def plot_success_curves(
     first = table["level"] == horizons.settings["levels"][0]
     known = table["agent"][first & table["horizon"].notna()].head(12)
     shown = list(known) if agents is None else list(agents)
-    columns = max(min(len(shown), _A_ROW), 1)
-    rows = -(-max(len(shown), 1) // columns)
-    figure = Figure(figsize=(0.7 + 2.6 * columns, 0.6 + 2.1 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    figure, axes = style.grid(max(len(shown), 1), (0.7, 2.6), (0.6, 2.1), sharex=True, sharey=True)
     for axis, agent in zip(axes, shown, strict=False):
         dots, line, horizon = (x[x["agent"] == agent] for x in (bins, points, table))
         bars = 2 * dots["standard_error"].fillna(0.0)
@@ -56,8 +52,7 @@ def plot_success_curves(
         axis.plot(whole["horizon"], whole["level"], "D", color=COLOURS[1], markersize=4)
         axis.set_title(shown_name(agent), loc="left", fontsize=9.5, parse_math=False)
         plain(axis)
-    for axis in axes[len(shown) :]:
-        axis.set_visible(False)
+    axes[0].set_visible(len(shown) > 0)
     x = horizons._tasks.table["minutes"]
     axes[0].set_xscale("log")
     _in_minutes(axes[0].xaxis, x.min() / 2, x.max() * 2)

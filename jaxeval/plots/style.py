@@ -31,6 +31,7 @@ _LONGEST_TITLE = 160
 F = TypeVar("F", bound=Callable[..., Figure])
 
 _LINE = 0.2  # inches between lines
+A_ROW = 4  # axes in a row of many
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int) -> None:
@@ -95,6 +96,18 @@ def one_axis(width: float, height: float) -> tuple[Figure, Any]:
     """Return a figure of so many inches with a single axis."""
     figure, (axis,) = panels(1, width, height)
     return figure, axis
+
+
+def grid(n: int, width: tuple[float, float], height: tuple[float, float], **shared: Any) -> tuple[Figure, NDArray[Any]]:
+    """Return a figure and its (n,) axes in rows of `A_ROW`; ``width`` and ``height`` are inches beside and of one."""
+    columns = max(min(n, A_ROW), 1)
+    rows = -(-max(n, 1) // columns)
+    size = width[0] + width[1] * columns, height[0] + height[1] * rows
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel()
+    for axis in axes[n:]:
+        axis.set_visible(False)
+    return figure, axes[:n]
 
 
 def panels(n: int, width: float, height: float, **shared: Any) -> tuple[Figure, NDArray[Any]]:
@@ -235,27 +248,19 @@ def _rests_on(value: Any) -> list[str]:
     """Return votes and resamples of a table or of a result, as far as they are known; of the last of several tables."""
     if isinstance(value, Mapping):
         return _rests_on(list(value.values())[-1])
+    where, n = "", None
     if not isinstance(value, pd.DataFrame):
         held = vars(value)  # a caption is no reason to compute what is not there yet
         holders = (value, *map(held.get, ("accuracy", "joint", "drawn")))
-        settings = [getattr(holder, "settings", None) for holder in holders]
+        settings = next(filter(None, (getattr(holder, "settings", None) for holder in holders)), None)
         n = getattr(held.get("fit", value), "n_battles", None)  # of each model, or in all
         n = int(n.sum()) // 2 if isinstance(n, pd.Series) else n
-        return [*_votes(n), *_made(next(filter(None, settings), None))]
-    if "vote_count" not in value:
-        return _made(value.attrs.get("settings"))
-    both = value.groupby("category")["vote_count"].sum().max() if "category" in value else value["vote_count"].sum()
-    where = " in the largest slice" if "category" in value else ""
-    return [*_votes(int(both) // 2, where), *_made(value.attrs.get("settings"))]  # a vote counts for both its models
-
-
-def _votes(n: int | None, where: str = "") -> list[str]:
-    return [] if n is None else [counted(n, "vote") + where]
-
-
-def _made(settings: Any) -> list[str]:
-    line = settings_line(settings)
-    return [line] if line else []
+    else:
+        settings = value.attrs.get("settings")
+        if "vote_count" in value:  # a vote counts for both its models
+            votes = value.groupby(value.get("category", pd.Series(0, value.index)))["vote_count"].sum()
+            n, where = int(votes.max()) // 2, " in the largest slice" if "category" in value else ""
+    return [*filter(None, ["" if n is None else counted(n, "vote") + where, settings_line(settings)])]
 
 
 def _write(figure: Figure, title: str, caption: str) -> None:
