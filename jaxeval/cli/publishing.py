@@ -146,8 +146,7 @@ class Published(Plot, Top, section=SHOWN):
             ends = datetime.fromtimestamp(int(vote_seconds(battles, time).max()), UTC).date()
         data = data_of_page(
             results, title=self.title, made=made, battles=votes, history=history, ends=ends,
-            labels=dict(text.split("=", 1) for text in self.labels_of_groups), metadata=None, earlier=None,
-            features=options.get("features") or (),
+            labels=dict(text.split("=", 1) for text in self.labels_of_groups), features=options.get("features") or (),
         )  # fmt: skip
         about = f"{data['title']} · {data['facts']}"
         if self.path is not None:

@@ -1,4 +1,4 @@
-// Numbers as room.py packs them: rows of boards, their histories, and offsets of votes.
+// Numbers as document.py packs them: rows of boards, their histories, and offsets of votes.
 
 const NOT_NUMBERS = [undefined, "inf", "-inf"];
 

@@ -49,9 +49,8 @@ from jaxeval.pages.boards import (
     given_boards,
     is_address,
 )
-from jaxeval.pages.document import document, free_id, number_of, write_document
+from jaxeval.pages.document import document, fitted, free_id, number_of, static_boards, write_document
 from jaxeval.pages.history import add_earlier, add_history, checked_history, earlier_rows, read_history
-from jaxeval.pages.room import fitted, static_boards
 from jaxeval.show.boards import settings_lines
 from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, heading, with_index
 from jaxeval.show.files import json_digest, plain_values
@@ -122,20 +121,53 @@ def page(
 
 
 def data_of_page(
-    results: Any, *, title: str | None, battles: Any, metadata: Any, earlier: Any, history: Any,
-    made: date | str | None, ends: date | str | None, labels: Mapping[str, str] | None,
-    features: Sequence[FeatureLike] = (),
+    results: Any, *, title: str | None = None, battles: Any = None, metadata: Any = None, earlier: Any = None,
+    history: Any = None, made: date | str | None = None, ends: date | str | None = None,
+    labels: Mapping[str, str] | None = None, features: Sequence[FeatureLike] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the data of a `page`, which takes the same."""
-    tables, others = given_boards(results, metadata)
-    tables = _labelled(tables, labels or {})
-    day = _day(made)
-    data = page_data(tables, others, title, day, battles, None if ends is None else _day(ends, "ends"), features)
-    if data["boards"]:
-        _add_past(data, tables, earlier, history, day)
-    elif not (battles is None and earlier is None and history is None):
+    """Return all that a `page` shows, which takes the same, in types that JSON has."""
+    given, others = given_boards(results, metadata)
+    tables, day = _labelled(given, labels or {}), _day(made)
+    models, columns = Models(tables), columns_of(tables)
+    boards, sections = boards_of(tables, models, columns), sections_of(others)
+    if not (boards or (battles is None and earlier is None and history is None)):
         raise DataError("battles=, earlier= and history= are about leaderboards, and there is none")
-    return data
+    if battles is not None:
+        from jaxeval.pages.votes import add_votes
+
+        add_votes(boards, tables, battles, models.number, features)
+    if history is not None:
+        kept = checked_history(history) if isinstance(history, pd.DataFrame) else read_history(history)
+        add_history(boards, kept, day, models.number)
+    if earlier is not None:
+        before, _ = given_boards(earlier)
+        if not before:
+            raise DataError("earlier= is no leaderboard; it takes one that leaderboard() returned")
+        add_earlier(boards, earlier_rows(before), models.number)
+    settings = tables[0].settings if tables else _settings_of(others[0][1])
+    noun = common_noun(board.competitor for board in tables) if tables else rated(others[0][1])
+    n_models = len({str(name) for board in tables for name in board.table["model"]})
+    sentences = [board["answer"] for board in boards[:1]] if boards else sections[0]["notes"]
+    return {
+        "panels": [*(PANELS if boards else ()), *(("results",) if sections else ()), "about"],
+        "title": visible_line(title if title is not None else "Leaderboard" if boards else sections[0]["title"]),
+        "answer": next(filter(None, sentences), "Results"),
+        "facts": _facts(boards, n_models, battles, settings, noun, None if ends is None else _day(ends, "ends"), day),
+        "image": None,
+        "made": day.isoformat(),
+        "version": __version__,
+        "versions": settings.get("versions"),
+        "seed": settings.get("seed"),
+        "competitor": {**noun._asdict(), "a_one": noun.a_one, "head": noun.head, "heads": noun.heads},
+        "level": settings.get("level"),
+        "settings": plain_values(settings),
+        "about": _about(tables),
+        "warnings": [*models.alike(noun), *general_warnings(tables)],
+        "columns": columns,
+        "models": about_models(tables, models, columns),
+        "boards": boards,
+        "results": sections,
+    }
 
 
 def write_page(data: dict[str, Any], path: str | Path) -> None:
@@ -187,57 +219,6 @@ def _labelled(tables: Sequence[Given], labels: Mapping[str, str]) -> list[Given]
             f"labels= name no category {named(list(map(repr, unknown)))}: there are {named([*known]) or 'none'}"
         )
     return [board._replace(labels=labels) for board in tables]
-
-
-def page_data(
-    tables: Sequence[Given], others: Sequence[tuple[str | None, Any]], title: str | None, made: date,
-    battles: Any = None, ends: date | None = None, features: Sequence[FeatureLike] = (),
-) -> dict[str, Any]:  # fmt: skip
-    """Return all that the page shows, in types that JSON has."""
-    models, columns = Models(tables), columns_of(tables)
-    boards, results = boards_of(tables, models, columns), sections_of(others)
-    if battles is not None and boards:
-        from jaxeval.pages.votes import add_votes
-
-        add_votes(boards, tables, battles, models.number, features)
-    settings = tables[0].settings if tables else _settings_of(others[0][1])
-    noun = common_noun(board.competitor for board in tables) if tables else rated(others[0][1])
-    n_models = len({str(name) for board in tables for name in board.table["model"]})
-    sentences = [board["answer"] for board in boards[:1]] if boards else results[0]["notes"]
-    return {
-        "panels": [*(PANELS if boards else ()), *(("results",) if results else ()), "about"],
-        "title": visible_line(title if title is not None else "Leaderboard" if boards else results[0]["title"]),
-        "answer": next(filter(None, sentences), "Results"),
-        "facts": _facts(boards, n_models, battles, settings, noun, ends, made),
-        "image": None,
-        "made": made.isoformat(),
-        "version": __version__,
-        "versions": settings.get("versions"),
-        "seed": settings.get("seed"),
-        "competitor": {**noun._asdict(), "a_one": noun.a_one, "head": noun.head, "heads": noun.heads},
-        "level": settings.get("level"),
-        "settings": plain_values(settings),
-        "about": _about(tables),
-        "warnings": [*models.alike(noun), *general_warnings(tables)],
-        "columns": columns,
-        "models": about_models(tables, models, columns),
-        "boards": boards,
-        "results": results,
-    }
-
-
-def _add_past(data: dict[str, Any], tables: Sequence[Given], earlier: Any, history: Any, made: date) -> None:
-    """Add an earlier board, or dated boards."""
-    # Page data number their models in the order in which tables name them.
-    number = Models(tables).number
-    if history is not None:
-        kept = checked_history(history) if isinstance(history, pd.DataFrame) else read_history(history)
-        add_history(data["boards"], kept, made, number)
-    if earlier is not None:
-        before, _ = given_boards(earlier)
-        if not before:
-            raise DataError("earlier= is no leaderboard; it takes one that leaderboard() returned")
-        add_earlier(data["boards"], earlier_rows(before), number)
 
 
 def _settings_of(result: Any) -> Mapping[str, Any]:

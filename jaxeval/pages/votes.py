@@ -22,8 +22,7 @@ from jaxeval.data.numbers import numbers
 from jaxeval.errors import DataError
 from jaxeval.kernels.links import Link
 from jaxeval.pages.boards import Given
-from jaxeval.pages.document import packed_text
-from jaxeval.pages.room import codes, packed_numbers
+from jaxeval.pages.document import codes, packed_numbers, packed_text
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.slices import slice_name
 

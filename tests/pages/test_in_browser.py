@@ -491,7 +491,7 @@ def test_a_page_without_room_shows_the_same_numbers_and_says_what_it_lacks(
     board = jaxeval.leaderboard(few, by="language", n_resamples=60, progress=False)
     whole, small = tmp_path / "whole.html", tmp_path / "small.html"
     jaxeval.page(board, whole, battles=few, title="Two languages")
-    monkeypatch.setattr("jaxeval.pages.room.MOST_BYTES", 60_000 if lacking else len(whole.read_bytes()) - 20_000)
+    monkeypatch.setattr("jaxeval.pages.document.MOST_BYTES", 60_000 if lacking else len(whole.read_bytes()) - 20_000)
     jaxeval.page(board, small, battles=few, title="Two languages")
     texts = []
     for path in (whole, small):
