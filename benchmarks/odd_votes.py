@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import jaxeval
-from jaxeval.audits.anytime import anytime_factor
+from jaxeval.audits.over_time import anytime_factor
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import fit_boards, inverse_information
 from jaxeval.ratings.gauge import ELO_PER_LOGIT

@@ -170,11 +170,11 @@ LINES = [
            "test.pvalue < _RARE", "test.pvalue > _RARE", "accuracy/test_missing_judgments.py"),
 
     # Audits
-    Broken("the level of drift is halved", "audits/drift.py",
+    Broken("the level of drift is halved", "audits/over_time.py",
            "_quantile(first, 1 - alpha)", "_quantile(first, 1 - alpha / 2)", "audits/test_drift.py"),
-    Broken("intervals of steps forget that these were chosen", "audits/drift.py",
+    Broken("intervals of steps forget that these were chosen", "audits/over_time.py",
            "half = largest * ", "half = 1.96 * ", "audits/test_drift.py"),
-    Broken("a fall of a rating has the p of none", "audits/drift.py",
+    Broken("a fall of a rating has the p of none", "audits/over_time.py",
            "test.of_unit >= np.abs(largest)[:, None]", "test.of_unit >= largest[:, None]", "audits/test_drift.py"),
     Broken("a step begins a period late", "audits/periods.py",
            "-score.cumsum(0)[:-1] / divisor", "-score.cumsum(0)[1:] / divisor", "audits/test_drift.py"),
@@ -197,7 +197,7 @@ LINES = [
            "times[known] - first", "times[known]", "audits/test_who_votes.py"),
     Broken("what the strengths take of a covariate's score", "audits/chance.py",
            "- both - both.T + taken.T", "- both + taken.T", "audits/test_goodness_of_fit.py"),
-    Broken("pairs of models do not share the error", "audits/anytime.py",
+    Broken("pairs of models do not share the error", "audits/over_time.py",
            "alpha / max(n, 1)", "alpha", "audits/test_anytime.py"),
 
     # Scores

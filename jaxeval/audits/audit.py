@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.audits import fewest_votes
-from jaxeval.audits.anytime import audited_anytime
-from jaxeval.audits.drift import audited_drift
 from jaxeval.audits.fewest_votes import LEVEL
 from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
+from jaxeval.audits.over_time import audited_anytime, audited_drift
 from jaxeval.audits.parts import (
     Answered,
     Audited,

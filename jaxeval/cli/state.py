@@ -131,7 +131,7 @@ class State(NamedTuple):
 
     def looked_at_again(self, table: pd.DataFrame) -> list[str]:
         """Return what to say of the intervals of a board that grows with every run, and is looked at as often."""
-        from jaxeval.audits.anytime import wider_at_all_looks
+        from jaxeval.audits.over_time import wider_at_all_looks
 
         lower, upper = (table[name].to_numpy(float) for name in ("lower", "upper"))
         times = wider_at_all_looks(lower, upper, table.attrs["settings"]["level"])

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 import jaxeval
-from jaxeval.audits.anytime import anytime_factor, wider_at_all_looks
+from jaxeval.audits.over_time import anytime_factor, wider_at_all_looks
 from jaxeval.cli.main import main
 
 

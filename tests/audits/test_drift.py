@@ -168,6 +168,6 @@ def test_what_cannot_be_asked_is_told(arguments, told):
 def test_too_many_periods_and_too_few_votes_are_told(monkeypatch):
     votes = simulated(n=20, weeks=3)
     assert "drift cannot be seen" in jaxeval.drift(votes, "when").findings()[0].text
-    monkeypatch.setattr("jaxeval.audits.drift._MOST_NUMBERS", 100)
+    monkeypatch.setattr("jaxeval.audits.over_time._MOST_NUMBERS", 100)
     with pytest.raises(DataError, match="3 periods of 8 models are too many to compare: take longer periods"):
         jaxeval.drift(votes, "when")
