@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 
 
-class TwoBoards(PairOptions, ResponseOptions, ScaleOptions, DrawnTogether, Plot):
+class TwoBoards(PairOptions, ResponseOptions, ScaleOptions, DrawnTogether, GroupOption, Plot):
     """Which two boards are compared, and how both are fitted."""
 
     names: str | None = option(None, "What the boards are called. [a,b; or the slices]", "A,B", section="")
@@ -41,7 +41,6 @@ class TwoBoards(PairOptions, ResponseOptions, ScaleOptions, DrawnTogether, Plot)
         "of both files. index: those with the same row number. none: no vote, even if both boards are of one file.",
         choices=("rows", "index", "none"), section="",
     )  # fmt: skip
-    by: str | None = again(GroupOption, "by")
     slices: str | None = option(None, "The groups of --by that are compared.", "X,Y", section=GROUPS)
     where_a: str | None = option(None, "Condition for the votes of board a, written as for --where.", "SQL", section="")
     where_b: str | None = option(None, "Condition for the votes of board b, written as for --where.", "SQL", section="")
@@ -82,7 +81,7 @@ def compare_boards(
     from jaxeval.data.shared_votes import columns_for_votes
     from jaxeval.ratings.compare_boards import compare_boards as compared
     from jaxeval.show.screens import columns_of as columns_of_part
-    from jaxeval.show.screens import further_columns
+    from jaxeval.show.shown import Part
 
     pair = _two(options.slices, "--slices") if options.slices else None
     by, id = options.by, options.id
@@ -112,8 +111,10 @@ def compare_boards(
     table = reading.with_metadata(comparison.table)
     answer = comparison.answer
     first, *others = answer.parts
-    further = further_columns(table[[name for name in table if name not in comparison.table]], 8, comparison.competitor)
-    first = first._replace(table=[*columns_of_part(first), *further])
+    added = table[[name for name in table if name not in comparison.table]]
+    further = columns_of_part(Part(None, added, competitor=comparison.competitor))
+    columns = [*columns_of_part(first), *(column._replace(order=8) for column in further)]
+    first = first._replace(table=columns)
     if len(files) == 2 and not options.names:
         first = first._replace(meaning=f"a is {files[0]}, b is {files[1]}")
     return answer._replace(parts=[first, *others], tables={**answer.tables, "comparison": table})

@@ -9,13 +9,12 @@ import click
 from jaxeval.cli.declared import Answer, Costs, File, Plot, Top, command
 from jaxeval.cli.outputs import beside
 from jaxeval.cli.terminal import numbers_by_name, tell
+from jaxeval.lazy_names import pd
 from jaxeval.options.columns import AnchoredReading, ItemScoreColumns, Names, Pair, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from jaxeval.capability.capability_index import CapabilityIndex
     from jaxeval.show.shown import Result
 
@@ -148,8 +147,6 @@ def index(file: File, options: Index, drawn: ResamplingOptions, shown: Top) -> A
         "without each benchmark": _left_out(fit),
     }  # fmt: skip
     if options.forecast:
-        import pandas as pd
-
         rows = [{"model": m, "benchmark": b, **fit.forecast(m, b)} for m, b in options.forecast]
         tables["forecast"] = pd.DataFrame(rows)
     if options.released is not None:

@@ -13,6 +13,7 @@ from jaxeval.cli.reading import Reading, refuse_beside
 from jaxeval.cli.terminal import complain
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.lazy_names import pd
 from jaxeval.options.boards import SliceOptions
 from jaxeval.options.columns import CallReading, File, Names
 from jaxeval.options.field import GROUPS, Options, again, option
@@ -182,8 +183,6 @@ _OF_CALLS = tuple(field.name for field in fields(CallReading) if field.name not 
 
 def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     """Whole files, one after the other."""
-    import pandas as pd
-
     from jaxeval.data.equal_rows import reject_same_tables
     from jaxeval.data.table_files import read_whole_table
 

@@ -14,6 +14,7 @@ from jaxeval.cli.reading import undeclared
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.lazy_names import pd
 from jaxeval.options.boards import GroupOption
 from jaxeval.options.columns import CallReading, FacetOptions, File, ItemScoreColumns, Names, Pair, Unparsed
 from jaxeval.options.field import COLUMNS, INTERVALS, ROWS, Options, again, option
@@ -21,8 +22,6 @@ from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
     from jaxeval.data.judged_answers import JudgedAnswers
 
@@ -87,8 +86,6 @@ class Labels(Options, section=COLUMNS):
 
     def boards(self, accuracy: JudgeAccuracy, simultaneous: bool) -> dict[str, pd.DataFrame]:
         """Return the board of each judge, one below the other, accuracies by all estimators, and judges' rates."""
-        import pandas as pd
-
         from jaxeval.scores.score_leaderboard import score_leaderboard
         from jaxeval.show.cells import with_kinds
 
@@ -152,14 +149,13 @@ class Answers(Options, section=COLUMNS):
     unparsed: Unparsed | None = again(CallReading, "unparsed")
 
 
-class JudgeOptions(ResamplingOptions, section=""):
+class JudgeOptions(ResamplingOptions, GroupOption, section=""):
     """What is estimated of judged answers."""
 
     calibration: File = option(None, "Judged answers with human labels.", "FILE", required=True)
     test: File = option(None, "Judged answers to rate; labels, if any, are shown as truth.", "FILE", required=True)
     pairs: tuple[Pair, ...] = option((), "Compare two models; may be repeated.", "A B", flag="--compare")
     shared: str | None = option(None, "Whose labels the shared calibration uses. [B of a pair; else all]", "MODEL")
-    by: str | None = again(GroupOption, "by")
     stratify: str | None = option(None, "Column of groups within which the judge is corrected.", "COL")
     sampling: Sampling | None = again(Labels, "sampling")
     cluster: str | None = again(DrawnTogether, "cluster")

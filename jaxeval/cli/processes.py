@@ -16,6 +16,7 @@ import click
 from jaxeval.cli.terminal import tell
 from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.lazy_names import jax
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -67,8 +68,6 @@ def first_goes_on() -> None:
 
     if n_sharing() == 1:
         return
-    import jax
-
     if jax.process_index() > 0:
         raise click.exceptions.Exit
 
@@ -76,8 +75,6 @@ def first_goes_on() -> None:
 @contextlib.contextmanager
 def connected(processes: dict[str, Any]) -> Iterator[None]:
     """Connect this process to the others, which share the resamples of the block; only the first prints tables."""
-    import jax
-
     from jaxeval.execution.processes import gather, share_resamples
 
     longest = _SECONDS_TO_CONNECT + 60  # JAX, by then, would end the process with a dump of its stack
@@ -141,8 +138,6 @@ def _told_while_waiting() -> Iterator[None]:
 
 def gather_files(paths: Sequence[FileName], read: Callable[[list[FileName]], Battles]) -> Battles:
     """Return the battles of all ``paths``, every process reading its share of the files."""
-    import jax
-
     from jaxeval.data.readers import gather_battles
     from jaxeval.execution.processes import check_alike
 

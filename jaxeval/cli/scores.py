@@ -57,10 +57,9 @@ class ScoreReading(declared.ItemScoreColumns):
         return {name: value for name, value in self.arguments().items() if name != "missing"}
 
 
-class ScoreBoardOptions(Costs, declared.FacetOptions):
+class ScoreBoardOptions(Costs, declared.FacetOptions, GroupOption):
     """What is estimated of scores."""
 
-    by: str | None = again(GroupOption, "by")
     cost: str | None = again(
         Costs, "cost", more="It may differ between rows, as dollars, tokens or seconds do: costs are then means, and "
         "drawn with the scores.",

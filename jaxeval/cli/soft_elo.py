@@ -94,13 +94,12 @@ class SoftDraws(ResamplingOptions):
     )
 
 
-class Study(Lengths, Fitting):
+class Study(Lengths, Fitting, GroupOption):
     """What is asked of a judge."""
 
     splits: int = option(5, "Random calibration and test splits of the models.", "K", least=1, section="")
     budget: bool = option(False, "Also sweep the annotation budget (seconds to minutes).", section="")
     smoothing: bool = option(False, "Also sweep the constant of label smoothing.", section="")
-    by: str | None = again(GroupOption, "by")
     strata: str | None = again(DrawnTogether, "strata")
     random: Names | None = again(FacetOptions, "random", more="Here: prompts, seeds, runs.")
 

@@ -15,6 +15,7 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import Names, PlainTable
+from jaxeval.scores import facets, paired_tests
 from jaxeval.scores.estimates import (
     FEW_ITEMS,
     ScoreEstimates,
@@ -23,28 +24,7 @@ from jaxeval.scores.estimates import (
     estimate_scores,
     few_units_text,
 )
-from jaxeval.scores.facets import (
-    FacetCells,
-    cells_of,
-    errors_of,
-    facet_sentence,
-    facet_warnings,
-    over_items,
-    widened,
-    with_facets,
-)
-from jaxeval.scores.paired_tests import (
-    Alternative,
-    anytime_test,
-    check_margin,
-    interval_of_answers,
-    interval_of_scores,
-    least_p,
-    mcnemar,
-    of_margin,
-    sign_flips,
-    student_p,
-)
+from jaxeval.scores.paired_tests import Alternative
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import few_clusters_text
@@ -209,7 +189,7 @@ def _compared(
     scores: Any, pairs: Callable[[Any], list[list[int]]], random: str | Sequence[str], *, judge: str | None,
     estimator: str | None, margin: float | None, alternative: Alternative, level: float, seed: int,
     bounds: tuple[float, float] | None = None,
-) -> tuple[list[ScoreComparison], Any, FacetCells | None]:  # fmt: skip
+) -> tuple[list[ScoreComparison], Any, facets.FacetCells | None]:  # fmt: skip
     """Return the comparisons of the ``pairs`` of what scores are read as, this, and the cells of random facets."""
     checked_level(level)
     checked_integer("seed", seed)
@@ -222,8 +202,8 @@ def _compared(
             raise DataError(
                 "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
             )
-        source = with_facets(scores, random)
-        cells = cells_of(source)
+        source = facets.with_facets(scores, random)
+        cells = facets.cells_of(source)
         arguments = margin, alternative, level, seed
         return [_compare_under(source, cells, pair, *arguments) for pair in pairs(source)], source, cells
     if accuracy is None:
@@ -232,26 +212,28 @@ def _compared(
         return each, source, None
     from jaxeval.scores.judged_board import judged_differences
 
-    check_margin(margin, 1.0 if accuracy.binary else np.inf)
+    paired_tests.check_margin(margin, 1.0 if accuracy.binary else np.inf)
     fields = judged_differences(accuracy, pairs(accuracy), judge, estimator, margin, alternative)
     return [ScoreComparison(**of_pair) for of_pair in fields], accuracy, None
 
 
 def _compare_under(
-    scores: ItemScores, cells: FacetCells, places: list[int], margin: float | None, alternative: Alternative,
+    scores: ItemScores, cells: facets.FacetCells, places: list[int], margin: float | None, alternative: Alternative,
     level: float, seed: int,
 ) -> ScoreComparison:  # fmt: skip
     """As `_compare`, where facets besides items are drawn anew."""
-    alone = over_items(scores, cells, places)
+    alone = facets.over_items(scores, cells, places)
     comparison = _compare(alone, [0, 1], margin, alternative, level, seed)
-    errors = errors_of(cells, [(places[0], places[1])], cells.shared(places))
+    errors = facets.errors_of(cells, [(places[0], places[1])], cells.shared(places))
     items = estimate_scores(*paired(alone, [0, 1]))
-    ends = widened(errors, np.array([comparison.lower]), np.array([comparison.upper]), items.variance, items.dof, level)
+    ends = facets.widened(
+        errors, np.array([comparison.lower]), np.array([comparison.upper]), items.variance, items.dof, level
+    )
     error, dof = float(np.sqrt(errors.variance[0])), float(errors.dof[0])
 
     def p_of(gap: float, other: float, side: Alternative) -> float:
         """Never more lenient than the test over items alone."""
-        return float(np.maximum(student_p(gap, error, dof, side), other))
+        return float(np.maximum(paired_tests.student_p(gap, error, dof, side), other))
 
     tests: dict[str, Any] = dict.fromkeys(_OF_ITEMS, np.nan)
     if margin is not None:
@@ -264,8 +246,9 @@ def _compare_under(
         comparison, lower=float(ends[0][0]), upper=float(ends[1][0]), standard_error=error,
         **tests, n_flips=0,
         p_student=p_of(comparison.difference, comparison.p_student, alternative),
-        status=(*facet_warnings(cells, errors.design), *not_told),
-        settings={**comparison.settings, "random": cells.facets, "about": facet_sentence(cells), "lone": errors.alone},
+        status=(*facets.facet_warnings(cells, errors.design), *not_told),
+        settings=comparison.settings
+        | {"random": cells.facets, "about": facets.facet_sentence(cells), "lone": errors.alone},
     )  # fmt: skip
 
 
@@ -346,7 +329,7 @@ def compare_with_baseline(
     answer = f"of {len(table):,} models {above:,} are above {beside_it} and {below:,} below it, by Holm's steps at "
     warnings = [text] if left_out else []
     if cells is not None:
-        answer, settings = f"{facet_sentence(cells)}: {answer}", {**settings, "random": cells.facets}
+        answer, settings = f"{facets.facet_sentence(cells)}: {answer}", {**settings, "random": cells.facets}
         warnings += list(dict.fromkeys(text for x in comparisons for text in x.status if text not in warnings))
     table.attrs = {"answer": f"{answer}{settings['level']:g}", "warnings": warnings, "settings": settings}
     title = f"{counted(len(table), 'model')} beside {beside_it}"
@@ -355,7 +338,7 @@ def compare_with_baseline(
     return Table.of(table, title, ("model", "difference", "lower", "upper", "p", "p_holm"), "difference")
 
 
-def place_of(scores: ItemScores | JudgeAccuracy | FacetCells, model: Any) -> int:
+def place_of(scores: ItemScores | JudgeAccuracy | facets.FacetCells, model: Any) -> int:
     """The position of a model."""
     if model not in scores.models:
         raise DataError(
@@ -365,7 +348,7 @@ def place_of(scores: ItemScores | JudgeAccuracy | FacetCells, model: Any) -> int
     return int(scores.models.get_loc(model))
 
 
-def places_of(scores: ItemScores | JudgeAccuracy | FacetCells, a: Any, b: Any) -> list[int]:
+def places_of(scores: ItemScores | JudgeAccuracy | facets.FacetCells, a: Any, b: Any) -> list[int]:
     """The positions of two models."""
     places = [place_of(scores, model) for model in (a, b)]
     if places[0] == places[1]:
@@ -396,7 +379,7 @@ def _compare(
     differences, shared = paired(scores, places)
     one = np.isnan(pair).sum(1) == 1
     widest = bounds or ((0.0, 1.0) if ((pair[shared] >= 0) & (pair[shared] <= 1)).all() else (-np.inf, np.inf))
-    check_margin(margin, widest[1] - widest[0])
+    paired_tests.check_margin(margin, widest[1] - widest[0])
     apart = differences.scores[:, 0, 0]
     estimates = estimate_scores(differences, shared)
     difference, error, dof = float(estimates.score[0]), float(estimates.standard_errors[0]), float(estimates.dof[0])
@@ -404,23 +387,24 @@ def _compare(
     parts = estimates.parts[:, 0]
     several = scores.benchmark is not None and len({*scores.benchmark.number[shared].tolist()}) > 1
     weighted = scores.weight is not None or several
-    p_flip, n_flips = sign_flips(parts, seed, alternative)
-    anytime, scale, known = anytime_test(parts, estimates, pair[shared], bounds, weighted)
+    p_flip, n_flips = paired_tests.sign_flips(parts, seed, alternative)
+    anytime, scale, known = paired_tests.anytime_test(parts, estimates, pair[shared], bounds, weighted)
     only_a, only_b = int((apart > 0).sum()), int((apart < 0).sum())
     graded = not np.isin(pair[shared], (0.0, 1.0)).all()
     alone = not graded and estimates.unit == "item" and not weighted
     if graded:
-        lower, upper, p_beyond = interval_of_scores(estimates, level, anytime, scale, known)
+        lower, upper, p_beyond = paired_tests.interval_of_scores(estimates, level, anytime, scale, known)
     else:
-        lower, upper, p_beyond = interval_of_answers(differences, shared, level)
+        lower, upper, p_beyond = paired_tests.interval_of_answers(differences, shared, level)
     unlike = int((np.abs(parts) > 1e-12 * np.abs(parts).max()).sum())
     status = _status(estimates, graded, alone, n_flips, int(one.sum()), np.isfinite(lower))
-    p_student = float(np.maximum(student_p(difference, error, dof, alternative), least_p(unlike, alternative)))
+    p_student = paired_tests.student_p(difference, error, dof, alternative)
+    least = paired_tests.least_p(unlike, alternative)
     return ScoreComparison(
         a=a, b=b, difference=difference, lower=lower, upper=upper, standard_error=error,
-        p_mcnemar=float(mcnemar(only_a, only_b, alternative)) if alone else np.nan, p_sign_flip=p_flip,
-        p_student=p_student, p_anytime=anytime(alternative, 0.0), n_flips=n_flips,
-        **of_margin(margin, p_beyond, anytime), only_a=only_a, only_b=only_b, n_items=int(shared.sum()),
+        p_mcnemar=float(paired_tests.mcnemar(only_a, only_b, alternative)) if alone else np.nan, p_sign_flip=p_flip,
+        p_student=float(np.maximum(p_student, least)), p_anytime=anytime(alternative, 0.0), n_flips=n_flips,
+        **paired_tests.of_margin(margin, p_beyond, anytime), only_a=only_a, only_b=only_b, n_items=int(shared.sum()),
         n_left_out=int(one.sum()), status=tuple(status),
         settings={"unit": estimates.unit, "margin": margin, "alternative": alternative, "level": float(level),
                   "seed": seed},

@@ -169,7 +169,7 @@ def table_bytes(
     notes: Iterable[str] | None = None, settings: Mapping[str, Any] | None = None, raw_names: bool = False,
 ) -> bytes:  # fmt: skip
     """Return what `write_table` writes; pandas is imported for a table of its own, and for Parquet."""
-    from jaxeval.plain_tables import PlainTable, in_pandas
+    from jaxeval.plain_tables import PlainTable, in_pandas, records_of
     from jaxeval.show.cells import only_counts
 
     if format not in FORMATS:
@@ -186,8 +186,13 @@ def table_bytes(
     if format == "json":
         about = {name: attrs[name] for name in ("report", "warnings") if name in attrs}
         besides = {name: attrs[name] for name in ("coefficients", "judges") if attrs.get(name)}
-        return json_table(rows, {"settings": {**attrs.get("settings", {}), **about}, **besides}).encode()
-    return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
+        settings = {**attrs.get("settings", {}), **about}
+        content = plain_values({"settings": settings, **besides, "rows": records_of(rows)})
+        content["digest"] = json_digest(content)
+        return f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode()
+    report = str(attrs.get("report") or "")
+    usual = [*filter(None, [report]), *(f"warning: {sentence}" for sentence in attrs.get("warnings", ()))]
+    return _document(rows, format, title, usual if notes is None else list(notes)).encode()
 
 
 def answer_bytes(answer: Answer, format: str, name: str | None = None, raw_names: bool = False) -> bytes:
@@ -267,12 +272,6 @@ def _document(rows: pd.DataFrame | PlainTable, format: str, title: str | None, n
     return write(shown, title=title, notes=notes, heading=own_heading)
 
 
-def _notes(attrs: Mapping[str, Any]) -> list[str]:
-    """Return what was read, and the warnings."""
-    report = str(attrs.get("report") or "")
-    return [*filter(None, [report]), *(f"warning: {sentence}" for sentence in attrs.get("warnings", ()))]
-
-
 #: Signs, plain and of full width, at the beginning of a cell that spreadsheets take for a formula.
 FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
 
@@ -309,15 +308,6 @@ def _quoting(values: Iterable[Any]) -> Literal[0, 2]:
     """Return which cells are quoted: Python's csv quotes line feeds by itself, but returns only from Python 3.13 on."""
     returns = any(isinstance(value, str) and "\r" in value for value in values)
     return csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
-
-
-def json_table(table: pd.DataFrame | PlainTable, about: Mapping[str, Any]) -> str:
-    """Return a table as JSON: an object of ``rows``, of what ``about`` holds, and of ``digest``; see `write_table`."""
-    from jaxeval.plain_tables import records_of
-
-    content = plain_values({**about, "rows": records_of(table)})
-    content["digest"] = json_digest(content)
-    return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
 def json_digest(content: Mapping[str, Any]) -> str:

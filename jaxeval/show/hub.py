@@ -21,16 +21,15 @@ import hashlib
 import json
 import re
 from datetime import date
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.lazy_names import pd
 from jaxeval.wording import named
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Bytes of a file's name that every file system accepts, less room for a digest.
 _LONGEST_NAME = 180
@@ -100,7 +99,7 @@ def write_eval_results(
     ends = next(((lower, upper) for estimate, lower, upper in known if estimate == value), None)
     files = {}
     for model, row in zip(models, table.to_dict("records"), strict=True):
-        if not abs(row[value]) < float("inf"):
+        if not abs(row[value]) < inf:
             continue
         lower, upper = (row[end] for end in ends or (value, value))
         interval = "" if ends is None or lower != lower else f"interval {lower:.6g} to {upper:.6g}"
@@ -150,14 +149,14 @@ def _scalar(value: float | str) -> str:
     return "".join(sign if sign.isprintable() else f"\\U{ord(sign):08x}" for sign in text)
 
 
-_TEXTS = ("model_name", "organization", "license", "category", "leaderboard_publish_date")
 _NUMBERS = ("rating", "rating_lower", "rating_upper", "variance")
 _COUNTS = ("vote_count", "rank")
 _ARENA_NAMES = {"model": "model_name", "lower": "rating_lower", "upper": "rating_upper"}
-ARENA_COLUMNS = (
-    "model_name", "organization", "license", "rating", "rating_lower", "rating_upper", "variance", "vote_count", "rank",
-    "category", "leaderboard_publish_date",
-)  # fmt: skip
+#: Columns in their order, and their types.
+ARENA_COLUMNS = {
+    **dict.fromkeys(("model_name", "organization", "license"), "string"), **dict.fromkeys(_NUMBERS, "Float64"),
+    **dict.fromkeys(_COUNTS, "Int64"), **dict.fromkeys(("category", "leaderboard_publish_date"), "string"),
+}  # fmt: skip
 
 
 def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -183,9 +182,6 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
         0    model-1         806     1  overall               2026-09-13
         1    model-2        1254     2  overall               2026-09-13
     """
-    import numpy as np
-    import pandas as pd
-
     # Other columns of it are replaced.
     replaced = [arena for name, arena in _ARENA_NAMES.items() if {name, arena} <= {*table.columns}]
     table = table.drop(columns=replaced).rename(columns=_ARENA_NAMES)
@@ -203,12 +199,10 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
     columns = {
         "model_name": models, "organization": None, "license": None,
         **{name: models.astype(str).map(makers[name]) for name in known},
-        **{name: table[name].astype(float).where(np.isfinite(table[name].astype(float))) for name in _NUMBERS},
+        **{name: x.where(x.abs() < inf) for name, x in table[list(_NUMBERS)].astype(float).items()},
         **{name: table[name] for name in _COUNTS},
         "category": table.get("category", "overall"), "leaderboard_publish_date": day.isoformat(),
     }  # fmt: skip
-    arena = pd.DataFrame(columns, index=table.index).loc[:, list(ARENA_COLUMNS)]
-    for names, kind in ((_TEXTS, "string"), (_NUMBERS, "Float64"), (_COUNTS, "Int64")):
-        arena = arena.astype(dict.fromkeys(names, kind))
+    arena = pd.DataFrame(columns, index=table.index).loc[:, list(ARENA_COLUMNS)].astype(ARENA_COLUMNS)
     arena.attrs = dict(table.attrs)
     return arena

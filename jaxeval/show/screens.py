@@ -24,7 +24,7 @@ from jaxeval.show.cells import (
 )
 from jaxeval.show.documents import folded
 from jaxeval.show.shown import Answer, Column, Part, settings_line
-from jaxeval.wording import MODEL, Noun, counted, named, visible
+from jaxeval.wording import Noun, counted, named, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod, RenderableType
@@ -74,11 +74,6 @@ def columns_of(part: Part) -> Sequence[Column]:
         head = heading(name.removesuffix("_lower") if k in upper else name, part.competitor)
         columns.append(Column(head, cells, right=number, order=order, folds=not number))
     return columns
-
-
-def further_columns(table: Any, order: int, competitor: Noun = MODEL) -> list[Column]:
-    """Return the columns of a table as those of another one, all of one ``order``."""
-    return [column._replace(order=order) for column in columns_of(Part(None, table, competitor=competitor))]
 
 
 def print_answer(answer: Answer, console: Console, full: bool = False) -> None:

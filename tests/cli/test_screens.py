@@ -22,7 +22,7 @@ from jaxeval.lab.judge_diagnostics import held_out_answer
 from jaxeval.show import screens
 from jaxeval.show.boards import board_part, leaderboard_answer
 from jaxeval.show.cells import cell_text
-from jaxeval.show.screens import columns_of, further_columns, print_answer
+from jaxeval.show.screens import columns_of, print_answer
 from jaxeval.show.shown import Answer, Column, Part
 from jaxeval.softelo.calibration import prediction_answer
 
@@ -67,7 +67,8 @@ def comparison():
     found = jaxeval.compare_boards(battles.filter(np.arange(1200) < 1000), battles, n_resamples=20)
     first, *others = found.answer.parts
     columns = [column._replace(cells=[*column.cells] * 9) for column in first.table]
-    columns += further_columns(pd.DataFrame({"licence": ["open"] * 54}), 8)
+    licences = Part(None, pd.DataFrame({"licence": ["open"] * 54}))
+    columns += [column._replace(order=8) for column in columns_of(licences)]
     return found.answer._replace(parts=[first._replace(table=columns), *others])
 
 
