@@ -314,7 +314,6 @@ def _sandwich(votes: periods.TimedVotes, board: Board) -> Float:
 
 
 def _ratings(battles: Battles, cut: periods.Periods, whole: Board, z_level: float) -> pd.DataFrame:
-    """Return the ratings of every period."""
     rows = battles.rows_by_group(cut.number, len(cut.starts))
     slices = [battles.compress(period_rows)[0].localise(battles.models) for period_rows in rows]
     boards = fit_boards(slices, FitOptions())

@@ -254,7 +254,6 @@ def _claim_table(claims: Claims, level: float) -> pd.DataFrame:
 
 
 def _model_table(fit: BradleyTerryFit, compared: Bool, theta: Float, claims: Claims) -> pd.DataFrame:
-    """Return a row per model, best first."""
     rated = ~np.isnan(theta)
     first = np.where(rated & compared, theta, -np.inf).argmax(1)
     ranks, n_ranks = claims["sets of ranks"]

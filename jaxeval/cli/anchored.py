@@ -70,9 +70,7 @@ def anchored(
     from jaxeval.lab.anchored_tables import DIRECT, method_tables
 
     columns: dict[str, Any] = verdict_columns.arguments()
-    by_task, prior, link, threshold, strata = (
-        options.by_task, options.prior, options.link, options.threshold, options.strata,
-    )  # fmt: skip
+    threshold, strata = options.threshold, options.strata
     arguments: dict[str, Any] = {"level": drawn.level, **options.arguments("prior", "pool_size", "link")}
     tables: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
@@ -87,7 +85,7 @@ def anchored(
             raise click.UsageError("--strata needs prompts to resample, and a table of counts has none")
         if random:
             raise click.UsageError("--random is about single verdicts, and a table of counts has none")
-        counts = _read_counts(file, frame, by_task=by_task, **columns)
+        counts = _read_counts(file, frame, by_task=options.by_task, **columns)
         with naming(file):
             scores = anchored_scores(counts, **arguments)
         notes.append(counted(len(counts), "row of counts", "rows of counts"))
@@ -95,7 +93,7 @@ def anchored(
         with naming(file):
             verdicts = AnchoredVerdicts.from_pandas(frame, **columns)
         verdicts = replace(verdicts, read_as=(*read_as, *verdicts.read_as))
-        by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
+        by = ["model", "judge", "anchor", *(["task"] if options.by_task else [])]
         scores = anchored_scores(verdicts, [role for role in by if role not in random], random=random, **arguments)
         notes.append(str(verdicts))
         if verdicts.levels["model"][0] == "(one model)":
@@ -117,7 +115,7 @@ def anchored(
         direct = _direct_scores(frame, columns) if set(DIRECT) <= set(names) else None
         strong = [] if screen is None else screen.strong
         further, unmade = method_tables(
-            verdicts, direct, strong=strong, confidence=options.min_confidence, prior=prior, seed=drawn.seed
+            verdicts, direct, strong=strong, confidence=options.min_confidence, prior=options.prior, seed=drawn.seed
         )
         notes += unmade
     tables = {"scores": scores, **tables}
@@ -136,12 +134,13 @@ def anchored(
     # The two kinds of interval differ: a mean over judges is less certain than it looks beside one judge.
     pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
     kind = "Student's" if random else "Beta"
-    notes.append(f"prior {prior:g}; {100 * drawn.level:g}% {kind} intervals{pooled}; link {link}; {versions()}")
+    how = f"prior {options.prior:g}; {100 * drawn.level:g}% {kind} intervals{pooled}; link {options.link}"
+    notes.append(f"{how}; {versions()}")
     figures, undrawn = _figures(tables, scores, screen) if outputs.to_folder else ({}, [])
     warnings += undrawn
     titles = {
         "judges": f"Reliability of the judges' runs (strong: ICC(3,k) of {threshold:g})",
-        "pooled": "Mean over the strong judges and all tasks (Elo)" if by_task else "Mean over the strong judges (Elo)",
+        "pooled": f"Mean over the strong judges{' and all tasks' if options.by_task else ''} (Elo)",
     }
     settings = {**arguments, **({} if screen is None else drawn.arguments("n_resamples", "seed"))}
     settings |= {"threshold": threshold, "versions": versions()}

@@ -127,7 +127,7 @@ class PanelReading(CallReading):
         if "output" in arguments or (not is_table and usual_replies(names)):
             return panel_battles(*self._outputs(paths, reading, arguments))
         if arguments:
-            odd = ", ".join(f"--{name.replace('_', '-')}" for name in arguments)
+            odd = ", ".join(self.given(*_OF_CALLS).values())
             raise click.UsageError(f"{odd}: only for what judges printed, and these files are tables of verdicts")
         if not is_table and set(SCORES) <= {*names}:
             return panel_battles(self._scored(paths, reading), PanelColumns(item=self.item))
@@ -144,7 +144,6 @@ class PanelReading(CallReading):
         return panel_battles(reading.read(files, list(dict.fromkeys([*keep, *filter(None, kept)]))), where)
 
     def _outputs(self, paths: Sequence[FileName], reading: Reading, arguments: dict[str, Any]) -> tuple[Any, Any]:
-        """Return what judges printed."""
         from jaxeval.data.judge_outputs import JudgeOutputs
         from jaxeval.data.panel_verdicts import PanelColumns
 
@@ -177,7 +176,8 @@ class PanelReading(CallReading):
         return boards_by(fit_judge_panel, [verdicts], "panel", typed, options, judge=judge, item=item, **further)
 
 
-#: What is about what judges printed alone.
+#: What is about rows of verdicts, and what is about what judges printed.
+_OF_ROWS = ("where", "winner", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target")
 _OF_CALLS = tuple(field.name for field in fields(CallReading) if field.name not in ("item", "judge", "shown_first"))
 
 
@@ -186,12 +186,10 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     from jaxeval.data.equal_rows import reject_same_tables
     from jaxeval.data.table_files import read_whole_table
 
-    for name in ("where", "winner", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target"):
-        if getattr(reading, name) is not None:
-            raise click.UsageError(
-                f"--{name.replace('_', '-')} is for files with a row for each verdict of a judge, as columns of a "
-                "judge and of a winner"
-            )
+    for flag in reading.given(*_OF_ROWS).values():
+        raise click.UsageError(
+            f"{flag} is for files with a row for each verdict of a judge, as columns of a judge and of a winner"
+        )
     text = [reading.model_a, reading.model_b]
     frames = [read_whole_table(path, text) for path in paths]
     for sentence in reject_same_tables(frames, [base_name(path) for path in paths]):

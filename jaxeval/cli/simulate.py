@@ -13,12 +13,12 @@ from jaxeval.cli.declared import Words, command
 from jaxeval.cli.kinds import SIMULATED
 from jaxeval.cli.outputs import Outputs, keep_quiet
 from jaxeval.cli.terminal import tell
-from jaxeval.data.remote_names import FileName
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.lazy_names import lazy_module
 from jaxeval.options.columns import File
 from jaxeval.options.field import SHOWN, Options, again, option
 from jaxeval.options.resampling import ResamplingOptions
+from jaxeval.show.files import write_table
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -179,6 +179,8 @@ def simulate(kinds: Words, options: Simulated) -> None:
     Without a KIND, votes: `jaxeval simulate --out votes.parquet`. "all" writes all kinds into a folder. Models are
     named in the order of their strength: model-01 is the strongest. The same seed gives the same data.
     """
+    from jaxeval.data.table_files import read_whole_table
+
     out, battles, models, seed, pairs = options.out, options.battles, options.models, options.seed, options.pairs
     chosen = list(KINDS) if "all" in kinds else list(dict.fromkeys(kinds)) or ["votes"]
     to_file = out.suffix.lower() in SIMULATED and not out.is_dir()
@@ -192,7 +194,11 @@ def simulate(kinds: Words, options: Simulated) -> None:
         kind = KINDS[name]
         size = Size(battles or kind.n, models or kind.models, options.ties, seed)
         path = out if to_file else out / f"{name}{kind.ending}"
-        table = kind.make(size) if pairs is None else _votes_on(pairs, size)
+        if pairs is None:
+            table = kind.make(size)
+        else:
+            strengths = votes.simulate_strengths(size.models, seed=seed)
+            table = votes.votes_on(read_whole_table(pairs, ()), strengths, size.ties, seed)
         over = ", in place of an older file" if path.exists() else ""
         _write(table, path)
         of_models = counted(size.models, "model")
@@ -201,16 +207,7 @@ def simulate(kinds: Words, options: Simulated) -> None:
         tell(f"wrote {what} to {path}{over}")
 
 
-def _votes_on(pairs: FileName, size: Size) -> pd.DataFrame:
-    from jaxeval.data.table_files import read_whole_table
-
-    strengths = votes.simulate_strengths(size.models, seed=size.seed)
-    return votes.votes_on(read_whole_table(pairs, ()), strengths, size.ties, size.seed)
-
-
 def _write(table: pd.DataFrame, path: Path) -> None:
-    from jaxeval.show.files import write_table
-
     if path.suffix.lower() != ".jsonl":
         write_table(table.reset_index(drop=True), path)
         return

@@ -67,11 +67,13 @@ def stderr(cluster: str | None = None) -> Metric:
     return error
 
 
-def _of_epochs(scores: list[SampleScore], epochs: int, k: int) -> list[tuple[int, int]]:
+def _chance_of_all(scores: list[SampleScore], k: int, epochs: int, right: bool) -> float:
+    """Return the mean chance that ``k`` trials of a sample are all ``right``, or all wrong."""
     if not 1 <= k <= epochs:
         raise ValueError(f"k must be from 1 to epochs={epochs}, got {k}")
     number = value_to_float()
-    return [(round(number(x.score.value) * epochs), epochs) for x in scores]
+    n_right = [round(number(x.score.value) * epochs) for x in scores]
+    return sum(comb(n if right else epochs - n, k) for n in n_right) / comb(epochs, k) / len(n_right)
 
 
 @metric(name="jaxeval_pass_at")
@@ -79,8 +81,7 @@ def pass_at(k: int, epochs: int) -> Metric:
     """Give the mean chance that one of ``k`` trials solves a sample, by its mean of ``epochs`` (arXiv:2107.03374)."""
 
     def chance(scores: list[SampleScore]) -> Value:
-        counts = _of_epochs(scores, epochs, k)
-        return sum(1 - comb(n - right, k) / comb(n, k) for right, n in counts) / len(counts)
+        return 1 - _chance_of_all(scores, k, epochs, right=False)
 
     return chance
 
@@ -90,8 +91,7 @@ def pass_hat(k: int, epochs: int) -> Metric:
     """Give the mean chance that ``k`` trials all solve a sample, by the mean of its ``epochs``."""
 
     def chance(scores: list[SampleScore]) -> Value:
-        counts = _of_epochs(scores, epochs, k)
-        return sum(comb(right, k) / comb(n, k) for right, n in counts) / len(counts)
+        return _chance_of_all(scores, k, epochs, right=True)
 
     return chance
 

@@ -188,7 +188,6 @@ class _Counter:
 
 
 def _read(path: Path) -> list[Trial]:
-    """Return the trials in a file."""
     trials, number = [], 0
     try:
         for line in path.read_text(encoding="utf-8").splitlines():

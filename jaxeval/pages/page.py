@@ -212,7 +212,6 @@ def write_blank(path: str | Path) -> None:
 
 
 def _labelled(tables: Sequence[Given], labels: Mapping[str, str]) -> list[Given]:
-    """Return boards with labels of their categories."""
     known = {str(name): None for board in tables for name in categories(board) if name is not None}
     if unknown := [name for name in labels if name not in known]:
         raise DataError(

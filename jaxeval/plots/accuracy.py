@@ -248,7 +248,6 @@ def plot_judge_agreement(agreement: JudgeAgreement, **labels: Unpack[FigureLabel
 
 
 def _by_gap(middle: Axes, agreement: JudgeAgreement) -> None:
-    """Agreement by the gap of people's ratings."""
     bins = agreement.by_gap[["gap_from", "gap_to"]].drop_duplicates().to_numpy()
     for k, (name, block) in enumerate(agreement.by_gap.groupby("judge", sort=False)):
         x = np.arange(len(bins)) + 0.06 * k

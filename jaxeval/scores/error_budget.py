@@ -174,10 +174,11 @@ def error_budget(
         "random": [*cells.facets, facets.ITEM], "level": float(level), "target": float(target), "prices": prices,
         "pair": None if chosen is None else [plain(cells.models[m]) for m in chosen],
     }  # fmt: skip
-    return ErrorBudget(
-        table, _model_table(cells, models, level), _difference_table(cells, differences, level), general, depend,
-        decision, settings, tuple(warnings), cells,
-    )  # fmt: skip
+    names = np.array([plain(name) for name in cells.models], object)
+    first, second = np.triu_indices(len(names), 1)
+    of_models = _error_table(models, {"model": names.tolist()}, "score", level)
+    of_pairs = _error_table(differences, {"model_a": names[first], "model_b": names[second]}, "difference", level)
+    return ErrorBudget(table, of_models, of_pairs, general, depend, decision, settings, tuple(warnings), cells)
 
 
 def error_shares(rows: pd.DataFrame) -> dict[str, float]:
@@ -230,30 +231,19 @@ def _component_table(cells: facets.FacetCells, design: FacetDesign, components: 
     return Table.of(table, "Variance components", ("facet", "component", "lower", "upper", "share"), "component")
 
 
-def _error_columns(errors: facets.FacetErrors, level: float) -> dict[str, Any]:
+def _error_table(errors: facets.FacetErrors, names: dict[str, Any], what: str, level: float) -> pd.DataFrame:
+    """Return a row for each of the ``names``, with its score or difference and what each factor adds to the error."""
     lower, upper = errors.interval(level)
     over_items = sum((np.nan_to_num(errors.parts[name]) for name in (facets.ITEM, RESIDUAL)), np.zeros(len(lower)))
-    columns = {
-        "standard_error": np.sqrt(errors.variance), "lower": lower, "upper": upper, "dof": errors.dof,
-        "standard_error_items": np.sqrt(over_items),
-    }  # fmt: skip
-    return columns | {f"variance_{name}": value for name, value in errors.parts.items()}
-
-
-def _model_table(cells: facets.FacetCells, errors: facets.FacetErrors, level: float) -> pd.DataFrame:
-    rows = {"model": [plain(name) for name in cells.models], "score": errors.estimate}
-    table = pd.DataFrame(rows | _error_columns(errors, level))
-    table = table.sort_values("score", ascending=False, kind="stable", ignore_index=True)
-    return Table.of(table, "Errors of models", ("model", "score", "lower", "upper", "standard_error"), "score")
-
-
-def _difference_table(cells: facets.FacetCells, errors: facets.FacetErrors, level: float) -> pd.DataFrame:
-    first, second = np.triu_indices(len(cells.models), 1)
-    names = np.array([plain(name) for name in cells.models], object)
-    rows = {"model_a": names[first], "model_b": names[second], "difference": errors.estimate}
-    table = pd.DataFrame(rows | _error_columns(errors, level))
-    first_columns = ("model_a", "model_b", "difference", "lower", "upper", "standard_error")
-    return Table.of(table, "Errors of differences", first_columns, "difference")
+    table = pd.DataFrame({
+        **names, what: errors.estimate, "standard_error": np.sqrt(errors.variance), "lower": lower, "upper": upper,
+        "dof": errors.dof, "standard_error_items": np.sqrt(over_items),
+        **{f"variance_{name}": value for name, value in errors.parts.items()},
+    })  # fmt: skip
+    title = "Errors of differences"
+    if what == "score":
+        title, table = "Errors of models", table.sort_values(what, ascending=False, kind="stable", ignore_index=True)
+    return Table.of(table, title, (*names, what, "lower", "upper", "standard_error"), what)
 
 
 def _coefficients(design: FacetDesign, components: Float, n_models: int) -> tuple[float, float]:

@@ -302,7 +302,6 @@ def leaderboard_answer(table: Any, top: int | None = None, notes: Sequence[str] 
 
 
 def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """Return what a judge's verdicts are worth."""
     start = f"{slice_title(judge['category'], settings['by'])}: the" if "category" in judge else "The"
     ends = f"[{judge['worth_lower']:,.0f}, {judge['worth_upper']:,.0f}]"
     return (
@@ -331,7 +330,6 @@ def _coefficients(table: pd.DataFrame, link: str) -> Part:
 
 
 def _judges(table: pd.DataFrame) -> Part:
-    """Return the judges of a panel."""
     return Part(
         "Judges", table.drop(columns=[name for name in table if str(name).endswith("_standard_error")]),
         "discrimination: how sharply a judge follows the ratings, root mean square 1; side bias: logits", rows="judge",
