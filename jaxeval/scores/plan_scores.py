@@ -192,24 +192,26 @@ def _in_words(table: PlainTable, difference: float | None, power: float, level: 
     found, nothing = smallest[~np.isnan(smallest)], int(np.isnan(smallest).sum())
     sentence = f"found with power {power:g}: "
     if len(found):
-        least, most = found.min(), found.max()
-        sentence += f"a {what} of {in_points(least) if least == most else f'{in_points(least)} to {in_points(most)}'}"
+        sentence += f"a {what} of {_span(in_points(found.min()), in_points(found.max()))}"
     if nothing:
         of_others = f", and for {counted(nothing, 'pair')} " if len(found) else ""
         sentence += f"{of_others}not even a {what} of 1"
     if difference is not None:
-        sentence += (
-            f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
-        )
+        powers = _span(f"{table['power'].min():.2f}", f"{table['power'].max():.2f}")
+        sentence += f"; {difference:g} is found with power {powers}, and "
         needed, never = np.asarray(table["items_needed"]), int(np.isnan(table["items_needed"]).sum())
         if never < len(needed):
-            sentence += f"takes {np.nanmin(needed):,.0f} to {np.nanmax(needed):,.0f} items"
+            sentence += f"takes {_span(f'{np.nanmin(needed):,.0f}', f'{np.nanmax(needed):,.0f}')} items"
         if never:
             sentence += (
                 f"{', and ' if never < len(needed) else ''}for {counted(never, 'pair')} not even {_MOST_ITEMS:,} items "
                 "find it"
             )
     return sentence
+
+
+def _span(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
 
 
 def _neighbours(scores: ItemScores) -> list[tuple[Any, Any]]:
