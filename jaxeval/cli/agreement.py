@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from jaxeval.plain_tables import PlainTable
 
 
+#: Options of what judges printed that are of tables of verdicts, too.
+_OF_TABLES = ("item", "judge", "run", "shown_first", "human_labels")
+
+
 class Raters(Lengths, SideColumns, section=COLUMNS):
     """Who judged, and what is known of the answers."""
 
@@ -87,8 +91,13 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
             verdicts = _outputs(verdicts, labels, {**columns, **arguments})
             labels, columns, read = None, {}, str(verdicts.report)
         else:
-            verdicts, table_columns = _table(verdicts, arguments)
-            columns |= table_columns
+            if odd := [flag for name, flag in replies.given().items() if name not in _OF_TABLES]:
+                names = ", ".join(odd)
+                raise click.UsageError(f"{names}: only for what judges printed, and this file is a table of verdicts")
+            columns |= {name: arguments[name] for name in ("item", "shown_first") if name in arguments}
+            # As `judge_agreement` calls them.
+            called = {arguments[name]: name for name in ("judge", "run") if name in arguments}
+            verdicts = verdicts.rename(columns=called)
         agreements = judge_agreement(
             verdicts, labels, judges=judges, lengths=raters.lengths, families=family_of, random=raters.random or (),
             **columns, **drawn.arguments(),
@@ -120,17 +129,6 @@ def _outputs(frame: pd.DataFrame, labels: Any, arguments: dict[str, Any]) -> Any
     elif labels is not None:
         arguments = {**arguments, "human_labels": labels}
     return JudgeOutputs.from_pandas(in_pandas(frame), **{"people": "majority", **arguments})
-
-
-def _table(frame: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Give a table of verdicts, with its judges and runs called as `judge_agreement` calls them; and options of it."""
-    odd = sorted(set(arguments) - {"item", "judge", "run", "shown_first"})
-    if odd:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in odd)
-        raise click.UsageError(f"{names}: only for what judges printed, and this file is a table of verdicts")
-    called = {arguments[name]: name for name in ("judge", "run") if name in arguments}
-    columns: dict[str, Any] = {name: arguments[name] for name in ("item", "shown_first") if name in arguments}
-    return frame.rename(columns=called), columns
 
 
 def _what_was_read(agreements: JudgeAgreement) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -54,7 +54,7 @@ class EvaluatorResamples(DrawOptions):
         """Raise ValueError or TypeError for a setting out of range, DataError where there are no items to draw."""
         checked_level(self.level)
         checked_resamples(self.n_resamples)
-        self.but(n_resamples=2).checked_values()
+        replace(self, n_resamples=2).checked_values()
         if self.resample != "models" and scores.items is None:
             raise DataError(
                 f"resample={self.resample!r} needs scores by item: pass ItemScores.from_pandas(table) as scores"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from inspect import get_annotations
 from itertools import chain, count
@@ -126,10 +126,6 @@ class Options:
             elif kind == "float":
                 numbers[name] = checked_finite(name, value, least)
         return numbers
-
-    def but(self, **changes: Any) -> Self:
-        """Return the same with ``changes``."""
-        return replace(self, **changes)
 
 
 def declared_in(kind: type[Options]) -> Sequence[tuple[str, str, Any, Declared]]:

@@ -28,7 +28,7 @@ from jaxeval.wording import Noun, competitor_of, competitor_settings, named, sli
 #: Rows of a board, and of all of them, that a page holds.
 MOST_ROWS, MOST_ROWS_IN_ALL = 1_000, 20_000
 _FEWEST_ROWS = 20
-_BY_SCORE = ("expected_score_rating", "expected_score_lower", "expected_score_upper")
+_BY_SCORE = "expected_score_rating"
 _ADDRESS = re.compile(r"https?://[^\s/?#]+(?:[/?#]\S*)?", re.IGNORECASE)
 
 
@@ -139,10 +139,9 @@ def columns_of(tables: Sequence[Given]) -> list[dict[str, Any]]:
             kind, of = ("share", "row") if of_row else (_kind(column), "model")
             entry = {"key": str(name), "title": visible_line(_title(str(name))), "kind": kind, "of": of}
             columns.setdefault(str(name), entry)
-        if _BY_SCORE[0] in board.table:
-            columns.setdefault(
-                _BY_SCORE[0], {"key": _BY_SCORE[0], "title": "By expected score", "kind": "number", "of": "row"}
-            )
+        if _BY_SCORE in board.table:
+            entry = {"key": _BY_SCORE, "title": "By expected score", "kind": "number", "of": "row"}
+            columns.setdefault(_BY_SCORE, entry)
     return list(columns.values())
 
 

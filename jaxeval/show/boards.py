@@ -50,19 +50,14 @@ def for_people(table: Any) -> Any:
     if not is_light:
         table = pd.DataFrame(table)  # without its settings, which every column that is taken would copy
     by_score = [name for name in table if str(name).startswith("expected_score_")]
-    columns = {
-        **({"category": table["category"]} if "category" in table else {}),
-        "rank": table["rank"],
-        "spread": [rank_spread(row) for row in rows],
-        **{name: table[name] for name in ("model", "rating", "lower", "upper", *by_score)},
-        "vote_count": table["vote_count"],
-        **({"tier": table["tier"]} if "tier" in table else {}),
-        **{name: table[name] for name in more_columns(table)},
-        "notes": [row_notes(row) for row in rows],
-    }
+    made = {"spread": [rank_spread(row) for row in rows], "notes": [row_notes(row) for row in rows]}
+    order = ("category", "rank", "spread", "model", "rating", "lower", "upper", *by_score, "vote_count", "tier",
+             *more_columns(table), "notes")  # fmt: skip
+    there = [name for name in order if (any(made[name]) if name in made else name in table)]
+    columns = {name: made.get(name) or table[name] for name in there}
     shown: Any = PlainTable(columns) if is_light else pd.DataFrame(columns, index=table.index)
     shown.attrs = attrs
-    return shown.drop(columns=[name for name in ("spread", "notes") if not any(columns[name])])
+    return shown
 
 
 def plus_minus(rating: float, lower: float, upper: float) -> str:

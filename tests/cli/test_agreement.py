@@ -93,6 +93,7 @@ def test_bad_input_is_one_message(table, tmp_path):
         (("--judges", "judge-9"), "no column 'judge-9'"),
         (("--judges", "judge-1", "--length-a", "long_a"), "--length-a is now called --lengths A:B"),
         (("--judges", "judge-1", "--unparsed", "drop"), "--unparsed: only for what judges printed"),
+        (("--judges", "judge-1", "--words", "1=model_a"), "--words: only for what judges printed"),
         ((), "no column 'verdict'"),
         (("--judges", "judge-1", "--human", "human", "--human-labels", tmp_path / "votes.csv"), "leave one"),
     ]:
