@@ -13,9 +13,9 @@ CHROMIUM = shutil.which("chromium")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]  # no sandbox: it refuses to run for root
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")  # "package" would be the whole run, as this folder is no package
 def chromium():
-    """One browser for all tests of a process; it goes with them, as its event loop is in the way of other tests."""
+    """One browser for the tests of a file; it goes with them, as its event loop is in the way of other tests."""
     playwright = pytest.importorskip("playwright.sync_api") if os.environ.get("CI") != "true" else _playwright()
     if CHROMIUM is None:
         why = "no chromium: apt-get install chromium"
