@@ -252,7 +252,7 @@ def test_coverage():
     assert 0.88 - 3 * error < np.mean(inside) < 0.92 + 3 * error
 
 
-@pytest.mark.parametrize("unit", [1, 100])
+@pytest.mark.parametrize("unit", [pytest.param(1, marks=pytest.mark.slow), 100])
 def test_a_column_for_each_benchmark(scores, found, unit):
     """Means by name or by value, and what is known of models, are no benchmarks; what may be one is asked for."""
     wide = unit * scores.pivot_table("score", "model", "benchmark")

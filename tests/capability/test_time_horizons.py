@@ -90,7 +90,7 @@ class TestKnownAnswers:
     }  # fmt: skip
 
     @pytest.mark.parametrize("ridge", [0.1, pytest.param(1e-5, marks=pytest.mark.slow)])
-    @pytest.mark.parametrize("weight", [None, "invsqrt_task_weight"])
+    @pytest.mark.parametrize("weight", [pytest.param(None, marks=pytest.mark.slow), "invsqrt_task_weight"])
     def test_published_runs(self, published, ridge, weight):
         found = jaxeval.time_horizons(published, ridge=ridge, weight=weight, **RUN)
         half = found.table[found.table["level"] == 0.5].set_index("agent")["horizon"]

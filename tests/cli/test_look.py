@@ -831,7 +831,7 @@ def test_keys_of_an_object_are_no_columns(tmp_path):
     assert command("leaderboard", path).output.rstrip().endswith("its keys are 'model-1'")
 
 
-@pytest.mark.parametrize("kind", ["rankings", "panel"])
+@pytest.mark.parametrize("kind", ["rankings", pytest.param("panel", marks=pytest.mark.slow)])
 def test_a_leaderboard_takes_judgments_of_another_shape(folder, kind):
     shown, direct = (command(name, of_kind(folder, kind), "--resamples", 20) for name in ("leaderboard", kind))
     assert shown.stdout == direct.stdout

@@ -19,8 +19,11 @@ compiled = jax.jit(refit, static_argnums=3)
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("refit", [refit, compiled], ids=["host", "compiled"])
-@pytest.mark.parametrize("by_newton", [False, True])
+@pytest.mark.parametrize(
+    ("by_newton", "refit"),
+    [(False, refit), (True, refit), (True, compiled), pytest.param(False, compiled, marks=pytest.mark.slow)],
+    ids=["host", "host-newton", "compiled-newton", "compiled"],
+)
 def test_a_changed_board_is_that_of_the_changed_votes(by_newton, refit):
     rng = np.random.default_rng(0)
     wins = np.triu(rng.integers(20, 60, (8, 8)).astype(float), 1)

@@ -215,7 +215,8 @@ class TestDraws:
         np.testing.assert_allclose(board.draws, expected, rtol=0, atol=1e-5)
 
     @pytest.mark.parametrize(
-        ("ridge", "link"), [(0.0, "logit"), pytest.param(0.5, "logit", marks=pytest.mark.slow), (0.0, "probit")]
+        ("ridge", "link"),
+        [(0.0, "logit"), *(pytest.param(*x, marks=pytest.mark.slow) for x in ((0.5, "logit"), (0.0, "probit")))],
     )
     def test_models_of_few_battles_beside_others(self, votes, monkeypatch, ridge, link):
         """Chord steps take them along, without the solvers for boards on which most models have few battles."""
@@ -322,10 +323,10 @@ class TestOnTheHost:
         [
             ("battles", {}, 1e-9),
             ("battles", {"scheme": "poisson"}, 1e-9),
-            ("battles", {"strata": "third"}, 1e-9),
+            pytest.param("battles", {"strata": "third"}, 1e-9, marks=pytest.mark.slow),
             ("battles", {"by": "half"}, 1e-9),
             ("battles", {"link": "probit"}, 1e-9),
-            ("battles", {"reweight": True}, 1e-9),
+            pytest.param("battles", {"reweight": True}, 1e-9, marks=pytest.mark.slow),
             ("soft_battles", {}, 1e-9),
             ("prompts", {"cluster": "prompt"}, 1e-5),  # Elo that conjugate gradients may leave
             ("few_battles", {}, 1e-5),

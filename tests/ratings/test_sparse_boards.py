@@ -180,8 +180,9 @@ class TestBootstrap:
 
     @pytest.mark.parametrize(
         ("scheme", "strata"),
-        [("multinomial", None), ("poisson", None), ("bayesian", None), ("cluster", None), ("multinomial", "season"),
-         ("cluster", "season")],
+        [("multinomial", None), pytest.param("poisson", None, marks=pytest.mark.slow),
+         pytest.param("bayesian", None, marks=pytest.mark.slow), pytest.param("cluster", None, marks=pytest.mark.slow),
+         pytest.param("multinomial", "season", marks=pytest.mark.slow), ("cluster", "season")],
     )  # fmt: skip
     @pytest.mark.parametrize("label", [pytest.param("", marks=pytest.mark.slow), "spring"])
     def test_draws_are_those_of_the_dense_method(self, battles, scheme, strata, label):

@@ -34,7 +34,7 @@ def test_which_boards_have_no_tables():
     assert make_units(np.full((3, 200), 3 * 10**6)).strata.place.size < 2000  # 1.8 billion battles in 600 rows
 
 
-@pytest.mark.parametrize("stratum", [None, STRATUM])
+@pytest.mark.parametrize("stratum", [pytest.param(None, marks=pytest.mark.slow), STRATUM])
 def test_every_resample_holds_as_many_of_each_stratum(stratum):
     counts = drawn(stratum=stratum)
     assert counts.shape == (B, *SIZE.shape)
