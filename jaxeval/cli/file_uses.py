@@ -149,6 +149,13 @@ def nothing_in(head: Head) -> str | None:
             "model and item (model,item,score), jaxeval scores tells models apart; with a column for each benchmark, "
             "jaxeval index puts them on one scale."
         )
+    score = guessed_column(head.rows, "score")
+    if model is not None and score is not None and guessed_column(head.rows, "item") is None:
+        return (
+            f"There are scores in {score!r} of models in {model!r}, and no column says of which item (a prompt, a "
+            "question, a task). Models can be compared where they did the same: add a column item, as in "
+            "model,item,score."
+        )
     results = [name for name in map(str, head.rows) if folded(name) in map(folded, _HOLD_RESULTS)
                or any(word in folded(name) for word in ("score", "goals", "points"))]  # fmt: skip
     empty = [name for name in results if head.rows[name].isna().all()]
@@ -405,7 +412,7 @@ def _item_scores(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
 
 def _models_in_rows(frame: pd.DataFrame) -> Iterator[Use]:
     """Yield scores of a table with a row for each model, and a column for each item."""
-    model = guessed_column(frame, "model")
+    model = guessed_column(frame, "model") or next(iter(columns_of(frame, ("name",))), None)
     if model is None or is_numeric_dtype(frame[model]) or not frame[model].is_unique or len(frame) < 2:
         return
     read, _ = with_right_and_wrong(frame, (model,))

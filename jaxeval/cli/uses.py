@@ -316,13 +316,19 @@ def agent_runs(frame: pd.DataFrame) -> Iterator[Use]:
 
 def benchmarks(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Yield shares of models on benchmarks, one for each pair."""
-    model, benchmark = guessed_column(frame, "model"), guessed_column(frame, "benchmark")
+    model, benchmark, score = (guessed_column(frame, role) for role in ("model", "benchmark", "score"))
     share = usual_column(frame, None, USUAL["score"])
     if model is not None and frame[model].is_unique and not sides and not _golden(frame):
         with suppress(DataError):
             _, told = by_benchmark(frame, {"model": model, "benchmark": benchmark, "score": share})
             if told and len(frame) > 2:
                 yield use_of("index", naming(model=model), told[0])
+    if share is None and score is not None and not frame[score].isin((0, 1)).all():
+        share = score
+    if (
+        benchmark is None and share is not None and not frame[share].isin((0, 1)).all()
+    ):  # of solved ones a task is an item
+        benchmark = guessed_column(frame, "task")
     if model is None or benchmark is None or share is None or not is_numeric_dtype(frame[share]):
         return
     if frame.duplicated([model, benchmark]).any() or columns_of(frame, ("item", "item_id", "question_id", "trial")):
@@ -332,7 +338,9 @@ def benchmarks(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     many = n_values(frame, benchmark) > 1 and n_values(frame, model) > 2
     if many and lowest >= 0 and (highest <= 1 or in_per_cent):
         what = {"per_cents" if in_per_cent else "shares": share}
-        options = ("--unit", "percent") if in_per_cent else ()
+        columns = {"model": model, "benchmark": benchmark, "share": share}
+        named_so = {role: name for role, name in columns.items() if name not in USUAL.get(role, USUAL["score"])}
+        options = (*naming(**named_so), *(("--unit", "percent") if in_per_cent else ()))
         yield use_of("index", options, found(models=model, benchmarks=benchmark, **what))
 
 

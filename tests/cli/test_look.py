@@ -402,6 +402,9 @@ def test_columns_that_tell_nothing(tmp_path):
         ("model,win,loss,tie\nx,5,2,1\ny,3,3,1\nz,1,4,0\n",
          "It has how often each model won and lost in all, in 'win', 'loss', 'tie', and not against whom: write a "
          "row for each pair, as model_a,model_b,wins_a,ties,wins_b."),
+        ("model,rating,user\nx,5,u1\nx,3,u2\ny,4,u1\n",
+         "There are scores in 'rating' of models in 'model', and no column says of which item (a prompt, a question, a "
+         "task). Models can be compared where they did the same: add a column item, as in model,item,score."),
     ],
 )  # fmt: skip
 def test_files_without_results(tmp_path, text, said):
@@ -642,6 +645,19 @@ def test_a_mistyped_file_of_a_command(tmp_path):
     for words in (["leaderboard"], ["meta", "--gold", "a"]):
         assert "There is no file 'vote.csv' in" in command(*words, tmp_path / "vote.csv").output
         assert "did you mean 'votes.csv'?" in command(*words, tmp_path / "vote.csv").output
+
+
+def test_shares_of_tasks_items_of_names_and_probabilities(tmp_path):
+    rows = [(model, task, score) for model in "xyz" for task, score in (("mmlu", 0.5), ("gsm8k", 0.7))]
+    path = file_of(tmp_path, pd.DataFrame(rows, columns=["model", "task", "accuracy"]), "tasks.csv")
+    assert f"jaxeval index {path} --benchmark task --share accuracy\n" in command(path).output
+    path = file_of(tmp_path, pd.DataFrame({"name": [*"xyz"], "q1": [0, 1, 1], "q2": [1, 1, 0]}), "names.csv")
+    assert f"jaxeval scores {path} --wide --model name\n" in command(path).output
+    votes = {"model_a": [*"xyzx"], "model_b": [*"yzxz"], "prob_a": [0.25, 0.8, 0.4, 0.9]}
+    path = file_of(tmp_path, pd.DataFrame(votes), "probabilities.csv")
+    assert f"jaxeval leaderboard {path} --target prob_a\n" in command(path).output
+    path = file_of(tmp_path, pd.DataFrame(votes).rename(columns={"prob_a": "prob_b"}), "of_b.csv")
+    assert "--target" not in command(path).output
 
 
 def test_german_headers_of_scores(tmp_path):
