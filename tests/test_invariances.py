@@ -145,6 +145,14 @@ def test_alone(estimator):
         assert_same(alone, own, estimator.atol)
 
 
+@owed("seed")
+def test_seed(estimator):
+    own, other = plain(estimator), found(estimator, seed=1)
+    assert_near(own.estimate, other.estimate, estimator.atol)
+    one, another = (x.ends if x.draws is None else x.draws for x in (own, other))
+    assert not np.allclose(one, another, equal_nan=True)
+
+
 @owed("chunks")
 def test_chunks(estimator):
     for size, atol in ((7, estimator.within("chunks")), (1, estimator.atol)):
