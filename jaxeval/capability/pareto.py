@@ -193,6 +193,8 @@ def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_bett
     draws = quality if isinstance(quality, Draws) else getattr(quality, "joint", None)
     if not isinstance(draws, Draws):
         raise TypeError(f"quality must be Draws, or a result whose joint has them, got {type(quality).__name__}")
+    compared = getattr(quality, "_of_claims", draws)  # an index tells fewer models apart than its draws do
+    draws = replace(draws, loose=compared.loose)
     if not higher_is_better:
         limits = None if draws.limits is None else (-np.asarray(draws.limits[1]), -np.asarray(draws.limits[0]))
         draws = replace(draws, estimate=-draws.estimate, draws=-draws.draws, limits=limits, closed_form=None)
@@ -208,7 +210,7 @@ def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_bett
         warnings.append(f"without a cost or a quality, and left out: {named(draws.names[~known])}")
     draws, costs = draws.take(known), costs.take(known)
     shares, beaten = _domination(draws.draws, costs.draws)
-    better = _above(draws, level)
+    better = _above(replace(draws, freedom=compared.freedom), level)
     cheaper = costs.estimate[:, None] <= costs.estimate
     if not costs.without_spread.all():
         cheaper = _above(replace(costs, estimate=-costs.estimate, draws=-costs.draws, limits=None), level)
