@@ -305,8 +305,8 @@ def _rank(data: Data, **options: Any) -> Any:
     return jaxeval.bootstrap(jaxeval.Rankings.from_pandas(table, **own), **options)
 
 
-def _categories(data: Data, n_resamples: int = B, seed: int = 0, progress: bool = False, **_: Any) -> Any:
-    return jaxeval.small_categories(battles(data["votes"]), "task", n_resamples, seed=seed, progress=progress)
+def _categories(data: Data, *, by: str = "task", chunk_size: int = B, **options: Any) -> Any:
+    return jaxeval.small_categories(battles(data["votes"]), by, **options)
 
 
 _NOT_LANES = dict.fromkeys(

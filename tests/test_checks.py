@@ -14,7 +14,7 @@ from jaxeval import MemoryLimitError, checks
 from jaxeval.checks import check_choice, check_room, checked_finite, checked_integer, checked_positive
 
 VOTES = jaxeval.simulate_votes(300, 4)
-LATE = {"capability_index", "fit_item_response", "merge_boards"}  # they fit all data first
+LATE = {"capability_index", "fit_item_response", "goodness_of_fit", "merge_boards"}  # they fit all data first
 
 
 @pytest.mark.parametrize("check", [checked_integer, checked_finite, checked_positive])
@@ -74,7 +74,7 @@ def test_errors_name_the_option(options, message):
     [pytest.param(x, marks=[pytest.mark.slow] if x.name in LATE else [], id=x.name)
      for x in ESTIMATORS if x.name == x.function],
 )  # fmt: skip
-def test_every_estimator_checks_its_numbers(estimator):
+def test_every_estimator_checks_its_numbers_and_columns(estimator):
     data, taken = estimator.data(), inspect.signature(getattr(jaxeval, estimator.function)).parameters
     for option, value, error, message in (
         ("seed", True, TypeError, "must be an integer, got True"),
@@ -90,6 +90,9 @@ def test_every_estimator_checks_its_numbers(estimator):
         if option in taken:
             with pytest.raises(error, match=f"^{option} ?{message}"):
                 estimator.call(data, **{**RUN, option: value})
+    for option in {"cluster", "by", "strata"} & set(taken):  # strata of items are asked for where models are drawn
+        with pytest.raises(ValueError, match=r"nowhere|draws no items"):
+            estimator.call(data, **{**RUN, option: "nowhere"})
 
 
 class TestChoices:

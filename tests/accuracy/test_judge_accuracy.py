@@ -458,7 +458,6 @@ def test_warnings_and_settings(accuracy):
 @pytest.mark.parametrize(("change", "options", "error", "message"), [
     ({"human": np.nan}, {}, DataError, "the calibration answers have no human labels"),
     ({}, {"shared": "z"}, DataError, "shared='z' is no model of the calibration; its models are 'a', 'b', 'c'"),
-    ({}, {"by": "length"}, DataError, "no column 'length' to group by"),
     ({"topic": "art"}, {"stratify": "topic"}, DataError, "no calibration labels where 'topic' is 'law'"),
     ({}, {"n_resamples": 0}, ValueError, "n_resamples must be at least 2, got 0"),
     ({}, {"n_halves": 0}, ValueError, "n_halves must be at least 1, got 0"),

@@ -530,10 +530,6 @@ class TestWeakData:
         with pytest.raises(TypeError, match=f"{next(iter(options))} must be an integer"):
             reference_study(battles, **options)
 
-    def test_a_missing_cluster_column(self, battles):
-        with pytest.raises(DataError, match="no column 'prompt'"):
-            reference_study(battles, cluster="prompt", budgets=())
-
 
 class TestWords:
     def test_few_resamples(self, study):

@@ -928,8 +928,6 @@ class TestArguments:
         ({"scheme": "jackknife"}, ValueError, "scheme must be one of 'multinomial', .*, got 'jackknife'"),
         ({"scheme": "cluster"}, ValueError, "needs cluster="),
         ({"scheme": "poisson", "cluster": "voter"}, ValueError, "scheme='poisson' cannot have cluster="),
-        ({"cluster": "prompt"}, DataError, "no column 'prompt'.*'voter'"),
-        ({"by": "lang"}, DataError, "no column 'lang'.*'language'"),
         ({"by": ["half", "lang"]}, DataError, "no column 'lang'"),
         ({"by": []}, ValueError, "by"),
         ({"dtype": "float16"}, ValueError, "'float64', 'float32', got 'float16'"),
