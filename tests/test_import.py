@@ -12,7 +12,7 @@ import jaxeval
 from jaxeval.lazy_names import called_once, spares_jax
 
 #: What takes long to import.
-HEAVY = {"jax", "numpy", "pandas", "pyarrow", "matplotlib", "rich", "scipy", "polars", "fsspec", "aiohttp"}
+HEAVY = {"jax", "numpy", "pandas", "pyarrow", "matplotlib", "rich", "scipy", "polars", "optax", "fsspec", "aiohttp"}
 #: Submodules too: each takes longer than all of jaxeval.
 HEAVY_PARTS = {
     "scipy.stats", "scipy.optimize", "scipy.special", "scipy.sparse", "scipy.sparse.csgraph", "jax.scipy.stats",
@@ -163,7 +163,7 @@ class TestTheCommand:
     def test_a_run_loads_what_it_uses(self, steps):
         found = set(steps[-1][-1])
         assert "rich" in found
-        assert not found & {"jax", "pandas", "scipy.stats", "scipy.optimize", "matplotlib", "polars"}
+        assert not found & {"jax", "pandas", "scipy.stats", "scipy.optimize", "matplotlib", "polars", "optax"}
 
 
 class TestLazyNames:

@@ -4,8 +4,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 import twins
+from jax import lax
 
 from jaxeval.kernels import dense_solve, pair_tables
 from jaxeval.kernels.links import Link
@@ -155,6 +157,31 @@ def newton_cg(wins, start, inverse, diagonal, ridge, tolerance, max_steps):
     return dense_solve.newton_cg(Link.LOGIT, table(wins), start, inverse, diagonal, Terms(ridge, tolerance, max_steps))
 
 
+@jax.jit
+@jax.vmap
+def lbfgs(wins, ridge):
+    """An independent optimiser, given the value of the likelihood only."""
+    optimiser = optax.lbfgs()
+
+    def loss(theta):
+        return -pair_tables.log_likelihood(Link.LOGIT, theta, wins, ridge)
+
+    value_and_grad = optax.value_and_grad_from_state(loss)
+
+    def advance(carry):
+        theta, state, k = carry
+        value, grad = value_and_grad(theta, state=state)
+        updates, state = optimiser.update(grad, state, theta, value=value, grad=grad, value_fn=loss)
+        return optax.apply_updates(theta, updates), state, k + 1
+
+    def more(carry):
+        _, state, k = carry
+        return (k == 0) | ((k < 300) & (optax.tree.norm(optax.tree.get(state, "grad")) > 1e-9))
+
+    theta = jnp.zeros(wins.shape[0])
+    return lax.while_loop(more, advance, (theta, optimiser.init(theta), 0))[0]
+
+
 def everyone(lanes):
     return np.ones(lanes.start.shape, bool)
 
@@ -184,6 +211,11 @@ def assert_at(theta, optimum, atol):
     """Equal up to the gauge."""
     theta = np.asarray(theta)
     np.testing.assert_allclose(theta - theta.mean(-1, keepdims=True), optimum, rtol=0, atol=atol)
+
+
+@pytest.mark.slow
+def test_twin_and_lbfgs_agree(lanes):
+    assert_at(lbfgs(lanes.again, lanes.ridge), lanes.optimum, 1e-7)
 
 
 @pytest.mark.parametrize("solver", [by_newton, by_newton_on_host, by_newton_cg])
