@@ -17,6 +17,8 @@ from jaxeval.execution import host as host_module
 from jaxeval.kernels.batch.programs import Program
 from jaxeval.show.files import json_digest
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 # A search for votes asks for a few boards at a time, and a chunk always runs in full.
 RUN = {"n_resamples": 20, "chunk_size": 32, "progress": False}
 
@@ -56,10 +58,11 @@ def test_the_function_and_the_package_both_work(votes):
 
 def test_the_host_finds_what_programs_find(votes, monkeypatch):
     parts = {"parts": ["fewest_votes", "goodness_of_fit"], "n_resamples": 20, "progress": False}
+    with monkeypatch.context() as patch:
+        patch.setattr(Program, "__call__", None)
+        host = jaxeval.audit(votes, **parts)
+    monkeypatch.setattr(host_module, "spares_jax", lambda: False)
     compiled = jaxeval.audit(votes, **parts)
-    monkeypatch.setattr(host_module, "spares_jax", lambda: True)
-    monkeypatch.setattr(Program, "__call__", None)
-    host = jaxeval.audit(votes, **parts)
     assert host.verdict == compiled.verdict
     for name, part in host.parts.items():
         for table, found in part.tables.items():

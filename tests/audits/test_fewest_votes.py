@@ -10,6 +10,8 @@ from scipy.sparse.csgraph import connected_components
 import jaxeval
 from jaxeval.audits.fewest_votes import fewest_votes
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 WAYS = ["dropped", "flipped", "added"]
 # A search asks for a few boards at a time, and a chunk always runs in full.
 RUN = {"n_resamples": 20, "chunk_size": 32, "progress": False}

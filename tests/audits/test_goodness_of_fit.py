@@ -18,6 +18,8 @@ from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.vote_groups import vote_groups
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 B = 99
 M = 8
 

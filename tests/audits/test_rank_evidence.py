@@ -8,6 +8,8 @@ from jaxeval.audits.parts import NotAnsweredError, Severity
 from jaxeval.audits.rank_evidence import _largest_normal
 from jaxeval.errors import DataError
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 
 @pytest.fixture(scope="module")
 def votes():

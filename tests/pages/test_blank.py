@@ -13,6 +13,8 @@ import jaxeval
 from jaxeval.pages.boards import shown_name
 from jaxeval.pages.votes import outcome_sums
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 BOARD = """([votes, names]) => {
   const [first, second] = [votes.first, votes.second].map((side) => Int32Array.from(side));
   const count = votes.count.map((column) => Float64Array.from(column));

@@ -14,6 +14,8 @@ import jaxeval
 from jaxeval.pages.boards import shown_name
 from jaxeval.show.documents import latex_text, markdown_text
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 
 def simulated():
     votes = jaxeval.simulate_votes(3_000, 6, seed=0, details=True)

@@ -11,6 +11,8 @@ import jaxeval
 from jaxeval.planning.information import Aim, information_of
 from jaxeval.planning.next_battles import NextBattles, at_random, choose, fewest, information
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 

@@ -16,6 +16,8 @@ from jaxeval.show.files import table_bytes
 from jaxeval.show.screens import columns_of
 from jaxeval.show.shown import part_of
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 M = 11  # with the five of `fitted` 16, which are as many as programs for small boards have room for
 COLUMNS = [
     "model", "rating", "lower", "upper", "variance", "vote_count", "rank", "rank_best", "rank_worst", "tier",
