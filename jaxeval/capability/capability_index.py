@@ -427,13 +427,15 @@ def _fitted(
 
 
 def _resampled(cells: BenchmarkCells, settings: Mapping[str, Any], start: kernel.IndexScale, running: Any) -> Draws:
-    free: Any = np.asarray(cells.benchmarks != settings["easiest"])
     statistic = partial(
-        kernel.indices, start=jax.tree.map(np.asarray, start), free=free, ridge=_ridge_of_one(cells, settings["ridge"]),
-        likelihood=settings["loss"] == "likelihood", tolerance=_REFIT,
+        kernel.indices, n_models=len(cells.models), n_benchmarks=len(cells.benchmarks),
+        ridge=_ridge_of_one(cells, settings["ridge"]), likelihood=settings["loss"] == "likelihood", tolerance=_REFIT,
     )  # fmt: skip
     share = np.clip(cells.share, settings["clip"], 1 - settings["clip"])
     data = {"model": cells.model, "benchmark": cells.benchmark, "share": share, "questions": cells.questions}
+    c, d, a = map(np.asarray, start)
+    data |= {"capability": c[cells.model], "difficulty": d[cells.benchmark], "slope": a[cells.benchmark]}
+    data["free"] = (cells.benchmarks != settings["easiest"])[cells.benchmark]
     if settings["resample"] == "cells":
         units: dict[str, Any] = {"strata": np.asarray(cells.models)[cells.model], "scheme": "bayesian"}
     else:

@@ -139,23 +139,35 @@ def _by_gradients(across: Array, scaled: Array, of_d: Array, of_a: Array, of_da:
 
 
 def indices(
-    weights: Float[Array, "N"], cells: Mapping[str, Array], *, start: IndexScale, free: Bool[Array, "K"], ridge: float,
+    weights: Float[Array, "N"], cells: Mapping[str, Array], *, n_models: int, n_benchmarks: int, ridge: float,
     likelihood: bool, tolerance: float,
 ) -> Float[Array, "parameters"]:  # fmt: skip
     """Return capabilities, difficulties and slopes, end to end, of N cells under ``weights``.
 
     Args:
         weights: of the cells.
-        cells: ``model``, ``benchmark`` (N,) numbers, ``share``, and ``questions``, what a cell weighs besides.
-        start, free, ridge, likelihood, tolerance: as in `fit`.
+        cells: ``model``, ``benchmark`` (N,) numbers, ``share``, and ``questions``, what a cell weighs besides. Also
+            where the steps begin, ``capability``, ``difficulty``, ``slope`` and ``free``, of its model and benchmark:
+            as constants they would be compiled anew for other data.
+        n_models, n_benchmarks: M and K.
+        ridge, likelihood, tolerance: as in `fit`.
     """
-    shape = len(start.capability), len(start.difficulty)
-    place = cells["model"], cells["benchmark"]
-    weight = jnp.zeros(shape).at[place].add(weights * cells["questions"])
-    total = jnp.zeros(shape).at[place].add(weights * cells["questions"] * cells["share"])
+    shape = n_models, n_benchmarks
+    model, benchmark = cells["model"], cells["benchmark"]
+    weight = jnp.zeros(shape).at[model, benchmark].add(weights * cells["questions"])
+    total = jnp.zeros(shape).at[model, benchmark].add(weights * cells["questions"] * cells["share"])
     share = jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1.0), 0.5)
-    start = IndexScale(*map(jnp.asarray, start))
-    scale, *_ = fit(weight, share, start, jnp.asarray(free), jnp.asarray(ridge), likelihood, tolerance)
+
+    def of_each(name: str, number: Array, size: int) -> Array:
+        return jnp.zeros(size, cells[name].dtype).at[number].set(cells[name])
+
+    start = IndexScale(
+        of_each("capability", model, n_models),
+        of_each("difficulty", benchmark, n_benchmarks),
+        of_each("slope", benchmark, n_benchmarks),
+    )
+    free = of_each("free", benchmark, n_benchmarks)
+    scale, *_ = fit(weight, share, start, free, jnp.asarray(ridge), likelihood, tolerance)
     empty = weight.sum(1) <= 0  # a model without cells has no capability
     return jnp.concatenate([jnp.where(empty, jnp.nan, scale.capability), scale.difficulty, scale.slope])
 
