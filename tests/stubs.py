@@ -13,8 +13,8 @@ LAZY_PACKAGES = ["jaxeval", "jaxeval.plots", "jaxeval.core"]
 #: Functions whose options are those of declared classes: a TypedDict has them, by the name of the function.
 WITH_OPTIONS = [
     "AnchoredVerdicts.from_pandas", "Battles.from_pandas", "audit", "bootstrap", "compare_boards", "fit_bradley_terry",
-    "fit_judge_panel", "kendall_tau", "leaderboard", "prediction_powered", "read_scores", "separability",
-    "small_categories", "style_effect",
+    "fit_judge_panel", "judge_accuracy", "kendall_tau", "leaderboard", "prediction_powered", "read_scores",
+    "separability", "small_categories", "style_effect",
 ]  # fmt: skip
 OPTIONS = "jaxeval.options.arguments"
 

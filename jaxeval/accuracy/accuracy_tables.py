@@ -27,8 +27,8 @@ from jaxeval.accuracy.judged_sums import values_of_items
 from jaxeval.accuracy.rogan_gladen import youden_j
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, EstimateStatus
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.lazy_names import pd
+from jaxeval.options.accuracy import AccuracyOptions, CalibrationSampling
 from jaxeval.plain_tables import PlainTable, held_table, in_pandas
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
@@ -39,20 +39,10 @@ from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, visible_line
 
 
-@dataclass(frozen=True)
-class AccuracySettings:
+class AccuracySettings(AccuracyOptions):
     """What accuracies were computed with."""
 
-    level: float
-    n_resamples: int
-    seed: int
-    n_halves: int
     shared: str  # whose labels the shared calibration uses
-    by: str | None
-    stratify: str | None
-    strata: str | None  # column within whose values items are drawn
-    cluster: str | None  # column of what items belong to
-    sampling: CalibrationSampling | None  # how the labelled answers were chosen
     device: str
     versions: str
     random: tuple[str, ...] = ()  # facets that are drawn anew

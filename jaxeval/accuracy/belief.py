@@ -27,8 +27,8 @@ from jaxeval.accuracy.judged_sums import Arrays, Sums
 from jaxeval.accuracy.statuses import BOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice
-from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.kernels.judge_error import SURE_Z
+from jaxeval.options.accuracy import CalibrationSampling
 from jaxeval.plain_tables import records_of
 from jaxeval.statistics import special
 

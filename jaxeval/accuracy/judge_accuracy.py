@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -22,17 +22,21 @@ from jaxeval.accuracy.estimates import Evidence, Slice
 from jaxeval.accuracy.judged_sums import POOLED, arrays, doubts_of_slice, resampled, sums, with_missing_filled
 from jaxeval.accuracy.report import JudgeReport, judge_report
 from jaxeval.arrays import Bool, Int
-from jaxeval.checks import checked_integer
-from jaxeval.data.judged_answers import CalibrationSampling, JudgedAnswers
+from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import backend_name, versions
-from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.runs import Identity, of_run, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import scipy
+from jaxeval.options.accuracy import AccuracyOptions, CalibrationSampling
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.plain_tables import Names, counts_rows, in_pandas
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, named
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import JudgeAccuracyArguments
 
 #: Missing shares are reported to differ where chance makes such a difference more rarely than this.
 _RARE = 0.01
@@ -295,23 +299,14 @@ class JudgeAccuracy(AccuracyTables):
         return judge_report(self)
 
 
-@spelled_out()
+@spelled_out(AccuracyOptions, RunningOptions)
 def judge_accuracy(
     calibration: JudgedAnswers,
     test: JudgedAnswers,
     *,
-    sampling: CalibrationSampling | None = None,
-    by: str | None = None,
-    stratify: str | None = None,
-    strata: str | None = None,
-    cluster: str | None = None,
     random: str | Sequence[str] = (),
     shared: Hashable = POOLED,
-    level: float = 0.95,
-    n_resamples: int = 10_000,
-    n_halves: int = 20,
-    seed: int = 0,
-    **running: Unpack[RunOptions],
+    **options: Unpack[JudgeAccuracyArguments],
 ) -> JudgeAccuracy:
     """Accuracy of every model of ``test`` by every judge, corrected by the labelled items of ``calibration``.
 
@@ -342,10 +337,6 @@ def judge_accuracy(
             judges, with degrees of freedom as in `error_budget`. Not with ``by``, ``stratify`` and ``strata``; joint
             draws and comparisons of models are refused.
         shared: whose labels the shared calibration uses: "pooled", of all models; or a model.
-        level: confidence level of all intervals.
-        n_halves: number of random halves of the calibration items behind "ppi_plus_plus_half"; the resamples take
-            turns.
-        seed: of resamples and halves.
 
     Raises:
         TypeError: a number that must be an integer is not one.
@@ -367,30 +358,30 @@ def judge_accuracy(
         3   model-1  ppi_plus_plus      0.80   0.75   0.85
         12  model-2  ppi_plus_plus      0.61   0.56   0.66
     """
-    checked_level(level)
+    asked = AccuracyOptions.of(options)
+    level, by, stratify = checked_level(asked.level), asked.by, asked.stratify
+    strata, cluster = asked.strata, asked.cluster
     if strata is not None and cluster is not None:
         raise ValueError(
             "strata= and cluster= (--strata, --cluster) do not go together: a cluster may lie in several strata, so "
             "that it cannot be drawn whole within each; leave strata= out, which at worst makes intervals longer, or "
             "correct within its values with stratify= (--stratify), which goes with clusters"
         )
-    for name, value, least in (("n_resamples", n_resamples, 2), ("n_halves", n_halves, 1), ("seed", seed, 0)):
-        checked_integer(name, value, least)
     facets = facet_names(random)
     if facets and (by or stratify or strata):
         raise ValueError("random= does not go with by=, stratify= and strata=: leave one out")
-    sampling = checked_sampling(sampling, calibration.sampling)
+    sampling = checked_sampling(asked.sampling, calibration.sampling)
+    asked = replace(asked, sampling=sampling, **asked.checked_values())
     columns = [*facets, *(name for name in (by, stratify, strata, cluster) if name is not None)]
     if columns or not all(isinstance(x.models, Names) for x in (calibration, test)):
         calibration, test = calibration.with_pandas(), test.with_pandas()
     calibration, warnings = aligned(calibration, test, shared, sampling)
     slices = {}
     parts = {"": (calibration, test), **slices_of(calibration, test, by)}
-    draws: dict[str, Any] = {"seed": seed, "n_halves": n_halves, "by": by, "stratify": stratify}
-    draws |= {"strata": strata, "cluster": cluster, "shared": str(shared)}
-    others: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "sampling": sampling}
-    n_lanes = len(parts) * 3 * n_resamples
-    with open_run(lambda: Identity(draws, (calibration, test), others), n_lanes, "resamples", **running) as run:
+    draws = asked.arguments("seed", "n_halves", "by", "stratify", "strata", "cluster") | {"shared": str(shared)}
+    others = asked.arguments("level", "n_resamples", "sampling")
+    n_lanes = len(parts) * 3 * asked.n_resamples
+    with open_run(lambda: Identity(draws, (calibration, test), others), n_lanes, "resamples", **of_run(options)) as run:
         for label, (labelled, judged) in parts.items():
             try:
                 data = arrays(labelled, judged, stratify, shared, strata, cluster)
@@ -398,7 +389,7 @@ def judge_accuracy(
                 raise DataError(f"slice {label!r} of {by!r}: {error}" if label else str(error)) from error
             filled = with_missing_filled(data)
             sets = [data] if filled is data else [data, filled]
-            drawn = resampled(sets, label, n_resamples, n_halves, seed, run)
+            drawn = resampled(sets, label, asked.n_resamples, asked.n_halves, asked.seed, run)
             evidence = [Evidence(x, sums(x), *of_x) for x, of_x in zip(sets, drawn, strict=True)]
             slices[label] = Slice(labelled, judged, evidence[0], evidence[-1])
     warnings += [
@@ -420,7 +411,9 @@ def judge_accuracy(
             "rates": joined({label: rates_table(part, binary, level) for label, part in slices.items()}, by),
         },
         warnings=warnings,
-        settings=AccuracySettings(**draws, **others, device=backend_name(), versions=versions(), random=tuple(facets)),
+        settings=AccuracySettings(
+            **asked.arguments(), shared=str(shared), random=tuple(facets), device=backend_name(), versions=versions()
+        ),
         slices=slices,
         binary=binary,
         **of_facets,

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -16,12 +16,16 @@ from jaxeval.accuracy.estimates import ESTIMATORS, Words
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy, judge_accuracy
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.report import JudgeReport, judge_report
-from jaxeval.data.judged_answers import ONLY_MODEL, CalibrationSampling, JudgedAnswers
+from jaxeval.data.judged_answers import ONLY_MODEL, JudgedAnswers
 from jaxeval.errors import DataError
-from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.accuracy import AccuracyOptions
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import JudgeAccuracyArguments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,23 +88,14 @@ class ModelComparison(DifferenceTables):
         return list(self.report().answer.sentences)
 
 
-@spelled_out()
+@spelled_out(AccuracyOptions, RunningOptions)
 def compare_models(
     calibration: JudgedAnswers,
     test: JudgedAnswers,
     pairs: Sequence[Pair] | Pair | None = None,
     *,
-    sampling: CalibrationSampling | None = None,
     shared: Hashable | None = None,
-    by: str | None = None,
-    stratify: str | None = None,
-    strata: str | None = None,
-    cluster: str | None = None,
-    level: float = 0.95,
-    n_resamples: int = 10_000,
-    n_halves: int = 20,
-    seed: int = 0,
-    **running: Unpack[RunOptions],
+    **options: Unpack[JudgeAccuracyArguments],
 ) -> ModelComparison:
     """Compares models A and B by every judge and estimator, as arXiv:2605.06939 does.
 
@@ -113,7 +108,7 @@ def compare_models(
         sampling: how the labelled answers were chosen, as in `judge_accuracy`.
         shared: whose labels "rogan_gladen_shared" uses for both models: "pooled", or a model. By default they are those
             of B (the incumbent that has labels), or of the one model of a calibration without model column.
-        by: as in `judge_accuracy`, like all other arguments.
+        **options: as in `judge_accuracy`.
 
     Raises:
         DataError: a model is unknown, or as in `judge_accuracy`.
@@ -129,11 +124,7 @@ def compare_models(
         3  ppi_plus_plus        0.19   0.13   0.25
     """
     chosen = checked_pairs(test, pairs)
-    accuracy = judge_accuracy(
-        calibration, test, sampling=sampling, by=by, stratify=stratify, strata=strata, cluster=cluster,
-        shared=POOLED if shared is None else shared, level=level, n_resamples=n_resamples, n_halves=n_halves,
-        seed=seed, **running,
-    )  # fmt: skip
+    accuracy = judge_accuracy(calibration, test, shared=POOLED if shared is None else shared, **options)
     return compare(accuracy, chosen, labels_of_b=shared is None)
 
 

@@ -245,7 +245,7 @@ def _how(written: str, default: Any, declared: Declared) -> dict[str, Any]:
     kind = declared.kind or (several[1] if several else written)
     if kind == "Pair":
         how |= {"nargs": 2, "type": str}
-    elif declared.choices:
+    elif declared.choices and not declared.kind:
         how["type"] = click.Choice(declared.choices)
     elif kind in KINDS:
         how["type"] = KINDS[kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,17 +15,16 @@ from jaxeval.cli.terminal import named_model
 from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.lazy_names import pd
-from jaxeval.options.boards import GroupOption
+from jaxeval.options.accuracy import AccuracyOptions, CalibrationSampling
 from jaxeval.options.columns import CallReading, FacetOptions, File, ItemScoreColumns, Names, Pair, Unparsed
-from jaxeval.options.field import COLUMNS, INTERVALS, ROWS, Options, again, option
-from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
+from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:
     from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
     from jaxeval.data.judged_answers import JudgedAnswers
 
-Sampling: TypeAlias = Any
 #: Kinds of caution that a board of scores tells. A status of its own estimates is a flag there.
 _TOLD = ("undeclared", "borrowed", "balanced", "another share", "few labels", "low J")
 _ESTIMATORS = (
@@ -50,11 +49,7 @@ class Labels(Options, section=COLUMNS):
         None, "With --human: how scores are corrected; by default ppi_plus_plus of a random part, else rogan_gladen.",
         choices=_ESTIMATORS, needs=_OF_LABELS,
     )  # fmt: skip
-    sampling: Sampling | None = option(
-        None, "How the labelled answers were chosen. random: a random part. by-label: so many of each class. borrowed: "
-        "of another model or day. It decides what may be believed. [not known]", flag="--calibration-sampling",
-        section=INTERVALS, needs=_OF_LABELS,
-    )  # fmt: skip
+    sampling: CalibrationSampling | None = again(AccuracyOptions, "sampling", needs=_OF_LABELS)
 
     def corrected_by(self, accuracy: JudgeAccuracy) -> str:
         """Return the estimator's name in the tables."""
@@ -149,19 +144,14 @@ class Answers(Options, section=COLUMNS):
     unparsed: Unparsed | None = again(CallReading, "unparsed")
 
 
-class JudgeOptions(ResamplingOptions, GroupOption, section=""):
-    """What is estimated of judged answers."""
+class JudgeOptions(RunningOptions, AccuracyOptions, section=""):
+    """What is read, and what is estimated of it."""
 
     calibration: File = option(None, "Judged answers with human labels.", "FILE", required=True)
     test: File = option(None, "Judged answers to rate; labels, if any, are shown as truth.", "FILE", required=True)
     pairs: tuple[Pair, ...] = option((), "Compare two models; may be repeated.", "A B", flag="--compare")
     shared: str | None = option(None, "Whose labels the shared calibration uses. [B of a pair; else all]", "MODEL")
-    stratify: str | None = option(None, "Column of groups within which the judge is corrected.", "COL")
-    sampling: Sampling | None = again(Labels, "sampling")
-    cluster: str | None = again(DrawnTogether, "cluster")
-    strata: str | None = again(DrawnTogether, "strata")
     random: Names | None = again(FacetOptions, "random", more="judge: accuracies by judges like these, too.")
-    n_resamples: int = again(ResamplingOptions, "n_resamples", 10_000)
 
 
 @command("judge", apart={"random": "pairs"})
@@ -179,7 +169,7 @@ def judge(options: JudgeOptions, columns: Answers) -> Answer:
     from jaxeval.data.table_files import column_names, naming
     from jaxeval.statistics.random_facets import USUAL_FACETS
 
-    estimated = options.arguments("sampling", "by", "stratify", "strata", "cluster", ResamplingOptions)
+    estimated = options.arguments(AccuracyOptions, RunningOptions)
     facets = list(options.random or ())
     if columns.model in facets:
         raise click.UsageError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +38,13 @@ from jaxeval.data.table_files import read_as, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.lazy_names import pd
+from jaxeval.options.accuracy import CalibrationSampling
 from jaxeval.options.columns import Unparsed
 from jaxeval.plain_tables import Names, PlainTable, RowNumbers, in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer
 from jaxeval.wording import counted, did_you_mean, listed
 
 ONLY_MODEL = "all answers"
-#: How labelled answers were chosen: a random part of the answers; by their label; or of another model or day.
-CalibrationSampling = Literal["random", "by label", "borrowed"]
 
 
 class Covariate(NamedTuple):

@@ -134,6 +134,21 @@ class FitJudgePanelArguments(typing.TypedDict, total=False):
     chunk_size: int | None
     progress: bool | None
 
+class JudgeAccuracyArguments(typing.TypedDict, total=False):
+    by: str | None
+    level: float
+    n_resamples: int
+    seed: int
+    sampling: typing.Literal["random", "by label", "borrowed"] | None
+    stratify: str | None
+    strata: str | None
+    cluster: str | None
+    n_halves: int
+    checkpoint: str | pathlib.Path | None
+    memory_limit: int | None
+    chunk_size: int | None
+    progress: bool | None
+
 class KendallTauArguments(typing.TypedDict, total=False):
     level: float
     n_resamples: int
