@@ -150,7 +150,8 @@ def nothing_in(head: Head) -> str | None:
             "jaxeval index puts them on one scale."
         )
     score = guessed_column(head.rows, "score")
-    if model is not None and score is not None and guessed_column(head.rows, "item") is None:
+    of_what = any(guessed_column(head.rows, role) for role in ("item", "task", "benchmark"))
+    if model is not None and score is not None and not of_what:
         return (
             f"There are scores in {score!r} of models in {model!r}, and no column says of which item (a prompt, a "
             "question, a task). Models can be compared where they did the same: add a column item, as in "

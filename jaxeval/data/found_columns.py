@@ -49,8 +49,9 @@ _SAYS_RESULT = re.compile(
     r"prefer|better|best|win|won|pick|cho[is]|vote|result|outcome|verdict|decision|besser|mieux|mejor"
 )
 _SAYS_PLACE = re.compile(r"side|arm|group|hand|order|position|shown|seat|split|server|turn|half")
-_SAYS_CHANCE = re.compile(r"prob|likelihood|soft")
-_OF_OTHERS = {"b", "2", "second", "right", "tie", "draw", "loss", "lose", "loses"}
+_SAYS_CHANCE = re.compile(r"prob(?!e|lem)|likelihood|(?<!micro)soft(?!ware)")
+_OF_TIES = {"tie", "ties", "draw", "draws", "both"}
+_OF_OTHERS = {"b", "2", "second", "right", "loss", "losses", "lose", "loses"}
 _SAYS_OTHER = re.compile(r"toss|predict|expect|forecast|previous|shown|serve")
 _SAYS_PEOPLE = re.compile(r"rater|annotator|judge|voter|worker|reviewer|labell?er|expert|person|people|user")
 _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two judges are the same in more
@@ -207,10 +208,12 @@ def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[
     for name in usual_first:
         if folded(name) not in _NAMES and n_values(frame, name) <= max(6, 2 + len({*frame[a], *frame[b]})):
             yield {"winner": name}, f"results in {name!r}"
-    for name in rest:
-        says_of_a = _SAYS_CHANCE.search(name.casefold()) and not _OF_OTHERS & {*words_of(name)}
-        if says_of_a and is_float_dtype(frame[name]) and frame[name].between(0, 1).all():
-            yield {"target": name}, f"how probable a win of {a!r} is in {name!r}"
+    chances = {name: {*words_of(name)} for name in rest if _SAYS_CHANCE.search(name.casefold())
+               and is_float_dtype(frame[name]) and frame[name].between(0, 1).all()}  # fmt: skip
+    if any(words & _OF_TIES for words in chances.values()):
+        return  # a target counts half of the ties, too
+    for name in (name for name, words in chances.items() if not words & _OF_OTHERS):
+        yield {"target": name}, f"how probable a win of {a!r} is in {name!r}"
 
 
 def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> FoundJudgments | None:

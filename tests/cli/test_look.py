@@ -656,8 +656,18 @@ def test_shares_of_tasks_items_of_names_and_probabilities(tmp_path):
     votes = {"model_a": [*"xyzx"], "model_b": [*"yzxz"], "prob_a": [0.25, 0.8, 0.4, 0.9]}
     path = file_of(tmp_path, pd.DataFrame(votes), "probabilities.csv")
     assert f"jaxeval leaderboard {path} --target prob_a\n" in command(path).output
-    path = file_of(tmp_path, pd.DataFrame(votes).rename(columns={"prob_a": "prob_b"}), "of_b.csv")
+    for name in ("prob_b", "problem_difficulty", "probe", "software_share", "prob_ties"):
+        path = file_of(tmp_path, pd.DataFrame(votes).rename(columns={"prob_a": name}), f"{name}.csv")
+        assert "--target" not in command(path).output
+    path = file_of(tmp_path, pd.DataFrame(votes).assign(prob_tie=0.1), "with_ties.csv")
     assert "--target" not in command(path).output
+
+
+def test_scores_of_tasks_say_of_what_they_are(tmp_path):
+    for name in ("task", "benchmark"):
+        rows = [(model, task, score) for model, score in zip("xyz", (2, 7, 5), strict=True) for task in "pq"]
+        path = file_of(tmp_path, pd.DataFrame(rows, columns=["model", name, "rating"]), f"{name}.csv")
+        assert "no column says of which item" not in command(path).output
 
 
 def test_german_headers_of_scores(tmp_path):
