@@ -29,6 +29,7 @@ PLAIN = {
     "truths.csv": "model,score\na,true\nb,False\n",
     "lines.csv": 'model,score\n"a\nb",1\n"",2\nd,3\n',
     "words.csv": "model,score\nnan,1\nx,2\n",
+    "gap.csv": "model,score\na,1\nb,\n",
     "late.jsonl": '{"model": "a", "score": 1}\n{"score": 0.5, "more": "x", "model": "b"}\n',
     "digits.jsonl": '{"model": "12", "score": 1}\n{"model": "2024-01-01", "score": 1}\n',
     "list.json": '[{"model": "a", "score": 1},\n {"model": "b", "score": 0.5}]\n',
