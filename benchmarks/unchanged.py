@@ -530,7 +530,9 @@ def told(before: np.ndarray | str | None, now: np.ndarray | str | None) -> tuple
     """How ``now`` is beside ``before``, and what differs."""
     if before is None or now is None:
         return ("new" if before is None else "gone"), ""
-    if isinstance(before, str) or isinstance(now, str):
+    if isinstance(before, str) != isinstance(now, str):
+        return "moved", " from text to numbers, or back"
+    if isinstance(before, str):
         if before == now:
             return "equal, bit for bit", ""
         lines = difflib.unified_diff(str(before).splitlines(), str(now).splitlines(), "before", "now", lineterm="", n=0)
