@@ -39,6 +39,7 @@ Unit = Literal["cells", "benchmarks"]
 #: Shares are taken to lie this far from 0 and 1.
 CLIP = 1e-3
 _TOLERANCE, _REFIT = 1e-7, 1e-4  # of the gradient
+_ALIKE = 1e-6  # differences of capabilities that fits of equal models may leave
 _MEAN, _SD = 100.0, 15.0  # of the index over models, without anchors
 FEW_BENCHMARKS = 4
 _PERMUTATIONS = 999
@@ -472,10 +473,11 @@ def _p_of_equal_models(cells: BenchmarkCells, seed: int) -> float:
 def _scale_line(capability: Float, models: pd.Index, anchors: Mapping[str, float] | None) -> tuple[float, float]:
     """Intercept and slope of the index by capability."""
     if anchors is None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slope = _SD / np.nanstd(capability)
-            return float(_MEAN - slope * np.nanmean(capability)), float(slope)
-    (one, at), (two, to) = anchors.items()
-    c = dict(zip(models, capability, strict=True))
-    slope = (to - at) / (c[two] - c[one])
-    return float(at - slope * c[one]), float(slope)
+        at, start, rise, apart = _MEAN, np.nanmean(capability), _SD, np.nanstd(capability)
+    else:
+        (one, at), (two, to) = anchors.items()
+        start, end = (capability[models.get_loc(name)] for name in (one, two))
+        rise, apart = to - at, end - start
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.divide(rise, apart if abs(apart) > _ALIKE else 0.0)
+        return float(at - slope * start), float(slope)

@@ -221,6 +221,10 @@ def test_names_of_columns_may_have_capital_letters(scores):
 def test_scores_that_make_no_scale(scores):
     with pytest.raises(DataError, match="equally good"):
         jaxeval.capability_index(scores.assign(score=0.5), **RUN)
+    full = pd.DataFrame([(m, b) for m in range(6) for b in range(3)], columns=["model", "benchmark"])
+    for share in (0.45, 0.62, 0.7):  # whose fits differ in the last digits
+        with pytest.raises(DataError, match="equally good"):
+            jaxeval.capability_index(full.assign(score=share + 0.1 * full["benchmark"]), **RUN)
     with pytest.raises(DataError, match="model-01 is not better than model-12"):
         jaxeval.capability_index(scores, anchors={"model-12": 100, "model-01": 150}, **RUN)
     with pytest.raises(ValueError, match="the anchor of model-01"):
