@@ -212,9 +212,9 @@ class Commands(click.Group):
         except ModuleNotFoundError as error:
             advice = "install jaxeval in place of jaxeval-core (pip install jaxeval)"
             raise click.ClickException(f"{error}, which this needs: {advice}") from error
+        except (ValueError, OSError, ImportError, ProcessError) as error:
+            raise click.ClickException(str(error)) from error
         except RuntimeError as error:
             if "Unable to initialize backend" not in str(error):
                 raise
             raise click.ClickException(f"JAX does not find what JAX_PLATFORMS names: {error}") from error
-        except (ValueError, OSError, ImportError, ProcessError) as error:
-            raise click.ClickException(str(error)) from error
