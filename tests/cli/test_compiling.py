@@ -163,6 +163,10 @@ def test_every_command_that_compiles_has_the_option():
     assert without == {"soft-elo", "simulate", "page"}  # a group, NumPy alone, and a browser
 
 
+#: Draws that NumPy does not refit by itself.
+SMALL = ["--resamples", "50", "--scheme", "bayesian"]
+
+
 @pytest.mark.slow
 def test_a_later_leaderboard_compiles_nothing(tmp_path):
     votes, folder = tmp_path / "votes.csv", tmp_path / "programs"
@@ -171,7 +175,7 @@ def test_a_later_leaderboard_compiles_nothing(tmp_path):
     kept = []
     for options in ([], [], ["--no-cache"]):
         out = tmp_path / "board.csv"
-        command = [sys.executable, "-m", "jaxeval", "leaderboard", votes, "--resamples", "50", "--out", out, *options]
+        command = [sys.executable, "-m", "jaxeval", "leaderboard", votes, *SMALL, "--out", out, *options]
         subprocess.run(command, env=environ | {"JAXEVAL_CACHE": str(folder)}, check=True, capture_output=True)
         kept.append((out.read_text(), sorted(path.name for path in folder.iterdir())))
     assert kept[0] == kept[1] == kept[2]

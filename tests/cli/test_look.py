@@ -144,7 +144,7 @@ def quick_lines(folder):
 @pytest.mark.slow
 def test_every_line_runs(folder):
     found, _ = quick_lines(folder)
-    assert {words[0] for words in found} == {name for names in KINDS.values() for name in names} - {*LONG}
+    assert {words[0] for words in found} >= {name for names in KINDS.values() for name in names} - {*LONG}
     for words in found:
         runs(others(words, folder))
 
