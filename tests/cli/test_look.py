@@ -99,7 +99,7 @@ def of_kind(folder, kind):
 
 
 def runs(words):
-    few = [] if words[0] in ("next", "compare-scores") else ["--resamples", "20"]
+    few = [] if words[0] in ("next", "compare-scores", "error-budget") else ["--resamples", "20"]
     found = command(*words, *few)
     assert found.exit_code == 0, (words, found.output)
 
