@@ -325,9 +325,8 @@ def benchmarks(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
                 yield use_of("index", naming(model=model), told[0])
     if share is None and score is not None and not frame[score].isin((0, 1)).all():
         share = score
-    if (
-        benchmark is None and share is not None and not frame[share].isin((0, 1)).all()
-    ):  # of solved ones a task is an item
+    of_shares = share is not None and not frame[share].isin((0, 1)).all()  # a task that is solved or not is an item
+    if benchmark is None and of_shares:
         benchmark = guessed_column(frame, "task")
     if model is None or benchmark is None or share is None or not is_numeric_dtype(frame[share]):
         return

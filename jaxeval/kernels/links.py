@@ -5,13 +5,13 @@ arrays of NumPy as well as of JAX.
 """
 
 from enum import IntEnum
-from functools import reduce
 from math import pi, sqrt
 from typing import Any
 
 import numpy as np
 
 from jaxeval.kernels.kinds import Array, Float, namespace
+from jaxeval.kernels.platforms import polynomial
 from jaxeval.lazy_names import scipy, special
 
 # Arguments and results broadcast.
@@ -80,12 +80,7 @@ def _mills(x: Values) -> tuple[Values, Values, Values, Values]:
     xp = namespace(x)
     near = xp.minimum(x, 1e20 if x.dtype == np.float64 else 1e3)
     density = xp.exp(-(x**2) / 2) * (1 / sqrt(2 * pi))
-    return _polynomial(_UP, near), _polynomial(_DOWN, near), density, x - near
-
-
-def _polynomial(coefficients: tuple[float, ...], x: Values) -> Values:
-    first, *rest = coefficients
-    return reduce(lambda so_far, coefficient: so_far * x + coefficient, rest, namespace(x).full_like(x, first))
+    return polynomial(_UP, near), polynomial(_DOWN, near), density, x - near
 
 
 def bend(link: Link, z: Values) -> Values:
@@ -146,4 +141,4 @@ def softplus(x: Values) -> Values:
     xp = namespace(x)
     less = xp.exp(-xp.abs(x))
     part = less / (2 + less)  # log(1 + y) = 2 artanh(y / (2 + y))
-    return xp.maximum(x, 0.0) + 2 * part * _polynomial(_ARTANH, part**2)
+    return xp.maximum(x, 0.0) + 2 * part * polynomial(_ARTANH, part**2)

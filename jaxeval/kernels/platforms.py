@@ -1,13 +1,14 @@
 """Which kind of device a program is traced for, so that only its own branch of what differs is traced."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
 
-from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Num, Shaped, namespace
+from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Num, Real, Shaped, namespace
 from jaxeval.lazy_names import custom_batching, jax, jnp, lax
 
 _MOST_INT32 = 2**31 - 1
@@ -90,6 +91,12 @@ def increased(total: Num[Array, "rows *lanes"], at: slice | int, value: Num[Arra
         sums[at] += value
         return sums
     return total.at[at].add(value)
+
+
+def polynomial(coefficients: Sequence[float], x: Real[Array, "*shape"]) -> Real[Array, "*shape"]:
+    """Return the polynomial at ``x``; the coefficient of the highest power comes first."""
+    first, *rest = coefficients
+    return reduce(lambda so_far, coefficient: so_far * x + coefficient, rest, namespace(x).full_like(x, first))
 
 
 def product(a: Num[Array, "..."], b: Num[Array, "..."]) -> Num[Array, "..."]:

@@ -9,12 +9,11 @@ Poisson draws of any rate up to 2**53 come from such words without a table: time
 """
 
 import math
-from functools import reduce
 
 import numpy as np
 
 from jaxeval.kernels.kinds import Array, Float64, Integer, UInt32, UInt64, namespace
-from jaxeval.kernels.platforms import by_platform
+from jaxeval.kernels.platforms import by_platform, polynomial
 from jaxeval.lazy_names import jnp, lax
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -98,12 +97,6 @@ _SINE = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(11, -1, -1)]
 _ROOT_OF_HALF = np.float64(math.sqrt(0.5)).view(np.int64)
 
 
-def _polynomial(coefficients: list[float], x: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
-    return reduce(
-        lambda so_far, coefficient: so_far * x + coefficient, coefficients[1:], jnp.full_like(x, coefficients[0])
-    )
-
-
 def log(x: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
     """Return logarithms of normal doubles above 0. On a CPU XLA does not vectorise its own, which takes far longer."""
 
@@ -112,7 +105,7 @@ def log(x: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
         exponent = (bits - _ROOT_OF_HALF) >> 52
         mantissa = lax.bitcast_convert_type(bits - (exponent << 52), jnp.float64)  # from sqrt(1/2) to sqrt(2)
         part = (mantissa - 1) / (mantissa + 1)
-        return exponent * math.log(2) + 2 * part * _polynomial(_ARTANH, part**2)
+        return exponent * math.log(2) + 2 * part * polynomial(_ARTANH, part**2)
 
     return by_platform(x, cpu=by_polynomial, default=jnp.log)
 
@@ -120,13 +113,13 @@ def log(x: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
 def log1p(x: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
     """Return log(1 + x), x > -1, by `log` but for small x."""
     part = x / (2 + x)
-    return jnp.where(jnp.abs(x) < 0.25, 2 * part * _polynomial(_ARTANH, part**2), log(1 + x))
+    return jnp.where(jnp.abs(x) < 0.25, 2 * part * polynomial(_ARTANH, part**2), log(1 + x))
 
 
 def normal(radius: UInt64[Array, "*shape"], angle: UInt64[Array, "*shape"]) -> Float64[Array, "*shape"]:
     """Standard normal numbers from two words each (Box and Muller 1958, DOI 10.1214/aoms/1177706645)."""
     half_turn = math.pi * (uniform(angle) - 0.5)
-    sine = half_turn * _polynomial(_SINE, half_turn**2)
+    sine = half_turn * polynomial(_SINE, half_turn**2)
     return jnp.sqrt(-2 * log(uniform(radius))) * (2 * sine**2 - 1)  # the cosine of the whole angle
 
 
