@@ -72,15 +72,16 @@ def strings_of(path: Path) -> tuple[str, ...]:
 
 
 @cache
-def homes() -> dict[str, str]:
-    """The module of every public name."""
-    (table,) = (
+def homes(package: str = "") -> dict[str, str]:
+    """The module of every public name of the package, or of one within it, that imports lazily."""
+    file = PACKAGE / package / "__init__.py"
+    tables = (
         node.value
-        for node in tree_of(PACKAGE / "__init__.py").body
+        for node in (tree_of(file).body if file.exists() else ())
         if isinstance(node, ast.Assign | ast.AnnAssign)
         and ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target) == "_HOMES"
     )
-    return {name: module for module, names in ast.literal_eval(table).items() for name in names}
+    return {name: module for table in tables for module, names in ast.literal_eval(table).items() for name in names}
 
 
 def files_of(name: str) -> list[Path]:
@@ -88,12 +89,12 @@ def files_of(name: str) -> list[Path]:
     parts = name.split(".")
     if len(parts) > 1 and parts[1] in homes():
         parts = ["jaxeval", *homes()[parts[1]].split(".")]
+    if len(parts) > 2 and parts[2] in homes(parts[1]):
+        parts[2] = homes(parts[1])[parts[2]]
     for n in range(len(parts), 0, -1):
         path = ROOT.joinpath(*parts[:n])
         if path.with_suffix(".py").exists():
-            # The command line names its modules, and imports those of the commands that are asked for.
-            further = sorted(path.parent.glob("*.py")) if path == PACKAGE / "cli" / "main" else []
-            return [path.with_suffix(".py"), *further]
+            return [path.with_suffix(".py")]
         if path.is_dir():
             return [path / "__init__.py"] if n == 1 else sorted(path.glob("*.py"))
     return []
@@ -137,11 +138,7 @@ def of_tests(path: Path) -> list[Path]:
 def _command(node: ast.AST) -> str | None:
     """The name under which a function is a command, or a group of commands."""
     for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
-        if (
-            isinstance(mark, ast.Call)
-            and isinstance(mark.func, ast.Attribute)
-            and mark.func.attr in ("command", "group")
-        ):
+        if isinstance(mark, ast.Call) and ast.unparse(mark.func).rpartition(".")[2] in ("command", "group"):
             first = mark.args[0].value if mark.args and isinstance(mark.args[0], ast.Constant) else None
             return str(first or node.name.replace("_", "-"))
     return None
@@ -187,6 +184,14 @@ def _parts(path: Path, words: frozenset[str] | None) -> Iterator[ast.AST]:
 def _names(parts: Iterable[ast.AST]) -> Iterator[str]:
     """Dotted names that imports and attributes of jaxeval name; imports for types alone are never run."""
     todo = list(parts)
+    # Packages that import lazily, whose attributes name the modules.
+    lazy = {
+        alias.name
+        for node in chain(*map(ast.walk, todo))
+        if isinstance(node, ast.ImportFrom) and node.module == "jaxeval"
+        for alias in node.names
+        if homes(alias.name)
+    }
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -195,13 +200,18 @@ def _names(parts: Iterable[ast.AST]) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (f"{node.module}.{x.name}{'.__init__' if x.name in lazy else ''}" for x in node.names)
         elif isinstance(node, ast.Attribute):
             inner: ast.expr = node
             while isinstance(inner, ast.Attribute):
                 inner = inner.value
             if isinstance(inner, ast.Name) and inner.id == "jaxeval":
                 yield ast.unparse(node)
+            elif isinstance(inner, ast.Name) and inner.id in lazy:
+                yield f"jaxeval.{ast.unparse(node)}"
+                continue
+        elif isinstance(node, ast.Name) and node.id in lazy:  # as in getattr(plots, name)
+            yield f"jaxeval.{node.id}"
         todo += ast.iter_child_nodes(node)
 
 
@@ -210,7 +220,9 @@ def imported(path: Path, words: frozenset[str] | None) -> tuple[Path, ...]:
     """The files that a module imports, with the packages that hold it."""
     names = {name for name in _names(_parts(path, words)) if name.startswith("jaxeval.")}
     around = (folder / "__init__.py" for folder in path.parents if folder == PACKAGE or PACKAGE in folder.parents)
-    return tuple(dict.fromkeys([*around, *chain(*map(files_of, sorted(names)))]))
+    # The command line names its modules, and imports those of the commands that are asked for.
+    further = sorted(path.parent.glob("*.py")) if path == PACKAGE / "cli" / "main.py" else []
+    return tuple(dict.fromkeys([*around, *further, *chain(*map(files_of, sorted(names)))]))
 
 
 @cache
@@ -291,7 +303,9 @@ def out_of_reach(path: Path, *options: str) -> tuple[int, set[str]]:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *(options or ["-m", "slow"]), str(path)]
         status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         files = {line for kept in Path(folder).glob("*.modules") for line in kept.read_text().splitlines()}
-    there = {Path(file) for file in files if Path(file).is_relative_to(PACKAGE)}
+    # pytest itself loads the plugin in every run, by its entry point; no test that does not mark itself runs it.
+    plugin = {PACKAGE / "integrations" / name for name in ("__init__.py", "pytest_plugin.py")}
+    there = {Path(file) for file in files if Path(file).is_relative_to(PACKAGE)} - plugin
     return status, {file.relative_to(ROOT).as_posix() for file in there - reached(path)}
 
 
