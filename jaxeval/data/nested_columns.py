@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -108,7 +108,8 @@ def within(frame: pd.DataFrame, name: str) -> pd.Series | None:
     """Return the field that a path leads to in a column of objects; None if the path begins with no such column."""
     fields: list[str] = []
     for k, column in enumerate(frame.columns):
-        if not (isinstance(column, str) and name.startswith(f"{column}.") and is_nested(frame.iloc[:, k])):
+        texts = isinstance(column, str) and isinstance(name, str)  # a column may be named by a number, too
+        if not (texts and name.startswith(f"{column}.") and is_nested(frame.iloc[:, k])):
             continue
         values = arrow_of(frame.iloc[:, k])
         if not pa.types.is_struct(values.type):
@@ -146,6 +147,8 @@ class LaterColumns(Mapping[str, T]):
             self[name]
 
     def __getitem__(self, name: str) -> T:
+        if not isinstance(name, Hashable):
+            raise TypeError(f"name one column, got {name!r}")
         if name not in self._encoded:
             names = list(self._table.columns)
             of_table = name if name in names else next(iter(renames([name], names)), name)

@@ -232,6 +232,12 @@ def test_covariates_belong_to_answers():
     np.testing.assert_array_equal(topic.number, [[1, 1, 1], [0, 0, 0], [1, -1, 1]])
     with pytest.raises(DataError, match=r"no column 'length' to group by; the further columns are: .*'topic'"):
         answers.covariate("length")
+    with pytest.raises(DataError, match=r"no column 3 to group by; the further columns are: .*'topic'"):
+        answers.covariate(3)
+    with pytest.raises(TypeError, match=r"name one column, got \['topic', 'length'\]"):
+        answers.covariate(["topic", "length"])
+    numbered = read(TABLE.rename(columns={"topic": 3}))
+    np.testing.assert_array_equal(numbered.covariate(3).number, topic.number)
     later = pickle.loads(pickle.dumps(read().take(np.array([True, False, True]))))
     np.testing.assert_array_equal(later.covariate("topic").number, [[1, 1, 1], [1, -1, 1]])
     runs = long(2).reset_index(drop=True)
