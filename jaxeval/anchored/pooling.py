@@ -277,7 +277,7 @@ def anchored_answer(
     further = []
     if "judges" in tables:
         least = ("single_boot", "average_boot", "n_incomplete", "n", "n_runs")
-        further.append(Part(titles["judges"], shown["judges"], rows="judge", kept=("strong",), least=least))
+        further.append(Part(titles["judges"], shown["judges"], rows="judge", kept=("strong", "sure"), least=least))
         sentences.append(reliable_sentence(tables["judges"]))
     if "anchor_coverage" in tables:
         meaning = "share of probabilities in the informative range, at floor and ceiling"

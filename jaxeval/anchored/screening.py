@@ -12,7 +12,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import anchored_elo
-from jaxeval.anchored.reliability import NO_VARIATION, PanelRuns, centred_runs, icc3, judge_panel
+from jaxeval.anchored.reliability import NO_VARIATION, OK, PanelRuns, centred_runs, icc3, judge_panel
 from jaxeval.anchored.scores import COUNTS, count_verdicts, prompt_strata
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite, checked_integer
@@ -24,6 +24,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.rows import resampled_sums, sums_by
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.shown import Answer, Result
+from jaxeval.statistics.clusters import widening_of_draws
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted, named, visible_line
@@ -34,6 +35,8 @@ _SLACK = 0.02  # a shortfall of the correlation that does not matter
 _MOST = 1 - 1e-9  # correlations that Fisher's z is taken of
 _ROUNDING = 1e-12
 _MEASURES, _LEAST = ("single", "average"), (-1.0, -np.inf)  # ICC(3,1) and ICC(3,k), and the least that they can be
+#: Judges of a reliability of .9 never differ over 10 items in up to .4 of the tables, over this many in .06.
+_SURE = 30
 _ENDS = ("", "_lower", "_upper", "_boot_lower", "_boot_upper")
 
 
@@ -42,8 +45,10 @@ class JudgeScreen(Result):
     """Judges by the reliability of their runs.
 
     ``table`` has a row per judge. ``single`` and ``average`` are ICC(3,1) and ICC(3,k), with k the judge's own number
-    of runs ``n_runs``. Each has an F interval and a percentile interval of resampled items (``boot_``). ``n`` answers
-    were judged in every run, ``n_incomplete`` are left out, and ``strong`` says which judges pass.
+    of runs ``n_runs``. Each has an F interval, which holds for normal scores, and one of resampled items (``boot_``),
+    which holds for verdicts, too. It is longer by Student's t, on the scale of log(1 - ICC(3,k)). ``n`` answers were
+    judged in every run, ``n_incomplete`` are left out. ``strong`` says which judges pass by their ICC(3,k), and
+    ``sure`` which pass by the lower ends of both intervals, with runs that differ somewhere or 30 items.
 
     ``correlation`` holds the correlations of judges' run means over the same answers. ``bound``, sqrt(rho_j rho_j'), is
     the least that they would be if all judges shared the same item effects, which no run of one judge can show.
@@ -87,10 +92,12 @@ class JudgeScreen(Result):
 
 
 def reliable_sentence(judges: pd.DataFrame) -> str:
-    """Say who of the ``judges``, of a screen's table, is strong."""
-    strong = judges.loc[judges["strong"].astype(bool), "judge"].map(visible_line)
-    whose = f": {named(list(strong), 4)}" if len(strong) else ""
-    return f"{len(strong):,} of {counted(len(judges), 'judge')} repeat themselves reliably{whose}"
+    """Say who of the ``judges``, of a screen's table, is surely strong, and who is by the estimate alone."""
+    strong, sure = (judges[name].astype(bool) for name in ("strong", "sure"))
+    passing, unsure = (list(judges.loc[which, "judge"].map(visible_line)) for which in (sure, strong & ~sure))
+    whose = f": {named(passing, 4)}" if passing else ""
+    others = f"; unsure: {named(unsure, 4)}" if unsure else ""
+    return f"{len(passing):,} of {counted(len(judges), 'judge')} repeat themselves reliably{whose}{others}"
 
 
 @spelled_out()
@@ -166,13 +173,23 @@ def screen_judges(
     with open_run(identity, n_resamples, "resamples", **running) as run:
         drawn, correlations = _resampled(panel, means, pairs, n_resamples, seed, run, stratum)
     drawn[:, :, ~varies] = np.nan
-    for name, draws, least in zip(_MEASURES, drawn, _LEAST, strict=True):
-        _, lower, upper, _ = bounds_with_failures(draws, level, least, 1.0)
-        frame[f"{name}_boot_lower"], frame[f"{name}_boot_upper"] = lower, upper
     runs = (~np.isnan(panel.outcome)).sum(-1)
+    n_items = np.array([len(np.unique(panel.item[of_judge])) for of_judge in runs == panel.n_runs[:, None]])
+    wider = np.array([widening_of_draws(max(n - 1.0, 1.0), level) for n in n_items])
+    _, *ends, _ = bounds_with_failures(drawn[1], level, _LEAST[1], 1.0)
+    for end, of_draws in zip(("lower", "upper"), ends, strict=True):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = 1 - frame["average"].to_numpy()
+            longer = np.where(error > 0, 1 - error * ((1 - of_draws) / error) ** wider, of_draws)
+            frame[f"single_boot_{end}"] = np.where(
+                np.isneginf(longer), _LEAST[0], longer / (panel.n_runs - (panel.n_runs - 1) * longer)
+            )
+        frame[f"average_boot_{end}"] = longer
     frame.insert(frame.columns.get_loc("n"), "n_runs", panel.n_runs)
     frame["n_incomplete"] = ((runs > 0) & (runs < panel.n_runs[:, None])).sum(1)
     frame["strong"] = frame["average"] >= threshold
+    passing = frame[["average_lower", "average_boot_lower"]].min(axis=1, skipna=False) >= threshold
+    frame["sure"] = passing & ((frame["status"] == OK) | (n_items >= _SURE))
     bounds = _bound(drawn[1])[:, pairs[:, 0], pairs[:, 1]]
     beyond = _beyond_chance(correlation, bound, pairs, correlations, bounds, len(np.unique(panel.item)), level)
     warnings = [
@@ -251,9 +268,10 @@ def _warnings(
             f"judges have {fewest} to {most} runs: ICC(3,k) is the reliability of the mean over a judge's own runs, "
             "and grows with their number; compare judges by ICC(3,1)"
         )
-    unclear = table.index[(table["average_lower"] < threshold) & table["strong"]]
+    unclear = table.index[table["strong"] & ~table["sure"]]
     if len(unclear):
-        yield f"the intervals of {named(unclear, 5)} reach below {threshold:g}: more answers would show who passes"
+        few = f", or their runs never differ over fewer than {_SURE} items"
+        yield f"the intervals of {named(unclear, 5)} reach below {threshold:g}{few}: more answers would show who passes"
     if len(low):
         i, j = max(low, key=lambda pair: bound[*pair] - correlation[*pair])
         verb = "correlates" if len(low) == 1 else "correlate"

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
 from compilations import compilations
 from panels import OUTCOME, answers, simulated
 
@@ -38,6 +39,8 @@ class TestScreening:
         assert screen.threshold == 0.9
         assert (screen.table["n_runs"] == 4).all()
         assert (screen.table["status"] == "ok").all()
+        assert screen.table["sure"].tolist() == [True, True, True, False]
+        assert screen._sentences() == ["3 of 4 judges repeat themselves reliably: judge-1, judge-2, judge-3"]
 
     def test_the_threshold_is_reached(self, verdicts, screen):
         exactly = screen.table["average"].sort_values().iloc[1]
@@ -72,6 +75,7 @@ class TestScreening:
         gone = (frame["judge"] == "judge-2") & (frame["item"] < 9) & (frame["run"] == 1)
         times = np.random.default_rng(1).multinomial(60, np.full(60, 1 / 60))
         monkeypatch.setattr(judge_screening, "resampled_sums", lambda columns, *_, **__: times[None] @ columns)
+        monkeypatch.setattr(judge_screening, "widening_of_draws", lambda *_: 1.0)
         found = screen_judges(AnchoredVerdicts.from_pandas(frame[~gone]), n_resamples=1).table
         for judge, table in answers(frame[~gone]).items():
             twin = icc3(table.loc[np.repeat(table.index, times[table.index.get_level_values("item")])].dropna())
@@ -139,8 +143,36 @@ class TestScreening:
         unclear = screen.table.loc["judge-3"]
         threshold = (unclear["average_lower"] + unclear["average"]) / 2
         found = screen_judges(verdicts, threshold, n_resamples=10)
-        assert any(f"judge-3 reach below {threshold:g}: more answers would show" in w for w in found.warnings)
+        assert any(f"judge-3 reach below {threshold:g}, or their runs never" in w for w in found.warnings)
         assert not any("reach below" in w for w in screen_judges(verdicts, -9.0, n_resamples=10).warnings)
+
+    def test_few_items_make_no_sure_judges(self, monkeypatch):
+        """Runs are flipped with a probability e: ICC(3,3) is .9, at the threshold, by (1 - 2 e)^2 = 3 / 4."""
+        monkeypatch.setattr(judge_screening, "resampled_sums", multinomial_sums)
+        rng, shape = np.random.default_rng(0), (6, 5, 3)
+        judge, item, run = np.indices(shape).reshape(3, -1)
+        frame = pd.DataFrame({"model": "m", "judge": judge, "item": item, "run": run})
+        found = []
+        for _ in range(8):
+            flipped = rng.random(shape) < (1 - np.sqrt(0.75)) / 2
+            verdict = ((rng.random((6, 5, 1)) < 0.5) ^ flipped).ravel() * 1.0
+            found.append(screen_judges(AnchoredVerdicts.from_pandas(frame.assign(verdict=verdict)), n_resamples=100))
+        table = pd.concat([screen.table for screen in found])
+        assert table["strong"].mean() > 0.4
+        assert table["sure"].mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(table))
+        assert sum("; unsure: " in screen._sentences()[0] for screen in found) > 4
+
+    def test_intervals_of_few_items_are_longer(self, frame, monkeypatch):
+        """On the scale of the ratio of mean squares, by Student's t; quantiles alone missed .115 of 5 items."""
+        few = AnchoredVerdicts.from_pandas(frame[(frame["item"] < 5) & (frame["judge"] == "judge-4")])
+        monkeypatch.setattr(judge_screening, "resampled_sums", multinomial_sums)
+        longer = screen_judges(few, n_resamples=100).table.iloc[0]
+        monkeypatch.setattr(judge_screening, "widening_of_draws", lambda *_: 1.0)
+        of_draws = screen_judges(few, n_resamples=100).table.iloc[0]
+        for name, ratio in (("single", lambda x: (1 + 3 * x) / (1 - x)), ("average", lambda x: 1 / (1 - x))):
+            for end in ("lower", "upper"):
+                far = [np.log(ratio(x[f"{name}_boot_{end}"]) / ratio(x[name])) for x in (longer, of_draws)]
+                assert far[0] == pytest.approx(far[1] * scipy.stats.t.ppf(0.975, 4) / 1.959964 * np.sqrt(5 / 4))
 
     def test_resamples_are_needed(self, verdicts):
         with pytest.raises(ValueError, match="n_resamples must be at least 1, got 0"):
@@ -200,6 +232,7 @@ class TestIncomplete:
             found.table.loc["judge-2", ["single", "single_boot_lower", "average_boot_upper"]].astype(float)
         ).all()
         assert "judge-2" not in found.strong
+        assert not found.table.loc["judge-2", "sure"]
 
     def test_a_judge_that_never_varies_or_never_errs(self, frame):
         flat = frame.assign(verdict=frame["verdict"].where(frame["judge"] != "judge-4", "win"))

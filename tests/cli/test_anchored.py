@@ -63,6 +63,12 @@ def test_one_run_says_that_reliability_cannot_be_told(verdicts, tmp_path):
     assert "Reliability" not in result.output
 
 
+def test_judges_that_are_strong_by_chance_are_unsure(verdicts, tmp_path):
+    path = tmp_path / "few.csv"
+    pd.read_csv(verdicts).query("item < 3").to_csv(path, index=False)
+    assert "0 of 4 judges repeat themselves reliably; unsure: judge-" in anchored(path).output
+
+
 def test_random_judges(verdicts, counts):
     result = anchored(verdicts, "--random", "judge", "--resamples", 20)
     assert result.exit_code == 0, result.output
