@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from jaxeval.cli.uses import (
     METRICS,
     OPPONENTS,
     SAVED,
+    STAND_IN,
     Use,
     against,
     agent_runs,
@@ -35,7 +37,7 @@ from jaxeval.cli.uses import (
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import folded
 from jaxeval.data.conditions import equality
-from jaxeval.data.formats import HEAD_ROWS, Head
+from jaxeval.data.formats import HEAD_ROWS, Format, Head, Source
 from jaxeval.data.found_columns import (
     FoundJudgments,
     SidePairs,
@@ -48,12 +50,13 @@ from jaxeval.data.found_columns import (
     quoted,
     results_of,
     sides_of,
+    verdicts_of_several,
 )
-from jaxeval.data.harness_runs import scorers_of
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.data.labels import ONE_TWO_LABELS, SCORES_IN_WORDS, numbers_of_words
 from jaxeval.data.plain_labels import NO_LABELS, names_of_raters, plain_labels
 from jaxeval.data.published_formats import about_questions, blind_questions, format_of_names
+from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
     ANSWER_LABELS,
     COUNT_COLUMNS,
@@ -75,6 +78,7 @@ from jaxeval.data.roles import (
 )
 from jaxeval.data.score_files import with_right_and_wrong
 from jaxeval.errors import DataError
+from jaxeval.plain_tables import in_pandas
 from jaxeval.statistics.random_facets import USUAL_FACETS
 from jaxeval.wording import counted, named, visible_line, words_of
 
@@ -106,7 +110,7 @@ def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> li
     kinds = (
         benchmarks(rows, sides), panel(rows, sides), judged(rows, sides), _rankings(rows), _anchored(rows, sides),
         votes(rows, sides), against(rows), _answers(rows, sides), _item_scores(rows, sides), scores_by_metric(rows),
-        meta(rows, sides), families(rows, sides), _labels(rows),
+        meta(rows, sides), families(rows, sides), _labels(rows, sides),
     )  # fmt: skip
     for kind in kinds:
         uses += [use for use in kind if use.words not in [other.words for other in uses]]
@@ -115,7 +119,8 @@ def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> li
 
 def nothing_in(head: Head) -> str | None:
     """Return what is missing in a file that has columns, but no rows, or no results; None if that is not the matter."""
-    if head.document is not None and "eval" in head.names and not scorers_of(head.document):
+    form = None if head.document is None else format_of_names(head.names, "answer", is_document=True)
+    if form is not None and not form.one_of(head.document).get("--score", ["score"]):
         return "There are no results: the log has no scores of samples."
     if head.rows is None or not head.names or head.saved is not None:
         return None
@@ -185,8 +190,12 @@ def _known_formats(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()
         choices = [form.one_of(content) for content in contents]
         if choices and not any(one.get("--score", ["score"]) for one in choices):
             return
-        asks = (*(form.asks(contents[0]) if contents else ()), *_chosen(choices))
+        chosen = _chosen(choices)
+        asks = (*(form.asks(contents[0]) if contents else ()), *chosen)
         hint = form.hint if asks else ""
+        if is_document and _lack_scores(form, contents, dict(zip(chosen[::2], chosen[1::2], strict=True))):
+            asks = (*asks, "--missing", "available")
+            hint = "; ".join(filter(None, (hint, "each model is scored on the answers that have a score")))
         what = form.name if is_document or not form.marks else f"{form.name}, told by {quoted(form.seen(head.names))}"
         if form.shape == "pair":
             yield use_of("leaderboard", asks, what, hint, "Ratings of the models")
@@ -196,6 +205,24 @@ def _known_formats(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()
             yield use_of("scores", asks, what, hint, "The score of a model, with an interval")
         else:
             yield use_of("scores", asks, what, hint, "Scores of models, with intervals")
+
+
+def _lack_scores(form: Format, documents: Sequence[Any], chosen: Mapping[str, str]) -> bool:
+    """Return whether answers to some items lack a score in documents that make a table each."""
+    parts = []
+    for document in documents:
+        source = Source("", names=list(document), document=document, score=chosen.get("--score"))
+        with suppress(DataError):
+            parts.append(in_pandas(form.read(source)))
+    frame = pd.concat(parts) if parts else pd.DataFrame(columns=["model", "item", "score"])
+    if any(part.attrs.get("resolved") for part in parts):  # a report need not name what was not resolved
+        return False
+    items = [name for name in ("benchmark", "item") if name in frame]
+    n_items = len(frame[items].drop_duplicates())
+    return bool(
+        frame["score"].isna().any()
+        or len(frame[["model", *items]].drop_duplicates()) < frame["model"].nunique() * n_items
+    )
 
 
 def _chosen(choices: Sequence[Mapping[str, Sequence[str]]]) -> tuple[str, ...]:
@@ -274,9 +301,13 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
     return None
 
 
-def _labels(frame: pd.DataFrame) -> Iterator[Use]:
+def _labels(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Labels of judges and people without pairs of models, found as the command finds them."""
-    if has_usual_sides(frame) or usual_column(frame, None, "output") is not None:
+    if (
+        has_usual_sides(frame)
+        or usual_column(frame, None, "output") is not None
+        or verdicts_of_several(frame, sides)[1]
+    ):
         return
     options: tuple[str, ...] = ()
     hint = ""
@@ -320,8 +351,7 @@ def _stand_in(frame: pd.DataFrame, raters: Sequence[str], why: str) -> Use | Non
     """Return the use of labels of ``raters``, the first of whom stands for a judge; None where they cannot be read."""
     if not fits(partial(plain_labels, human=None, judges=raters[:1], labels=None, item=None), frame):
         return None
-    hint = f"no rater is called a judge, and {raters[0]!r} stands for one: name yours; the others are people"
-    return use_of("agreement", ("--judges", raters[0]), why, hint, _LABELS_ONLY)
+    return use_of("agreement", ("--judges", raters[0]), why, STAND_IN.format(raters[0]), _LABELS_ONLY)
 
 
 def _anchored(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
@@ -343,8 +373,16 @@ def _anchored(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
 
 
 def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
-    if (read := found_rankings(frame)) is not None:
-        yield board_of(read)
+    if (read := found_rankings(frame)) is None:
+        return
+    use = board_of(read)
+    reader: dict[str, Any] = {name: int(value) if name == "first" else value for name, value in read.arguments.items()}
+    for name in guessed_columns(frame, "rater")[:1]:
+        if not fits(Rankings.from_pandas, frame, **reader, cluster=name):
+            continue
+        if 1 < n_values(frame, name) < Rankings.from_pandas(frame, **reader).n_rankings:
+            use = use._replace(words=(*use.words, "--cluster", name), why=f"{use.why}, who ranked in {name!r}")
+    yield use
 
 
 def _sampled_scores(frame: pd.DataFrame, sides: SidePairs, roles: Mapping[str, Any]) -> Iterator[Use]:

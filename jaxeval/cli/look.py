@@ -237,8 +237,7 @@ def as_other_shape(found: FileUses | None, command: str | None, typed: Sequence[
     use = found.uses[0] if found and found.uses else None
     if use is None or use.read is None or not use.read.is_sure:
         return None
-    name, _, *more = use.words
-    return [name, *typed, *more]
+    return [use.words[0], *typed, *use.read.options()]
 
 
 def with_line(error: DataError, found: FileUses | None, ctx: click.Context, typed: Sequence[str]) -> DataError:

@@ -30,6 +30,7 @@ from jaxeval.data.found_columns import (
     reading_with_blanks,
     results_of,
     side_options,
+    verdicts_of_several,
 )
 from jaxeval.data.roles import (
     COUNT_COLUMNS,
@@ -54,6 +55,9 @@ from jaxeval.wording import words_of
 OPPONENTS = (*ROLES["anchor"].names, *ROLES["anchor"].also, "opponent")
 
 METRICS = ("metric", "metric_name", "scorer", "criterion")
+_OF_PEOPLE = "Ratings, and how far each person follows them"
+#: What is to be known of a line where people are compared with one of them.
+STAND_IN = "no rater is called a judge, and {!r} stands for one: name yours; the others are people"
 _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 
 
@@ -136,9 +140,13 @@ _SURELY_PER_CENT = 10  # scores may have other scales up to this
 def votes(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     """Yield battles and their results."""
     for two_sides in sides:
-        read = next(results_of(frame, *two_sides), None)
+        judges, people = verdicts_of_several(frame, sides)
+        ways = (way for way in results_of(frame, *two_sides) if way.arguments.get("winner") not in people)
+        read = next(ways, None)
         if read is not None:
-            yield from _of_votes(frame, two_sides, read)
+            by_one = read.arguments.get("winner") in judges
+            yield from _of_votes(frame, two_sides, read, "Ratings, by one of the judges alone" if by_one else "")
+        if read is not None or people:
             return
     blanks, bad = reading_with_blanks(frame, sides), _bad_results(frame, sides)
     if bad is not None and (blanks is None or "winner" not in blanks.arguments):
@@ -155,7 +163,7 @@ def votes(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
             return
 
 
-def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments) -> Iterator[Use]:
+def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments, question: str) -> Iterator[Use]:
     """Yield what can be asked of votes that are ``read`` so."""
     options, why = read.options(), f"{found(two_sides=sides)}, {read.why}"
     voters, times = (guessed_columns(frame, role)[:1] for role in ("rater", "time"))
@@ -164,7 +172,7 @@ def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments)
         voters = [name for name in judges if n_values(frame, name) > MOST_JUDGES or names_people(frame[name])]
     # Votes of one person are alike: as if unrelated, they would make leaders of noise.
     by_units = (*options, *each("--cluster", [name for name in voters if 1 < n_values(frame, name) < len(frame)]))
-    yield use_of("leaderboard", by_units, why, read.hint)
+    yield use_of("leaderboard", by_units, why, read.hint, question)
     groups = [x for x in guessed_columns(frame, "group") if x not in sides and 1 < n_values(frame, x) <= _MOST_GROUPS]
     for name in groups[:1]:
         yield use_of("leaderboard", (*by_units, "--by", name), found(groups=name), "", f"A leaderboard for each {name}")
@@ -246,11 +254,20 @@ def panel(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
             hint = read.hint if n_values(frame, judge) > 1 else ""
             yield use_of("agreement", read.options(), f"{read.why}; human labels in {human!r}", hint)
         return
-    if human is not None and max(len(judges), len(people)) > 1:
-        whose = read.options(*(("human",) if len(people) > 1 else ()), "model_a", "model_b", "judges")
-        yield use_of("agreement", whose, f"{read.why}, {found(human_labels=people)}")
-    if len(judges) > 1:
-        yield board_of(read._replace(arguments={name: x for name, x in read.arguments.items() if name != "human"}))
+    raters = judges if len(judges) > 1 else people if human is None else []
+    of_raters = {name: x for name, x in read.arguments.items() if name != "human"} | {"judges": raters}
+    board = board_of(read._replace(arguments=of_raters))
+    if not judges:
+        yield board._replace(question=_OF_PEOPLE)
+        first = {"judges": people[:1], "human": people[1:]}
+        whose = read._replace(arguments={**read.arguments, **first}).options()
+        yield use_of("agreement", whose, read.why, STAND_IN.format(people[0]), "How far do people agree?")
+        return
+    if people and max(len(judges), len(people)) > 1:
+        names = ("human",) if len(people) > 1 else ()
+        yield use_of("agreement", read.options(*names, "model_a", "model_b", "judges"), read.why)
+    if len(raters) > 1:
+        yield board if raters is judges else board._replace(question=_OF_PEOPLE)
 
 
 def judged(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:

@@ -15,15 +15,17 @@ from jaxeval.data.columns import folded, renames
 from jaxeval.data.formats import HEAD_ROWS
 from jaxeval.data.labels import ONE_TWO_LABELS, RIGHT_OR_WRONG, SIGNED_LABELS, spoken_label
 from jaxeval.data.published_formats import blind_questions
-from jaxeval.data.ranking_places import lists_in_columns
+from jaxeval.data.ranking_places import BEST_AND_WORST, lists_in_columns
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.roles import (
     COUNT_COLUMNS,
     COUNTED,
     ONE_HOT_COLUMNS,
+    ONE_PERSON,
     POINTS,
     RESULTS,
     ROLES,
+    TOGETHER,
     USUAL_SIDES,
     WIN_COLUMNS,
     columns_of,
@@ -232,9 +234,7 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
                 battles = Battles.from_pandas(frame, **arguments)
             except (DataError, ValueError, TypeError):
                 continue
-            loss = "-1" if coding == SIGNED_LABELS else "2"
-            other = "a_wins_0" if coding == "a_wins_1" else f"1=model_b,{loss}=model_a,0=tie"
-            decide = f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}" if coding else ""
+            decide = _which_is_one(a, b, coding) if coding else ""
             left_out = "rows without a model or a result are left out and counted" if gaps else ""
             unsure = [decide, left_out, *_unsure(battles, (a, b), result)]
             numbers = [str(name) for name in frame if folded(name) in ROLES["count"].also and battles.count is None
@@ -245,6 +245,12 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
                 unsure.append(f"{name!r} is taken as the number of battles of a row: else leave out --count")
             return FoundJudgments(arguments, why, "; ".join(filter(None, unsure)))
     return None
+
+
+def _which_is_one(a: str, b: str, coding: Any) -> str:
+    loss = "-1" if coding == SIGNED_LABELS else "2"
+    other = "a_wins_0" if coding == "a_wins_1" else f"1=model_b,{loss}=model_a,0=tie"
+    return f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}"
 
 
 def reading_with_blanks(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
@@ -374,13 +380,29 @@ def found_panel(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
         hint = "the first rows are of one judge, and a panel has several" if one_so_far else read.hint
         return FoundJudgments(arguments, why, hint, "panel", "missing" not in arguments and not _is_votes(frame))
     known = {"model_a": a, "model_b": b, "missing": "drop"}
-    columns = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
-               and folded(name) not in ("ftr", "htr")  # football: results, and at half time
-               and fits(Battles.from_pandas, frame, **known, winner=name)]  # fmt: skip
-    people = [*([] if human is None else [human]), *(name for name in columns if is_person(name))]
-    judges = [name for name in columns if name not in people]
-    read_as = {"model_a": a, "model_b": b, "human": people, "judges": judges}
-    return FoundJudgments(read_as, found(two_sides=(a, b), verdicts_of_judges=judges), "", "panel") if judges else None
+    few = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
+           and folded(name) not in ("ftr", "htr")]  # fmt: skip
+    columns = [name for name in few if fits(Battles.from_pandas, frame, **known, winner=name)]
+    people = [*([] if human is None else [human]), *(name for name in columns if _is_of_person(name))]
+    judges = [name for name in columns if name not in people and (len(people) < 2 or folded(name) not in TOGETHER)]
+    labels, hint = dict[str, Any](), ""
+    if not columns:
+        labels, hint = {"labels": ONE_TWO_LABELS}, _which_is_one(a, b, ONE_TWO_LABELS)
+        named_so = [name for name in few if _is_of_person(name)]
+        people = [name for name in named_so if fits(Battles.from_pandas, frame, **known, **labels, winner=name)]
+    if not judges and len(people) < 2:
+        return None
+    whose = found(verdicts_of_judges=judges or None, verdicts_of_people=people if len(people) > 1 else None)
+    read_as = {"model_a": a, "model_b": b, "human": people, "judges": judges, **labels}
+    return FoundJudgments(read_as, f"{found(two_sides=(a, b))}, {whose}", hint, "panel")
+
+
+def verdicts_of_several(frame: pd.DataFrame, sides: SidePairs) -> tuple[list[str], list[str]]:
+    """Columns of verdicts of several judges, and of several people, none of which says by itself who won."""
+    read = found_panel(frame, sides)
+    judges, people = ([] if read is None else read.arguments.get(role, []) for role in ("judges", "human"))
+    several_people = len(people) > 1 and usual_column(frame, None, "human") is None
+    return judges if len(judges) > 1 else [], people if several_people else []
 
 
 def found_rankings(frame: pd.DataFrame) -> FoundJudgments | None:
@@ -411,8 +433,16 @@ def found_rankings(frame: pd.DataFrame) -> FoundJudgments | None:
             first, hint = ({"first": "1"}, hint) if chosen else ({}, "")
             named_roles = {} if name == "ranking" else {"ranking": name}
             return FoundJudgments({**named_roles, **first}, found(rankings=name), hint, "ranking", not _is_votes(frame))
-    in_columns = None if lists or _is_votes(frame) or guessed_column(frame, "model") else lists_in_columns(frame)
-    if in_columns is not None and fits(Rankings.from_pandas, frame):
+    in_columns = None
+    try:
+        in_columns = None if lists or _is_votes(frame) or guessed_column(frame, "model") else lists_in_columns(frame)
+        if in_columns is not None:
+            Rankings.from_pandas(frame)
+    except DataError as error:
+        if in_columns is None or in_columns[1].startswith(BEST_AND_WORST):
+            return FoundJudgments({}, f"{BEST_AND_WORST} of those shown", f"correct it first: {error}", "ranking")
+        return None
+    if in_columns is not None:
         ranks = in_columns[1].startswith("ranks of")
         hint = "numbers are taken as ranks, 1 for the best; if they are scores, give them to jaxeval scores" * ranks
         return FoundJudgments({}, in_columns[1], hint, "ranking", False)
@@ -432,6 +462,11 @@ def _is_votes(frame: pd.DataFrame) -> bool:
 def is_person(name: str) -> bool:
     """Whether a name is one of a person: expert, annotator_2."""
     return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
+
+
+def _is_of_person(name: str) -> bool:
+    """Whether a column is called after one person: expert, annotator_2, rater 1 winner."""
+    return any(re.sub(r"\d+$", "", word) in ONE_PERSON for word in words_of(name))
 
 
 def names_people(column: pd.Series) -> bool:

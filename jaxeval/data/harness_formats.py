@@ -229,6 +229,76 @@ def _mlflow(source: Source) -> pd.DataFrame:
     return frame if frame["model"].notna().all() else with_model(frame.drop(columns="model"), source.name)
 
 
+def _in_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scores in an event of OpenAI's evals: whether the answer matched, and metrics that are numbers."""
+    data = event["data"] if isinstance(event.get("data"), Mapping) else {}
+    if event["type"] == "metrics":
+        return {name: value for name, value in data.items() if isinstance(value, bool | int | float)}
+    return {"correct": data.get("correct")} if event["type"] == "match" else {}
+
+
+def _evals_choices(log: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {"--score": list(dict.fromkeys(name for event in log["events"] for name in _in_event(event)))}
+
+
+def _evals(source: Source) -> pd.DataFrame:
+    """A sample is an item; each of its events with the score is a trial, and without any its score is missing."""
+    log, names = source.document, _evals_choices(source.document)["--score"]
+    if not names:
+        raise harness_runs.NoScoresError("the log of OpenAI's evals has no matches, and no metrics that are numbers")
+    metric = metric_of(names, source.score)
+    scored = [(str(x["sample_id"]), harness_runs.as_score(values[metric])) for x in log["events"]
+              if metric in (values := _in_event(x))]  # fmt: skip
+    without = {str(x["sample_id"]) for x in log["events"] if x["sample_id"] is not None} - {item for item, _ in scored}
+    frame = pd.DataFrame([*scored, *((item, np.nan) for item in sorted(without))], columns=["item", "score"])
+    spec = log["spec"]
+    models = spec.get("completion_fns") or harness_runs.object_in(spec, "model_names").get("completions")
+    model, task = ", ".join(models or [str(spec.get("model_name"))]), str(spec.get("eval_name"))
+    frame = frame.assign(model=model, benchmark=task, trial=frame.groupby("item").cumcount() + 1)
+    frame.attrs["run"] = harness_runs.EvaluationRun(
+        model, task, {}, finished="final_report" in log, created=str(spec.get("created_at")),
+        arguments=dict.fromkeys(harness_runs.ARGUMENTS, ""),
+    )  # fmt: skip
+    notes = ["the evaluation did not finish: it has no final_report"] if "final_report" not in log else []
+    n = len(frame["item"].unique())
+    notes += (
+        [f"{len(without):,} of {counted(n, 'sample')} {'has' if len(without) == 1 else 'have'} no score"]
+        if without
+        else []
+    )
+    frame.attrs["notes"] = [f"{model}, {task}: {note}" for note in notes]
+    return frame
+
+
+def _ultra_feedback(source: Source) -> pd.DataFrame:
+    """Completions of an instruction are scored; ratings of an aspect that does not apply (N/A) are missing."""
+    table = source.columns(["instruction", "completions"], ["source"])
+    every = zip(table["instruction"], table["completions"], strict=True)
+    rows = [(item, one["model"], {**_aspects(one.get("annotations")), **one}) for item, of in every for one in of]
+    names = [name for name in _OVERALL if any(name in one for *_, one in rows)]
+    names += list(dict.fromkeys(name for *_, one in rows for name in _aspects(one.get("annotations"))))
+    metric = metric_of(names, source.score or next(iter(names), None))
+    scored = [(item, model, _number(one.get(metric))) for item, model, one in rows]
+    frame = pd.DataFrame(scored, columns=["item", "model", "score"])
+    frame["trial"] = frame.groupby(["model", "item"]).cumcount() + 1
+    frame.attrs["notes"] = [f"scores of UltraFeedback are its {metric}; --score names another of {named(names, 20)}"]
+    return frame
+
+
+def _aspects(annotations: Any) -> dict[str, Any]:
+    of_all = annotations.items() if isinstance(annotations, Mapping) else ()
+    return {name: one.get("Rating") for name, one in of_all if isinstance(one, Mapping)}
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return nan
+
+
+#: Scores of UltraFeedback that are not of one aspect, the one that is taken first.
+_OVERALL = ("overall_score", "fine-grained_score")
 #: Why a run of promptfoo failed: an error, and no wrong answer.
 _PROMPTFOO_ERROR = 2
 #: Lists of tasks in results of HAL: what succeeded, and what failed.
@@ -259,6 +329,11 @@ ANSWERS = (
               lambda source: harness_runs.inspect_table(source.document, source.score),
               about="epochs are trials, tasks benchmarks", hint="there are several scorers, and the first is taken",
               one_of=lambda log: {"--score": harness_runs.scorers_of(log)}),
+    _document("a log of OpenAI's evals", ("spec", "events"), _evals, about="samples are items, evaluations benchmarks",
+              hint="there are several scores, and the first is taken", one_of=_evals_choices),
+    _table("UltraFeedback", ("instruction", "models", "completions"), _ultra_feedback, about="instructions are items",
+           hint="each instruction was given to some models only, and each model is scored on its own",
+           asks=lambda rows: ("--missing", "available")),
     _document("results of HAL", ("config", "results", "raw_eval_results"), _hal,
               about="agents are models; the score cost is the part of a task in the cost of its run"),
     _document("results of tau2-bench", ("simulations",), _tau2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -159,6 +160,7 @@ def text_of(value: Any) -> str:
 #: How Arrow calls the compressions that the zip format numbers so; 93 (APPNOTE 6.3.8) Python reads from 3.14 on.
 _STREAMS = {93: "zstd", zipfile.ZIP_BZIP2: "bz2"}
 _MOST_BYTES = 2**30  # of all that is read of a log
+_SPEC = re.compile(rb"\s*\{\s*\"spec\"\s*:")  # the beginning of a log of OpenAI's evals
 #: Settings of Inspect on how its calls travel, which leave answers as they are.
 _TRAFFIC = {
     "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
@@ -167,9 +169,9 @@ _TRAFFIC = {
 
 
 def document_of(path: Path, most_bytes: int = 2**30) -> dict[str, Any] | None:
-    """Read the object that a JSON file is, or the log in an archive of Inspect's.
+    """Read the object that a JSON file is, the log in an archive of Inspect's, or the lines of one of OpenAI's evals.
 
-    None for tables, lists, lines of JSON, and larger files of JSON.
+    None for tables, lists, other lines of JSON, and larger files of JSON.
 
     Raises:
         DataError: an archive is no log, or a damaged one.
@@ -178,7 +180,11 @@ def document_of(path: Path, most_bytes: int = 2**30) -> dict[str, Any] | None:
         return None
     if archived(path):
         return read_archive(path)
-    if path.suffix.lower() != ".json" or path.stat().st_size > most_bytes:
+    if path.stat().st_size > most_bytes:
+        return None
+    if (log := _events_of(path)) is not None:
+        return log
+    if path.suffix.lower() != ".json":
         return None
     text = path.read_bytes()
     if text.lstrip()[:1] == b"[":
@@ -188,6 +194,25 @@ def document_of(path: Path, most_bytes: int = 2**30) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None  # lines of JSON, or a damaged file, which is reported when it is read as a table
     return document if isinstance(document, dict) and rows_of_document(document) is None else None
+
+
+def _events_of(path: Path) -> dict[str, Any] | None:
+    """Read a log of OpenAI's evals: its first line says what was run, its last one what came out; events are between.
+
+    Their data mix texts and lists, so that they make no table.
+    """
+    with path.open("rb") as file:
+        if not _SPEC.match(file.read(64)):
+            return None
+    try:
+        lines = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
+    except (ValueError, RecursionError):
+        return None  # a line is broken, which is named when the file is read as a table
+    if not all(isinstance(line, dict) for line in lines) or not isinstance(lines[0]["spec"], dict):
+        return None
+    events = [line for line in lines if {"event_id", "sample_id", "type"} <= line.keys()]
+    ends = [line for line in lines if "final_report" in line]
+    return {"spec": lines[0]["spec"], "events": events, **(ends[-1] if ends else {})} if events or ends else None
 
 
 def read_archive(path: Path) -> dict[str, Any]:

@@ -20,6 +20,11 @@ from jaxeval.wording import counted
 
 #: Names of columns of the items in one place: rank1, Rank 2, place_3.
 _PLACE = re.compile(r"(?:rank|place)[ _-]?(\d+)")
+#: Names of columns of the best and the worst of those shown, folded; and of these: Item1, option_2, model B; or a list.
+_BEST, _WORST = (tuple(word + end for end in ("", "item", "option", "model", "response")) for word in ("best", "worst"))
+_SHOWN = re.compile(r"(?:item|option|model|system|choice|candidate|response|alternative|id)[ _-]?(\d+|[a-h])")
+_LISTED = ("items", "options", "models", "systems", "choices", "candidates", "responses", "alternatives")
+BEST_AND_WORST = "the best and the worst"
 #: Columns of numbers that are no ranks.
 _NO_RANKS = ("item", "rater", "judge", "run", "count", "weight", "time", "score")
 #: A tie of t items counts as the mean over its orders, which takes sums over 2**t - 1 sets of items.
@@ -109,9 +114,14 @@ def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Foun
 def lists_in_columns(frame: pd.DataFrame) -> tuple[list[list[Any]], str] | None:
     """Return the ranking of each row, where places or items have columns, and what was found; None where they do not.
 
-    Columns rank1, rank2, and so on hold names of items. Or the columns of numbers are items, and hold ranks in every
-    row: 1, 2, 3 and so on, one rank for items that tie.
+    Columns rank1, rank2, and so on hold names of items. Or the best and the worst of those shown have columns. Or the
+    columns of numbers are items, and hold ranks in every row: 1, 2, 3 and so on, one rank for items that tie.
+
+    Raises:
+        DataError: the best or the worst was not shown.
     """
+    if (chosen := _best_and_worst(frame)) is not None:
+        return chosen
     place = {int(match[1]): name for name in frame if (match := _PLACE.fullmatch(str(name).strip().casefold()))}
     if len(place) > 1 and {*place} == {*range(1, len(place) + 1)}:
         columns = [place[k] for k in sorted(place)]
@@ -134,6 +144,41 @@ def lists_in_columns(frame: pd.DataFrame) -> tuple[list[list[Any]], str] | None:
         for row in ranks.to_dict("records")
     ]
     return lists, f"ranks of {', '.join(map(repr, items))} in columns"
+
+
+def _best_and_worst(frame: pd.DataFrame) -> tuple[list[list[Any]], str] | None:
+    """Return each row as a ranking: the best, the others in no order, the worst; of best-worst scaling (MaxDiff)."""
+    by_name = {folded(name): name for name in frame}
+    ends = [next((by_name[name] for name in names if name in by_name), None) for names in (_BEST, _WORST)]
+    marks = {name: match[1] for name in frame if (match := _SHOWN.fullmatch(str(name).strip().casefold()))}
+    listed = next((by_name[name] for name in _LISTED if name in by_name), None)
+    if None in ends or (len(marks) < 2 and listed is None):
+        return None
+    columns = list(marks) if len(marks) > 1 else [listed]
+    rows = frame[columns].to_numpy(object) if len(marks) > 1 else frame[listed]
+    rankings = []
+    for row, (shown, *said) in enumerate(zip(rows, frame[ends[0]], frame[ends[1]], strict=True)):
+        there = [item for item in shown if not pd.isna(item)]
+        names = [*columns, *marks.values()] if len(marks) > 1 else []
+        by_place = dict(zip(map(folded, names), [*shown] * 2, strict=False))
+        best, worst = (None if pd.isna(x) else x if x in there else by_place.get(folded(_text(x)), x) for x in said)
+        for name, x in zip(ends, (best, worst), strict=True):
+            if x is not None and x not in there:
+                raise DataError(
+                    f"column {name!r} has {plain(x)!r} in row {row} (rows count from 0), which is none of those shown: "
+                    f"{', '.join(map(str, there))}"
+                )
+        levels = [[best], [item for item in there if item not in (best, worst)], [worst]]
+        rankings.append([level for level in levels if level not in ([], [None])])
+    return (
+        rankings,
+        f"{BEST_AND_WORST} in {ends[0]!r} and {ends[1]!r}, of those shown in {', '.join(map(repr, columns))}",
+    )
+
+
+def _text(value: Any) -> str:
+    """Return a value as text; numbers beside gaps are whole ones."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def from_lists(frame: pd.DataFrame, ranking: str) -> Found:

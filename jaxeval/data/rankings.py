@@ -160,8 +160,9 @@ class Rankings(Shown):
 
         A table holds ordered lists, one row per ranking; or items and their ranks, one row per place. It is read in the
         second way if ``item`` or ``rank`` is named, or if it has the columns "item" and "rank". Without a column
-        "ranking" a row may also hold its ranking in columns: rank1, rank2 and so on with the items in these places; or
-        a column of ranks for each item, where all columns of numbers hold ranks.
+        "ranking" a row may also hold its ranking in columns: rank1, rank2 and so on with the items in these places; the
+        best and the worst of item1, item2 and so on (best-worst scaling); or a column of ranks for each item, where all
+        columns of numbers hold ranks.
 
         Args:
             df: the table.

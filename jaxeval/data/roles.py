@@ -43,7 +43,9 @@ ROLES = {
     "task": Role("the task or category of an item", "name", ("task",), ("category", "dataset")),
     "benchmark": Role("the benchmark of an item", "name", ("benchmark",), ("benchmark_name",)),
     "judge": Role("the judge", "name", ("judge", "judge_model", "judge_name")),
-    "rater": Role("the person who judged", "name", _PEOPLE, ("voter_id", "user_id", "worker")),
+    "rater": Role("the person who judged", "name", _PEOPLE,
+                  (*(f"{name}_id" for name in (*_PEOPLE, "worker", "participant")), "worker", "participant",
+                   "respondent")),
     "run": Role("the number of a repeated run", "name", ("run", "trial", "repetition"), ("seed", "epoch")),
     "shown_first": Role(
         "the side that was shown first", "name",

@@ -157,6 +157,8 @@ def read_scores(
     - Logs of Inspect (.json, and .eval archives), or a folder of them: epochs are trials, tasks benchmarks; ``score``
       chooses the scorer. Letters count as Inspect counts them: C 1, P 1/2, I and N 0. Samples with an error have a
       missing score, and these, and evaluations that did not finish, are told.
+    - Logs of OpenAI's evals, or a folder of them: events of match, or the metric that ``score`` names.
+    - UltraFeedback: ``score`` is overall_score by default, or the rating of an aspect.
     - Every Eval Ever's instance-level JSON lines: evaluations are benchmarks.
     - Reports of SWE-bench (resolved_ids, and the other ids): a file, or the folder it is in, is a model.
     - Results of tau-bench (a list with task_id, trial and reward) and tau2-bench (simulations).

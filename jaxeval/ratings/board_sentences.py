@@ -37,9 +37,9 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
     rating = with_interval(ratings[first], lower[first], upper[first])
     alike = board.not_below(first, others, level)
     equal = [visible_line(models[j]) for j in others if strength[among == j][0] == strength[order[0]]]
+    above = [visible_line(model) for model in models[ratings == np.inf]]
     if not ranked.any() or (board._loose[first] and len(alike)):
         first_with = f"{level_names(name, equal)} are level, first" if equal else f"{name} is first"
-        above = [visible_line(model) for model in models[ratings == np.inf]]
         beside = f" of those with a rating; undefeated: {named(above)}" if above else ""
         return f"too few games to say who leads: {first_with} with {rating}{beside}"
     rest = np.setdiff1d(np.arange(len(ratings)), [first, *others])
@@ -48,7 +48,8 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
         return f"{name} is first with {rating}, the only {noun.one} with a rank"
     if len(alike) and (ratings[~ranked] > ratings[first]).any():
         rating += " of those with a rank"
-    return leader_line(name, rating, [visible_line(models[j]) for j in alike], level, unranked, equal, provided)
+    line = leader_line(name, rating, [visible_line(models[j]) for j in alike], level, unranked, equal, provided)
+    return f"{line}; undefeated, without a rank: {named(above)}" if above else line
 
 
 def _undefeated_leader(board: Any, level: float) -> int | None:

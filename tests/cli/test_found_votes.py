@@ -104,8 +104,6 @@ UNSURE = {
     "ratings before": {"player1": FIRST, "player2": SECOND, "rating1": A + 1000, "rating2": B + 1000},
     "a grade beside ids": {"prompt": N - np.arange(N), "foo_a": FIRST, "foo_b": SECOND, "grade": 1 + (A + B) % 7},
     "a grade beside counted rows": {"row": np.arange(N), "foo_a": FIRST, "foo_b": SECOND, "grade": 1 + (A + B) % 7},
-    "best and worst of four": {"item1": FIRST, "item2": SECOND, "item3": SECOND[::-1], "item4": FIRST[::-1],
-                               "best": FIRST, "worst": SECOND},
     "texts": {"question": [f"why {k}?" for k in range(N)], "answer_a": [f"as {k}" for k in range(N)],
               "answer_b": [f"so {k}" for k in range(N)], "verdict": words("A", "B", "tie")},
 }  # fmt: skip
@@ -133,7 +131,6 @@ def test_what_is_not_sure_is_asked_for_by_a_line_to_type(name, tmp_path):
     ("people", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
     ("a grade beside ids", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
     ("a grade beside counted rows", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
-    ("best and worst of four", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
 ])  # fmt: skip
 def test_the_line_to_type(name, line, tmp_path):
     path = written(tmp_path, UNSURE[name])

@@ -547,10 +547,33 @@ def test_people_are_no_judges(tmp_path):
     assert lines(looked_at(file_of(tmp_path, users)))[0][2:] == ["--cluster", "judge"]
     for frame in (people, users, columns):
         found = lines(looked_at(file_of(tmp_path, frame)))
-        assert not [words for words in found if words[0] in ("panel", "soft-elo")]
+        # Where each person labelled each battle, a panel stacks the columns, and resamples battles whole.
+        assert [words[0] for words in found] == (
+            ["panel", "agreement"] if frame is columns else ["leaderboard", "audit", "next"]
+        )
         for words in found:
             if words[0] not in LONG:
                 runs(words)
+
+
+@pytest.mark.parametrize(("names", "values", "beside"), [
+    (["annotator_1", "annotator_2", "annotator_3"], ["model_a", "model_b"], []),
+    (["Rater A", "Rater B"], ["left", "right"], []),
+    (["annotator_1_winner", "annotator_2_winner"], ["A", "B"], ["majority"]),
+    (["human1", "human2", "human3"], [1, 2], []),
+])  # fmt: skip
+def test_votes_of_several_people_in_columns_are_stacked(names, values, beside, tmp_path):
+    rng = np.random.default_rng(0)
+    a, b = rng.permuted(np.tile(list("pqr"), (60, 1)), axis=1)[:, :2].T
+    table = pd.DataFrame({"system_1": a, "system_2": b, **{name: rng.choice(values, 60) for name in names + beside}})
+    path = file_of(tmp_path, table)
+    panel, agreement, *more = lines(looked_at(path))
+    coding = ["--labels", "1=model_a,2=model_b,0=tie"] if values == [1, 2] else []
+    sides = ["--model-a", "system_1", "--model-b", "system_2"]
+    assert panel == ["panel", str(path), *sides, "--judges", ",".join(names), *coding]
+    assert agreement[4:] == ["--model-b", "system_2", "--human", ",".join(names[1:]), "--judges", names[0], *coding]
+    assert {words[-1] for words in more if words[0] == "leaderboard"} == {*beside}
+    assert f"odds of 10 to 1 by a typical judge of {', '.join(names)}" in command(*panel).output
 
 
 def test_whole_answers_are_no_models(tmp_path):
@@ -891,6 +914,39 @@ def test_a_row_for_each_model_and_a_column_for_each_item(tmp_path):
         assert not command(*line).exit_code
     benchmarks = looked_at(file_of(tmp_path, pd.DataFrame({"model": [*"xyz"], "mmlu": [0, 1, 1], "human": [1, 0, 1]})))
     assert "scores" not in [line[0] for line in lines(benchmarks)]
+
+
+OF_FOUR = ["Item1", "Item2", "Item3", "Item4"]
+
+
+@pytest.mark.parametrize(("shown", "ends", "said"), [
+    (OF_FOUR, ["BestItem", "WorstItem"], "name"),
+    (["option1", "option2", "option3", "option4"], ["best", "worst"], "number"),
+    (["model_a", "model_b", "model_c", "model_d"], ["Best", "Worst"], "letter"),
+    (OF_FOUR, ["best", "worst"], "column"),
+])  # fmt: skip
+def test_best_and_worst_of_those_shown(shown, ends, said, tmp_path):
+    rows = [([*"wxyz"], 0, 3), ([*"zyxw"], 3, 1), ([*"xwzy"], 1, 3)] * 6
+    names = {"number": [1, 2, 3, 4], "letter": [*"ABCD"], "column": shown}
+    table = pd.DataFrame([row for row, *_ in rows], columns=shown)
+    for end, column in zip(ends, (1, 2), strict=True):
+        table[end] = [row[0][row[column]] if said == "name" else names[said][row[column]] for row in rows]
+    path = file_of(tmp_path, table.assign(worker=[f"p{k % 5}" for k in range(len(table))]))
+    first = lines(looked_at(path))[0]
+    assert first == ["rankings", str(path), "--cluster", "worker"]
+    rankings = jaxeval.read_rankings(path)
+    assert rankings.to_lists()[:3] == [["w", ["x", "y"], "z"], ["w", ["x", "z"], "y"], ["w", ["x", "z"], "y"]]
+    assert "; undefeated, without a rank: w\n" in command(*first).output
+
+
+def test_a_best_one_that_was_not_shown_is_told(tmp_path):
+    rows = [[*"wxyz", "w", "z"], [*"wxyz", "v", "z"]]
+    path = file_of(tmp_path, pd.DataFrame(rows, columns=[*OF_FOUR, "best", "worst"]))
+    wrong = "column 'best' has 'v' in row 1 (rows count from 0), which is none of those shown: w, x, y, z"
+    assert f"note: correct it first: {wrong}" in looked_at(path)
+    assert wrong in command("rankings", path).output
+    listed = pd.DataFrame({"items": [list("wxyz")] * 2, "best": ["w", None], "worst": [None, "z"]})
+    assert jaxeval.Rankings.from_pandas(listed).to_lists() == [["w", ["x", "y", "z"]], [["w", "x", "y"], "z"]]
 
 
 @pytest.mark.parametrize("table", [

@@ -405,3 +405,88 @@ def test_further_columns_of_helm(tmp_path):
     assert means(scores) == {tmp_path.name: pytest.approx(2 / 3)}
     topics = scores.columns["topic"]
     assert topics.levels[topics.number].tolist() == [*"aba"]
+
+
+def evals_log(path, model, correct, finished=True, **spec):
+    """Write a log of OpenAI's evals; what was asked is text or a list, and one sample has no match."""
+    lines = [{"spec": {"completion_fns": [model], "eval_name": "sums.dev.v0", "run_config": {}} | spec}]
+    for k, right in enumerate(correct):
+        event = {"run_id": "1", "sample_id": f"sums.dev.{k}", "created_by": "", "created_at": "2024-01-02 10:00:00"}
+        prompt = "1+1=" if k % 2 else [{"role": "user", "content": "1+1="}]
+        lines.append(event | {"event_id": 2 * k, "type": "sampling", "data": {"prompt": prompt, "sampled": ["2"]}})
+        if right is not None:
+            data = {"correct": right, "expected": "2" if k % 3 else ["2", "two"], "picked": "2" if right else None}
+            lines.append(event | {"event_id": 2 * k + 1, "type": "match", "data": data})
+    lines += [{"final_report": {"accuracy": 0.5}}] if finished else []
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    return path
+
+
+class TestEvals:
+    def test_a_log(self, tmp_path):
+        path = evals_log(tmp_path / "a.jsonl", "gpt-4", [True, True, True, False])
+        assert line_of(path) == ["scores", str(path)]
+        found = read_scores(path)
+        assert (means(found), found.benchmark.names.tolist()) == ({"gpt-4": 0.75}, ["sums.dev.v0"])
+        assert "gpt-4 has a score of 0.750" in said(*line_of(path))
+
+    def test_a_folder_of_logs_and_a_run_again(self, tmp_path):
+        evals_log(tmp_path / "a.jsonl", "x", [True, True], created_at="1")
+        evals_log(tmp_path / "b.jsonl", "x", [True, False], created_at="2")
+        old = {"completion_fns": None, "model_names": {"completions": ["y"]}, "model_name": "y"}
+        evals_log(tmp_path / "c.jsonl", "", [False, False], **old)
+        assert line_of(tmp_path) == ["scores", str(tmp_path)]
+        found = read_scores(tmp_path)
+        assert means(found) == {"x": 0.75, "y": 0}
+        assert found.notes == ("x, sums.dev.v0: 2 logs, whose epochs are trials of the samples that they share",)
+
+    def test_a_log_that_was_stopped(self, tmp_path):
+        path = evals_log(tmp_path / "a.jsonl", "x", [True, False, None], finished=False)
+        assert line_of(path) == ["scores", str(path), "--missing", "available"]
+        printed = said(*line_of(path))
+        assert "x has a score of 0.500" in printed
+        assert "x, sums.dev.v0: the evaluation did not finish: it has no final_report" in printed
+        assert "x, sums.dev.v0: 1 of 3 samples has no score" in printed
+
+    def test_metrics_are_chosen(self, tmp_path):
+        path = evals_log(tmp_path / "a.jsonl", "x", [True, False])
+        event = {"run_id": "1", "event_id": 9, "type": "metrics", "data": {"f1_score": 0.25, "choice": "Y"}}
+        more = [json.dumps(event | {"sample_id": f"sums.dev.{k}"}) for k in (0, 1)]
+        path.write_text("\n".join([path.read_text().rstrip(), *more]))
+        assert line_of(path)[2:] == ["--score", "correct"]
+        assert means(read_scores(path, score="f1_score")) == {"x": 0.25}
+
+    def test_no_matches(self, tmp_path):
+        path = evals_log(tmp_path / "a.jsonl", "x", [None, None])
+        assert "There are no results: the log has no scores of samples." in said(path)
+        with pytest.raises(DataError, match=r"a.jsonl: the log of OpenAI's evals has no matches, and no metrics"):
+            read_scores(path)
+
+
+class TestUltraFeedback:
+    def rows(self):
+        def completion(model, overall, helpful):
+            aspects = {"helpfulness": {"Rating": helpful, "Type": ["1"]}, "honesty": {"Rating": "3"}}
+            return {"model": model, "response": "...", "overall_score": overall, "annotations": aspects}
+
+        return [
+            {"instruction": f"do {k}", "models": ["x", "y"], "source": "flan",
+             "completions": [completion("x", 8.5, "4"), completion("y" if k else "z", 6.0, "N/A")]}
+            for k in (0, 1, 1)
+        ]  # fmt: skip
+
+    def test_completions_are_scored(self, tmp_path):
+        path = tmp_path / "ultra.jsonl"
+        path.write_text("\n".join(map(json.dumps, self.rows())))
+        assert line_of(path) == ["scores", str(path), "--missing", "available"]
+        assert "x is first with 8.500" in said(*line_of(path))
+        found = read_scores(path)
+        assert means(found) == {"x": 8.5, "y": 6, "z": 6}
+        assert (
+            "scores of UltraFeedback are its overall_score; --score names another of overall_score, "
+            "helpfulness, honesty" in found.notes
+        )
+        helpful = read_scores(path, score="helpfulness")
+        assert means(helpful)["x"] == 4
+        with pytest.raises(DataError, match="no metric 'fun'; the samples have the metrics overall_score"):
+            read_scores(path, score="fun")

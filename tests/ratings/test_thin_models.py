@@ -315,7 +315,7 @@ class TestTheAnswer:
         )
         answer = jaxeval.bootstrap(pd.concat([table, rest.head(2)]), 50).first_sentence()
         assert answer.startswith("m0 leads with ")
-        assert answer.endswith("ahead of all others with a rank, at the 95% level")
+        assert answer.endswith("ahead of all others with a rank, at the 95% level; undefeated, without a rank: new")
 
     def test_an_undefeated_model_above_few_battles_is_named(self):
         won = pd.DataFrame({"model_a": ["a", "a", "b"], "model_b": ["b", "c", "c"], "target": [1.0, 1.0, 0.5]})
