@@ -134,3 +134,20 @@ def test_bad_quality():
         jaxeval.pareto_front(normal_draws([1.0, 2.0]), {"m0": 1.0, "m1": 2.0}).worth(0)
     with pytest.raises(ValueError, match="no model costs"):
         jaxeval.pareto_front(normal_draws([1.0, 2.0]), {"m0": 1.0, "m1": 2.0}).best_under(0.5)
+
+
+def test_few_items_make_no_model_sure():
+    """Of equal models with 2 to 4 items: by the draws alone, the dearer one is surely on the front in .05 to .2."""
+    rng, sure = np.random.default_rng(0), []
+    for k in range(30):
+        n = 2 + k % 3
+        scores = rng.normal(size=(n, 2)) if k < 27 else np.tile([0.0, 1.0], (n, 1))
+        drawn = scores[rng.integers(n, size=(100, n))].mean(1)
+        quality = Draws(pd.Index(["a", "b"]), scores.mean(0), drawn, freedom=n - 1.0)
+        front = jaxeval.pareto_front(quality, {"a": 1.0, "b": 2.0})
+        assert front.on_front["a"] == 1.0
+        assert front.best_under(1.0)["p_best"].tolist() == [1.0]
+        most = max(front.on_front["b"], front.best_under(2.0)["p_best"].max(), front.worth(1e9)["p_best"].max())
+        assert most <= 1 - 0.5**n
+        sure.append(most > 0.9)
+    assert np.mean(sure[:27]) <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 27)

@@ -148,6 +148,13 @@ def test_cost_of_scores_is_drawn_with_them(tmp_path):
     assert table["p_front"].tolist() == pytest.approx(expected["p_front"].tolist(), abs=1e-6)
 
 
+def test_two_items_make_no_model_sure_on_the_front(tmp_path):
+    table = pd.DataFrame({"model": list("aabb"), "item": [0, 1] * 2, "score": [0, 0, 1, 1], "price": [1, 1, 2, 2]})
+    table.to_csv(tmp_path / "two.csv", index=False)
+    output = " ".join(run("scores", tmp_path / "two.csv", "--resamples", "40", "--cost", "price").output.split())
+    assert "on the front, from cheap to good: a (100% sure), b (75% sure)" in output
+
+
 @pytest.mark.parametrize(("options", "error"), [
     (["--cost", "price"], "--cost needs --metadata"),
     (["--at-most", "3"], "--at-most needs --cost"),
