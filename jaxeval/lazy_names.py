@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -109,8 +110,13 @@ def spares_jax() -> bool:
 
 
 def _may_have_accelerator() -> bool:
-    """Whether what JAX needs for a GPU or a TPU is installed."""
-    return os.environ.get("JAX_PLATFORMS") != "cpu" and any(map(find_spec, ("jax_plugins", "libtpu")))
+    """Whether what JAX needs for a GPU or a TPU is installed; a board asks for each of its factors."""
+    return os.environ.get("JAX_PLATFORMS") != "cpu" and any(map(_is_installed, ("jax_plugins", "libtpu")))
+
+
+@cache
+def _is_installed(module: str) -> bool:
+    return find_spec(module) is not None
 
 
 def is_frame(value: Any) -> TypeGuard[pd.DataFrame]:
