@@ -27,7 +27,7 @@ from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import ranking_agreement
-from jaxeval.statistics.differences import MOST_NOT_FINITE
+from jaxeval.statistics.differences import MOST_NOT_FINITE, open_ranks, tiers_below
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import counted, named, visible_line
 
@@ -381,9 +381,9 @@ class TrueBoard:
 
     def _ranks(self, theta: Float, truth: Float, apart: Bool) -> tuple[Float, Float]:
         """(M,) whether sets of ranks hold, and how many ranks they have, from which pairs are told ``apart`` (M, M)."""
-        n = np.isfinite(truth).sum()
-        best, worst = 1 + (apart & (theta > theta[:, None])).sum(1), n - (apart & (theta < theta[:, None])).sum(1)
-        true_best, true_worst = 1 + (truth > truth[:, None]).sum(1), n - (truth < truth[:, None]).sum(1)
+        n = int(np.isfinite(truth).sum())
+        best, worst = open_ranks(theta, apart, n)
+        true_best, true_worst = open_ranks(truth, np.ones_like(apart), n)
         holds = _share((best <= true_best) & (true_worst <= worst), truth)
         return holds, np.where(np.isnan(truth), np.nan, worst - best + 1)
 
@@ -391,14 +391,9 @@ class TrueBoard:
         """Return the first models of all tiers, from the top down; see `Differences.tiers`."""
         models = np.flatnonzero(comparable)
         models = models[np.argsort(-theta[models], kind="stable")]
-        starts = [0] if len(models) else []
-        while starts:
-            below = statistic[models[starts[-1]], models] > self.critical_of_all
-            below[: starts[-1] + 1] = False
-            if not below.any():
-                break
-            starts.append(int(below.argmax()))
-        return models[starts]
+        apart = statistic > self.critical_of_all
+        tier = tiers_below(len(models), lambda leader: apart[models[leader], models])
+        return models[np.diff(tier, prepend=0) > 0]
 
 
 def _errors(covariance: Float) -> Float:

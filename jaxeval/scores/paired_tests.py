@@ -23,6 +23,7 @@ from jaxeval.plain_tables import Whole, counts_from_one
 from jaxeval.scores.estimates import ScoreEstimates, item_shares
 from jaxeval.statistics import special
 from jaxeval.statistics.clusters import changed_effect, freedom_of, widening
+from jaxeval.statistics.differences import open_ranks, tiers_below
 from jaxeval.statistics.p_values import holm, p_above, p_of_equal_shares, root_between, score_interval
 from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p, skewness_of
 
@@ -247,13 +248,9 @@ class PairwiseDifferences:
         """
         apart = self._apart_at_once(level)
         tier = np.zeros(len(self.estimate), np.int64)
-        current, below = 0, np.ones(len(tier), bool)
-        for model in np.argsort(-self.estimate, kind="stable"):
-            if not self.known[model]:
-                continue
-            if below[model]:
-                current, below = current + 1, apart[model]
-            tier[model] = current
+        models = np.argsort(-self.estimate, kind="stable")
+        models = models[self.known[models]]
+        tier[models] = tiers_below(len(models), lambda leader: apart[models[leader], models])
         return tier
 
     def rank_sets(self, level: float, simultaneous: bool = False) -> tuple[Int, Int]:
@@ -262,9 +259,7 @@ class PairwiseDifferences:
             apart = self._apart_at_once(level)
         else:
             apart = np.stack([holm(row) for row in self.p_values]) <= 1 - checked_level(level)
-        above = self.estimate > self.estimate[:, None]
-        below = self.estimate < self.estimate[:, None]
-        return 1 + (apart & above).sum(1), len(self.estimate) - (apart & below).sum(1)
+        return open_ranks(self.estimate, apart, len(self.estimate))
 
     def ranks(self, level: float, simultaneous: bool) -> dict[str, Whole]:
         """Return (M,) columns ``rank_best, rank_worst, tier``."""

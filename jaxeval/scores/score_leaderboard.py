@@ -15,7 +15,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import pd
-from jaxeval.plain_tables import PlainTable, Whole, counts_from_one, in_pandas, stacked
+from jaxeval.plain_tables import PlainTable, Whole, in_pandas, stacked
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import stream_number
 from jaxeval.scores.estimates import (
@@ -100,13 +100,7 @@ class ScoreBoard:
             rounded = np.round(estimates.score / precision) * precision if precision else estimates.score
             pairs = pairwise(estimates, rounded) if self.facets is None else self.facets.pairs(rounded)
             return pairs.ranks(level, simultaneous)
-        best, worst, tier = np.zeros((3, len(estimates.score)), np.int64)
-        compared = self.drawn.differences()
-        if compared.within_reach:
-            best, worst = compared.rank_sets(level, simultaneous)
-            tier = compared.tiers(level)
-        columns = {"rank_best": best, "rank_worst": worst, "tier": tier}
-        return {name: counts_from_one(x) for name, x in columns.items()}
+        return self.drawn.differences().ranks(level, simultaneous)
 
 
 @spelled_out()

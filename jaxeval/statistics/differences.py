@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.precision import one_blas_thread
+from jaxeval.plain_tables import Whole, counts_from_one
 from jaxeval.statistics import special
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 
@@ -53,6 +54,27 @@ def not_finite(draws: Float, converged: Bool | None = None) -> Float:
     """Return (N,) share of the (B, N) draws that have ``converged`` in which each model is not finite; 1 for none."""
     known = np.ones(len(draws), bool) if converged is None else converged
     return np.asarray((~np.isfinite(draws[known])).mean(0) if known.any() else np.ones(draws.shape[1]))
+
+
+def tiers_below(n_models: int, apart_from: Callable[[int], Bool]) -> Int:
+    """Return (F,) tiers of models that are numbered from the top down, 1 = top.
+
+    A new tier starts at the first model that is told apart from the leader of its tier. ``apart_from`` returns (F,)
+    which models are told apart from a leader.
+    """
+    tier = np.zeros(n_models, np.int64)
+    current, apart = 0, np.ones(n_models, bool)  # the first model starts a tier
+    for k in range(n_models):
+        if apart[k]:
+            current, apart = current + 1, apart_from(k)
+        tier[k] = current
+    return tier
+
+
+def open_ranks(estimate: Float, apart: Bool, n_ranked: int) -> tuple[Int, Int]:
+    """Return (M,) best and worst of ``n_ranked`` ranks, from which pairs (M, M) are told ``apart``."""
+    above, below = estimate > estimate[:, None], estimate < estimate[:, None]
+    return 1 + (apart & above).sum(1), n_ranked - (apart & below).sum(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +129,9 @@ class Differences:
         if self.of_two and self.ranked.all():
             return 1 + self._in_closed_form(level)[0]
         critical = self.critical(level)
-        current, apart = 0, np.ones(len(self.models), bool)  # the first model starts a tier
-        for k, model in enumerate(self.models):
-            if apart[k]:
-                current, apart = current + 1, self._apart(k, self.errors(slice(k, k + 1))[0], critical)
-            tier[model] = current
+        tier[self.models] = tiers_below(
+            len(self.models), lambda leader: self._apart(leader, self.errors(slice(leader, leader + 1))[0], critical)
+        )
         return tier
 
     def rank_sets(self, level: float, simultaneous: bool = False) -> tuple[Int, Int]:
@@ -142,6 +162,15 @@ class Differences:
             best[self.models[i]] += (apart & (self.estimate > self.estimate[i])).sum()
             worst[self.models[i]] -= (apart & (self.estimate < self.estimate[i])).sum()
         return best, worst
+
+    def ranks(self, level: float, simultaneous: bool) -> dict[str, Whole]:
+        """Return (N,) columns ``rank_best, rank_worst, tier``; missing where comparing all pairs would take minutes."""
+        best, worst, tier = np.zeros((3, len(self.ranked)), np.int64)
+        if self.within_reach:
+            best, worst = self.rank_sets(level, simultaneous)
+            tier = self.tiers(level)
+        columns = {"rank_best": best, "rank_worst": worst, "tier": tier}
+        return {name: counts_from_one(x) for name, x in columns.items()}
 
     def _in_closed_form(self, each: float) -> tuple[Int, Int]:
         """(N,) ranked models that are above and below each one, by differences with intervals of the level ``each``."""

@@ -424,13 +424,7 @@ class Draws(Result):
 
     def rank_columns(self, level: float, simultaneous: bool, among: Bool | None = None) -> dict[str, Whole]:
         """Return the columns (M,) of `ranks`, by name."""
-        compared = self.differences(among)
-        best, worst, tier = np.zeros((3, len(self.names)), np.int64)
-        if compared.within_reach:
-            best, worst = compared.rank_sets(level, simultaneous)
-            tier = compared.tiers(level)
-        ranks = {"rank_best": best, "rank_worst": worst, "tier": tier}
-        return {"rank": self.rank_numbers(among), **{name: counts_from_one(x) for name, x in ranks.items()}}
+        return {"rank": self.rank_numbers(among), **self.differences(among).ranks(level, simultaneous)}
 
     def table(
         self,
