@@ -28,7 +28,7 @@ from jaxeval.accuracy.rogan_gladen import youden_j
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.lazy_names import pd
-from jaxeval.options.accuracy import AccuracyOptions, CalibrationSampling
+from jaxeval.options.boards import AccuracyOptions, CalibrationSampling
 from jaxeval.plain_tables import PlainTable, held_table, in_pandas
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result

@@ -28,7 +28,7 @@ from jaxeval.accuracy.statuses import BOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_choice
 from jaxeval.kernels.judge_error import SURE_Z
-from jaxeval.options.accuracy import CalibrationSampling
+from jaxeval.options.boards import CalibrationSampling
 from jaxeval.plain_tables import records_of
 from jaxeval.statistics import special
 

@@ -28,7 +28,7 @@ from jaxeval.execution.precision import backend_name, versions
 from jaxeval.execution.runs import Identity, of_run, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.lazy_names import scipy
-from jaxeval.options.accuracy import AccuracyOptions, CalibrationSampling
+from jaxeval.options.boards import AccuracyOptions, CalibrationSampling
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.plain_tables import Names, counts_rows, in_pandas
 from jaxeval.statistics.quantiles import checked_level

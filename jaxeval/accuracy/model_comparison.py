@@ -19,7 +19,7 @@ from jaxeval.accuracy.report import JudgeReport, judge_report
 from jaxeval.data.judged_answers import ONLY_MODEL, JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.options.accuracy import AccuracyOptions
+from jaxeval.options.boards import AccuracyOptions
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import did_you_mean

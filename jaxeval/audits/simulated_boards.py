@@ -27,8 +27,7 @@ from jaxeval.lazy_names import jax
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards, inverse_information
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import ContextualBoard
-from jaxeval.ratings.drawn_votes import is_secure_board
-from jaxeval.ratings.vote_groups import VoteGroups, score_squares
+from jaxeval.ratings.vote_groups import VoteGroups, is_secure_board, score_squares
 from jaxeval.resampling.units import pad, stream_number
 
 #: Models, those with most votes, whose triads are looked at.

@@ -15,7 +15,7 @@ from jaxeval.cli.terminal import named_model
 from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.lazy_names import pd
-from jaxeval.options.accuracy import AccuracyOptions, CalibrationSampling
+from jaxeval.options.boards import AccuracyOptions, CalibrationSampling
 from jaxeval.options.columns import CallReading, FacetOptions, File, ItemScoreColumns, Names, Pair, Unparsed
 from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
 from jaxeval.options.resampling import RunningOptions

@@ -38,7 +38,7 @@ from jaxeval.data.table_files import read_as, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.lazy_names import pd
-from jaxeval.options.accuracy import CalibrationSampling
+from jaxeval.options.boards import CalibrationSampling
 from jaxeval.options.columns import Unparsed
 from jaxeval.plain_tables import Names, PlainTable, RowNumbers, in_pandas
 from jaxeval.show.shown import ROWS_OF_DATA, Answer

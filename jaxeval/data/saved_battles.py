@@ -22,8 +22,8 @@ from jaxeval.data.equal_rows import EqualRows, table_digest
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
+from jaxeval.data.saved_results import check_version
 from jaxeval.data.table_files import STATE_KEY, undamaged
-from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pa
 from jaxeval.wording import Noun, said_noun

@@ -18,10 +18,10 @@ from jaxeval.errors import DataError
 from jaxeval.kernels.batch.choice_models import ChoiceData, refit_choices
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_refits, refit_problem
 from jaxeval.ratings.slices import make_slices
+from jaxeval.ratings.vote_groups import vote_draws
 from jaxeval.show.shown import Answer, Result, Shown
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws

@@ -20,10 +20,9 @@ from jaxeval.execution.shapes import UNIT_ROWS, Step, padded, padded_columns
 from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.lazy_names import jax
-from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import make_slices
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, unit_members
 from jaxeval.resampling.rows import (
     drawn_numbers,
     group_factor,

@@ -31,8 +31,7 @@ from jaxeval.kernels.batch.references import (
 )
 from jaxeval.kernels.solve import Terms
 from jaxeval.lazy_names import jax
-from jaxeval.ratings.drawn_votes import Entries, vote_draws
-from jaxeval.ratings.vote_groups import ClusterRows, vote_groups
+from jaxeval.ratings.vote_groups import ClusterRows, Entries, vote_draws, vote_groups
 from jaxeval.resampling.units import pad, stream_number
 from jaxeval.wording import counted
 

@@ -1,4 +1,4 @@
-"""Options of boards: what is fitted, to which groups, and with which intervals."""
+"""Options of boards: what is fitted, to which groups, and with which intervals; and of accuracies by LLM judges."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from jaxeval.options.columns import VoteReading
 from jaxeval.options.field import FIT, GROUPS, INTERVALS, Options, again, option
+from jaxeval.options.resampling import DrawnTogether, DrawOptions
 
 #: What holds ratings in place.
 Gauge: TypeAlias = str | tuple[Hashable, float]
@@ -109,4 +110,26 @@ class SliceOptions(Options, section=GROUPS):
     missing: MissingGroup = again(
         VoteReading, "missing", more="label: what has no value of --by is a group of its own.", shown=True,
         choices=("error", "drop", "label"),
+    )  # fmt: skip
+
+
+#: How labelled answers were chosen: a random part of the answers; by their label; or of another model or day.
+CalibrationSampling = Literal["random", "by label", "borrowed"]
+
+
+class AccuracyOptions(DrawOptions, GroupOption):
+    """What is estimated of judged answers."""
+
+    sampling: CalibrationSampling | None = option(
+        None, "How the labelled answers were chosen. random: a random part. by-label: so many of each class. borrowed: "
+        "of another model or day. It decides what may be believed. [not known]", flag="--calibration-sampling",
+        section=INTERVALS, kind="Sampling",
+    )  # fmt: skip
+    stratify: str | None = option(None, "Column of groups within which the judge is corrected.", "COL", section=GROUPS)
+    strata: str | None = again(DrawnTogether, "strata")
+    cluster: str | None = again(DrawnTogether, "cluster")
+    n_resamples: int = again(DrawOptions, "n_resamples", 10_000)
+    n_halves: int = option(
+        20, "Number of random halves of the calibration items behind ppi_plus_plus_half; the resamples take turns.",
+        flag="", least=1, section=INTERVALS,
     )  # fmt: skip

@@ -25,18 +25,17 @@ from jaxeval.kernels.solve import Status
 from jaxeval.lazy_names import pd
 from jaxeval.options.resampling import RunningOptions, Scheme
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.bootstraps import Bootstraps, bootstrap_result
+from jaxeval.ratings.bootstraps import Bootstraps, board_facets, bootstrap_result, with_random_facets
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import contextual_refits, fit_slices
 from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit, board_fit, contextual_bootstrap
-from jaxeval.ratings.drawn_votes import are_large
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.pair_refits import dense_refits, sparse_refits
-from jaxeval.ratings.random_facets import board_facets, with_random_facets
 from jaxeval.ratings.refits import BoardModel, BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices, whole_board
 from jaxeval.ratings.sparse_boards import resolved
+from jaxeval.ratings.vote_groups import are_large
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.variance_components import facet_names
 

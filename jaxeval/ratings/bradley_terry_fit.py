@@ -20,10 +20,9 @@ from jaxeval.options.boards import BoardInterval
 from jaxeval.plain_tables import in_pandas, objects
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.connectivity import STANDING_TEXT, STATUS_TEXT, board_warnings
-from jaxeval.ratings.fit_errors import FitErrors
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, RatingScale, make_scale
 from jaxeval.ratings.options import FitOptions, FitSettings
-from jaxeval.ratings.thin_models import ENOUGH_BATTLES, covariance_of_penalised, dispersion, penalised_board
+from jaxeval.ratings.thin_models import ENOUGH_BATTLES, FitErrors, covariance_of_penalised, dispersion, penalised_board
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.boards import with_interval

@@ -38,14 +38,13 @@ from jaxeval.ratings.board_comparison import BoardComparison, BoardPairing
 from jaxeval.ratings.bootstrap import VoteBoards, bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.contextual_fit import ContextualBootstrap
-from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.leaderboard import too_few_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT
 from jaxeval.ratings.slices import Slices, make_slices, whole_board_rows
 from jaxeval.ratings.small_categories import CategoryBoard
-from jaxeval.ratings.vote_groups import GroupCodes, UnitMembers
+from jaxeval.ratings.vote_groups import GroupCodes, UnitMembers, unit_members
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import common_noun, counted, named

@@ -32,12 +32,11 @@ from jaxeval.ratings.boards import (
     main_battles,
     strength_slopes,
 )
-from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.pair_refits import pair_problems, table_words
 from jaxeval.ratings.refits import BoardRefits, Refitted, lane_form, refit_problem, stages, weights_alike
 from jaxeval.ratings.slices import ContextualCells, counts_by_row, make_rows, unit_columns
-from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
+from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups, is_secure_board, unit_members
 from jaxeval.resampling.units import pad
 from jaxeval.wording import counted
 

@@ -31,11 +31,10 @@ from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import MOST_ROUNDING
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
-from jaxeval.ratings.drawn_votes import drawn_entries, secure_on_board
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, refit_problem, weights_alike
 from jaxeval.ratings.sparse_boards import recentred
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, drawn_entries, secure_on_board
 from jaxeval.resampling.units import pad, stacked
 
 #: Solvers in turn, each for the lanes that those before it left, and their limits of steps.

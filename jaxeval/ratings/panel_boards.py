@@ -20,10 +20,9 @@ from jaxeval.kernels.solve import Solution, Status
 from jaxeval.lazy_names import pd, scipy
 from jaxeval.ratings.boards import MOST_INVERTED, Board, Linear, fit_terms, inverse_within
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
-from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, lane_refits, refit_problem
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, vote_draws
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted, named

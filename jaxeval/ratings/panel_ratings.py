@@ -19,11 +19,10 @@ from jaxeval.lazy_names import pd
 from jaxeval.options.boards import BoardInterval
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.bootstraps import bootstrap_result
+from jaxeval.ratings.bootstraps import board_facets, bootstrap_result, with_random_facets
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.options import BootstrapOptions, BootstrapSettings
 from jaxeval.ratings.panel_boards import ONE_CONTEST, ONE_SIDE, PanelBoard, fit_panel_board, messages_of, panel_refits
-from jaxeval.ratings.random_facets import board_facets, with_random_facets
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.show.table import Table

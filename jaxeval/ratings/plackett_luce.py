@@ -29,11 +29,10 @@ from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bootstraps import bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
-from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, lane_refits, refit_problem, weights_alike
 from jaxeval.ratings.slices import whole_board
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, unit_members
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import MODEL, counted

@@ -28,11 +28,10 @@ from jaxeval.kernels.solve import Status
 from jaxeval.lazy_names import jax, pd, scipy
 from jaxeval.ratings.boards import MOST_INVERTED, Board, fit_terms, strength_slopes
 from jaxeval.ratings.connectivity import analyse, per_model
-from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.pair_refits import MAX_STEPS
 from jaxeval.ratings.refits import BoardRefits, lane_refits, refit_problem
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, is_secure_board, vote_draws
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted, named

@@ -23,7 +23,7 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_outputs import read_judged_battles
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.labels import Labels
-from jaxeval.data.versioned_json import read_versioned, write_versioned
+from jaxeval.data.saved_results import read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
 from jaxeval.kernels.solve import Status

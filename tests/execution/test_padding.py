@@ -5,7 +5,7 @@ import pytest
 
 import jaxeval
 from jaxeval.execution import shapes
-from jaxeval.ratings import boards, contextual_boards, drawn_votes, pair_refits, refits, slices, sparse_boards
+from jaxeval.ratings import boards, contextual_boards, pair_refits, refits, slices, sparse_boards, vote_groups
 from jaxeval.resampling import units
 
 VOTES = jaxeval.simulate_votes(600, 5, seed=2).assign(length=np.random.default_rng(0).normal(size=600))
@@ -42,7 +42,7 @@ def bootstrap(**options):
 )
 def test_draws_of_boards(options, monkeypatch):
     expected = bootstrap(**options)
-    for module in (boards, contextual_boards, slices, refits, pair_refits, drawn_votes, sparse_boards, units):
+    for module in (boards, contextual_boards, slices, refits, pair_refits, vote_groups, sparse_boards, units):
         for name in LARGER.keys() & vars(module).keys():
             monkeypatch.setattr(module, name, LARGER[name])
     np.testing.assert_allclose(bootstrap(**options), expected, rtol=0, atol=1e-10)

@@ -18,8 +18,8 @@ from jaxeval.execution import runs
 from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.refits import Solver, draw, refit
 from jaxeval.kernels.resample import DrawScheme
-from jaxeval.ratings import drawn_votes as votes_module
 from jaxeval.ratings import pair_refits as dense_module
+from jaxeval.ratings import vote_groups as votes_module
 from jaxeval.ratings.boards import battles_per_model, fit_boards, main_battles
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.pair_refits import dense_refits

@@ -13,10 +13,10 @@ from jaxeval.data.verdict_rows import SAMPLE, verdict_rows
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.prediction_powered import Form, powered_sums
 from jaxeval.kernels.batch.refits import draw_one
-from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.prediction_powered_boards import fit_powered_board, powered_refits
 from jaxeval.ratings.slices import whole_board
+from jaxeval.ratings.vote_groups import vote_draws
 
 ELO = 400 / np.log(10)
 M = 6

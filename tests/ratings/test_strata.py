@@ -9,11 +9,10 @@ from jaxeval import Battles, bootstrap, fit_bradley_terry, leaderboard, simulate
 from jaxeval.errors import DataError
 from jaxeval.kernels import resample
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.pair_refits import dense_refits
-from jaxeval.ratings.vote_groups import vote_groups
+from jaxeval.ratings.vote_groups import unit_members, vote_groups
 
 SIZES = {"de": 1, "en": 700, "fr": 12, "it": 150, "pt": 40}
 
