@@ -96,9 +96,8 @@ _HOMES = {
     "softelo.soft_elo": ["SoftElo", "soft_elo"],
     "softelo.temperature": ["Temperature", "fit_temperature", "fit_temperatures"],
     "statistics.draws": ["Draws"],
+    "show.exports": ["arena_table", "every_eval_ever", "log_result", "opentelemetry_attributes", "write_eval_results"],
     "show.files": ["write_table"],
-    "show.hub": ["arena_table", "write_eval_results"],
-    "show.loggers": ["every_eval_ever", "log_result", "opentelemetry_attributes"],
 }
 #: Subpackages that need no import of their own after ``import jaxeval``.
 _PACKAGES = ["plots"]

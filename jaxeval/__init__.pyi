@@ -153,12 +153,12 @@ from jaxeval.scores.items import pass_hat_k as pass_hat_k
 from jaxeval.scores.plan_scores import plan_scores as plan_scores
 from jaxeval.scores.score_leaderboard import score_draws as score_draws
 from jaxeval.scores.score_leaderboard import score_leaderboard as score_leaderboard
+from jaxeval.show.exports import arena_table as arena_table
+from jaxeval.show.exports import every_eval_ever as every_eval_ever
+from jaxeval.show.exports import log_result as log_result
+from jaxeval.show.exports import opentelemetry_attributes as opentelemetry_attributes
+from jaxeval.show.exports import write_eval_results as write_eval_results
 from jaxeval.show.files import write_table as write_table
-from jaxeval.show.hub import arena_table as arena_table
-from jaxeval.show.hub import write_eval_results as write_eval_results
-from jaxeval.show.loggers import every_eval_ever as every_eval_ever
-from jaxeval.show.loggers import log_result as log_result
-from jaxeval.show.loggers import opentelemetry_attributes as opentelemetry_attributes
 from jaxeval.softelo.calibrated_methods import conformal_quantile as conformal_quantile
 from jaxeval.softelo.calibration import SoftEloCalibration as SoftEloCalibration
 from jaxeval.softelo.merged_board import MergedBoard as MergedBoard

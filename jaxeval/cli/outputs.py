@@ -47,7 +47,7 @@ class Outputs(Options, section=SHOWN):
 
     def __post_init__(self) -> None:
         if self.log_to is not None:
-            from jaxeval.show.loggers import logger_module
+            from jaxeval.show.exports import logger_module
 
             logger_module(self.log_to)  # an error now, and not after the work
         if self.format is not None and not (self.to_folder or self.out == STDOUT):
@@ -126,7 +126,7 @@ def present(answer: Answer, outputs: Outputs, plot: Path | None = None) -> None:
         tell(f"wrote {outputs.out}")
     try:
         if outputs.log_to is not None:
-            from jaxeval.show.loggers import log_result
+            from jaxeval.show.exports import log_result
 
             log_result(answer, outputs.log_to)
             tell(f"logged to {outputs.log_to}")

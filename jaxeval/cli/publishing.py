@@ -84,7 +84,7 @@ class Published(Plot, Top, section=SHOWN):
         """Return the tables to write, the leaderboard in the columns that were asked for."""
         if self.schema == "jaxeval":
             return tables
-        from jaxeval.show.hub import arena_table
+        from jaxeval.show.exports import arena_table
 
         return {**tables, "leaderboard": arena_table(tables["leaderboard"], self.day)}
 
@@ -97,7 +97,7 @@ class Published(Plot, Top, section=SHOWN):
         """Write a file for the repository of every model, where that was asked for."""
         if self.eval_results is None or self.eval_benchmark is None:
             return
-        from jaxeval.show.hub import write_eval_results
+        from jaxeval.show.exports import write_eval_results
 
         settings = table.attrs["settings"]
         dataset, _, task = self.eval_benchmark.partition(":")
@@ -166,7 +166,7 @@ class Published(Plot, Top, section=SHOWN):
         sharing.save_card(table, folder / "card.png", data["answer"], about)
         sharing.write_space(table, folder, self.space, data)
         if "category" not in table:
-            from jaxeval.show.hub import write_eval_results
+            from jaxeval.show.exports import write_eval_results
 
             write_eval_results(
                 table, folder / "eval_results", dataset=self.space, task="elo", date=made.isoformat(),

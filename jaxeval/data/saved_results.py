@@ -25,6 +25,15 @@ from jaxeval.show.files import json_digest
 from jaxeval.statistics.differences import MOST_NOT_FINITE, not_finite, tabled
 from jaxeval.statistics.draws import Draws
 
+_FORMAT, _VERSION = "jaxeval draws", 1
+_OF_RATINGS, _RATINGS_VERSION = "jaxeval ratings", 1
+_LARGEST = 2**1023  # smaller whole numbers become doubles without overflow
+#: The kinds of NumPy types that each array may have.
+_ARRAYS = {"estimate": "fiu", "draws": "fiu", "converged": "b", "anchored": "b", "loose": "b", "limits": "f"}
+#: The same of differences in closed form, of quantities whose draws say too little; and the level of their errors.
+_CLOSED_FORM, _LEVEL = {"rows": "iu", "difference": "f", "error": "f"}, 0.95
+_MOST_ENTRIES = 2**24
+
 
 def write_versioned(path: str | Path, form: str, version: int, content: dict[str, Any]) -> None:
     """Write ``content`` with the name and version of its format and a digest, whole or not at all."""
@@ -65,16 +74,6 @@ def check_version(content: dict[str, Any], version: int, name: str, what: str, r
             f"{name} has version {content.get('version')!r} of the format of {what}, but this jaxeval reads version "
             f"{version}: use the jaxeval that wrote it, or {remedy}"
         )
-
-
-_FORMAT, _VERSION = "jaxeval draws", 1
-_OF_RATINGS, _RATINGS_VERSION = "jaxeval ratings", 1
-_LARGEST = 2**1023  # smaller whole numbers become doubles without overflow
-#: The kinds of NumPy types that each array may have.
-_ARRAYS = {"estimate": "fiu", "draws": "fiu", "converged": "b", "anchored": "b", "loose": "b", "limits": "f"}
-#: The same of differences in closed form, of quantities whose draws say too little; and the level of their errors.
-_CLOSED_FORM, _LEVEL = {"rows": "iu", "difference": "f", "error": "f"}, 0.95
-_MOST_ENTRIES = 2**24
 
 
 def save_draws(draws: Draws, path: str | Path) -> None:

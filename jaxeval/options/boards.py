@@ -19,6 +19,8 @@ FitMethod = Literal["auto", "dense", "sparse"]
 #: How intervals of ratings come about: from the draws, from errors of the fit, or for each model as suits it.
 BoardInterval = Literal["auto", "percentile", "basic", "bca", "wald"]
 MissingGroup = Literal["error", "drop", "label"]
+#: How labelled answers were chosen: a random part of the answers; by their label; or of another model or day.
+CalibrationSampling = Literal["random", "by label", "borrowed"]
 
 #: With more slices than this, somebody has probably named the wrong column.
 MOST_SLICES = 500
@@ -111,10 +113,6 @@ class SliceOptions(Options, section=GROUPS):
         VoteReading, "missing", more="label: what has no value of --by is a group of its own.", shown=True,
         choices=("error", "drop", "label"),
     )  # fmt: skip
-
-
-#: How labelled answers were chosen: a random part of the answers; by their label; or of another model or day.
-CalibrationSampling = Literal["random", "by label", "borrowed"]
 
 
 class AccuracyOptions(DrawOptions, GroupOption):

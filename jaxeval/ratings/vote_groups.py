@@ -30,6 +30,12 @@ from jaxeval.resampling.units import (
 )
 from jaxeval.statistics.clusters import cluster_factors
 
+# If a pair has fewer battles, twice those of a resample take less than half of 64 bits.
+_MOST_OF_HALF = 2**30
+# If a pair has fewer battles, a resample has under 2**20 of them: twice their score takes less than a third of 64 bits.
+_MOST_OF_THIRD = 1_000_000
+_OF_WHOLE_BOARDS: WeakKeyDictionary[Cells, dict[tuple[tuple[int, ...], DrawScheme], UnitDraw]] = WeakKeyDictionary()
+
 
 class ClusterRows(NamedTuple):
     """Which battles are drawn together: distinct (cluster, cell), sorted, whatever rows the battles were in."""
@@ -198,13 +204,6 @@ def score_squares(scores: scipy.sparse.csr_array, count: Int, drawn: VoteGroups)
 
 def _table(times: NDArray[Any], row: Int, column: Int, width: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((times.astype(float), (row, column)), (int(row.max()) + 1, width))
-
-
-# If a pair has fewer battles, twice those of a resample take less than half of 64 bits.
-_MOST_OF_HALF = 2**30
-# If a pair has fewer battles, a resample has under 2**20 of them: twice their score takes less than a third of 64 bits.
-_MOST_OF_THIRD = 1_000_000
-_OF_WHOLE_BOARDS: WeakKeyDictionary[Cells, dict[tuple[tuple[int, ...], DrawScheme], UnitDraw]] = WeakKeyDictionary()
 
 
 class Entries(NamedTuple):

@@ -12,8 +12,8 @@ from hostile import NAMES
 
 import jaxeval
 from jaxeval.cli.main import main
+from jaxeval.show.exports import ARENA_COLUMNS
 from jaxeval.show.files import json_digest
-from jaxeval.show.hub import ARENA_COLUMNS
 
 #: Options that say what becomes of a result.
 SAME = {"--out", "--format", "--raw-names", "--quiet", "--full"}

@@ -9,8 +9,8 @@ import pytest
 
 import jaxeval
 from jaxeval.errors import DataError
+from jaxeval.show.exports import ARENA_COLUMNS, arena_table
 from jaxeval.show.files import table_bytes
-from jaxeval.show.hub import ARENA_COLUMNS, arena_table
 
 
 @pytest.fixture(scope="module")

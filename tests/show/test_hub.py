@@ -10,7 +10,7 @@ from hostile import NAMES
 
 import jaxeval
 from jaxeval.errors import DataError
-from jaxeval.show.hub import _yaml, write_eval_results
+from jaxeval.show.exports import _yaml, write_eval_results
 
 
 def test_fields_and_notes(tmp_path):

@@ -12,7 +12,7 @@ from command_line import run
 
 import jaxeval
 from jaxeval.errors import DataError
-from jaxeval.show.loggers import logged_values
+from jaxeval.show.exports import logged_values
 from jaxeval.show.shown import Answer
 
 
