@@ -25,8 +25,8 @@ from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards
 from jaxeval.ratings.contextual_boards import ContextualBoard, fit_slices
 from jaxeval.ratings.gauge import ELO_PER_UNIT
-from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.slices import make_slices, whole_board
+from jaxeval.ratings.options import FitOptions
+from jaxeval.ratings.slices import Slices, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import stream_number
 from jaxeval.wording import counted
@@ -45,13 +45,13 @@ def n_free(fitted: Board) -> int:
 
 
 def explained(
-    battles: Battles, plain: PairVotes, board: Board, options: FitOptions, by: str | Sequence[str] | None
+    battles: Battles, plain: PairVotes, board: Board, options: FitOptions, slices: Slices | None
 ) -> tuple[pd.DataFrame, str]:
     """Return Pearson's X2 of one number per model, and of what else might fit.
 
-    That is a board with the features of ``options``, boards with a model of ties, and boards of each slice of ``by`` on
-    its own. ``removed`` is the share of the first row's excess of X2 over its degrees of freedom that is gone in a row.
-    Slices keep all of it if pairs are as odd in each slice, and have none of it if mixing slices caused it.
+    That is a board with the features of ``options``, boards with a model of ties, and boards of each of the ``slices``
+    on its own. ``removed`` is the share of the first row's excess of X2 over its degrees of freedom that is gone in a
+    row. Slices keep all of it if pairs are as odd in each slice, and have none of it if mixing slices caused it.
     Overlapping slices, in which votes would count twice, have no row: the text says why there are no slices.
     """
     name = f"one number per {battles.competitor.one}"
@@ -66,9 +66,8 @@ def explained(
         (fitted,) = fit_slices([(battles.models, whole_board(battles, other, covariates)[0])], covariates, other)
         votes = pair_votes(fitted)
         rows.append((name, float(votes.pearson.sum()), int(votes.met.sum()) - n_free(fitted)))
-    no_slices = "no column of slices was named" if by is None else ""
-    if by is not None:
-        slices = make_slices(battles, BootstrapOptions(by=by).checked(battles))
+    no_slices = "no column of slices was named" if slices is None else ""
+    if slices is not None:
         if slices.overlapping:
             no_slices = f"the slices by {', '.join(slices.overlapping)} overlap: {slices.told}"
         else:

@@ -31,8 +31,8 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.contextual_boards import fit_slices
-from jaxeval.ratings.options import FitOptions
-from jaxeval.ratings.slices import whole_board
+from jaxeval.ratings.options import BootstrapOptions, FitOptions
+from jaxeval.ratings.slices import make_slices, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.shown import Answer
 from jaxeval.statistics.clusters import effective_clusters, few_clusters_text
@@ -264,6 +264,7 @@ def goodness_of_fit(
         )
     check_room(n_resamples, 8 * battles.n_models**2)
     options = FitOptions(ties=ties, features=features, cluster=cluster, method="dense").checked(battles)
+    slices = None if by is None else make_slices(battles, BootstrapOptions(by=by).checked(battles))
     covariates = design(battles, options.features, options.normalize)
     cells, drawn = whole_board(battles, options, covariates)
     (fitted,) = fit_slices([(battles.models, cells)], covariates, options)
@@ -290,12 +291,13 @@ def goodness_of_fit(
         plain_cells, plain_drawn = whole_board(battles, bare)
         plain = fit_slices([(battles.models, plain_cells)], nothing, bare)[0]
         plain_votes = pair_votes(plain)
+    hangs = dependence(battles, plain, options.features, lengths, time, cluster)
     triads = triads_of(votes, battles.n_models)
     if signs:
         chance = signed_chance(fitted, votes, triads, drawn, n_resamples, seed, running)
     else:
         chance = simulated_chance(plain, votes, triads, n_resamples, seed, running)
-    without, no_slices = explained(battles, plain_votes, plain, replace(options, ties="half"), by)
+    without, no_slices = explained(battles, plain_votes, plain, replace(options, ties="half"), slices)
     reasons = _reasons(votes, chance) | ({"slices": no_slices} if no_slices else {})
     settings = {"n_resamples": n_resamples, "seed": seed, "level": float(level), "cluster": cluster, "ties": ties}
     floor, share, error = _cyclic(votes, chance, dof)
@@ -307,7 +309,6 @@ def goodness_of_fit(
     if "deviance" not in reasons and chance.deviances is not None:
         deviance_p = float(share_above(chance.deviance, chance.deviances))
     tests = [("Pearson's X2", statistic, dof, p_value), ("deviance", chance.deviance, dof, deviance_p)]
-    hangs = dependence(battles, plain, options.features, lengths, time, cluster)
     table = pd.concat([pd.DataFrame(tests, columns=["test", "statistic", "dof", "p_value"]), hangs], ignore_index=True)
     return GoodnessOfFit(
         table=table, statistic=statistic, dof=dof, p_value=p_value, deviance=chance.deviance,

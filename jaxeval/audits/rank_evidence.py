@@ -19,6 +19,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.planning.information import information_of
+from jaxeval.ratings.board_sentences import on_condition
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.show.cells import with_kinds
@@ -95,6 +96,7 @@ class RankEvidence(Answered):
     variants: pd.DataFrame
     joint: Draws = field(repr=False)
     level: float
+    provided: str  # on what condition models are told apart, in words that end a sentence
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -124,7 +126,7 @@ class RankEvidence(Answered):
         if apart.all():
             one, n = len(apart) == 1, f"{len(apart):,}"
             text = f"{'The only pair' if one else f'All {n} pairs'} of neighbours on the board {'is' if one else 'are'}"
-            yield Severity.REASSURING, f"{text} told apart at {self.level:.0%} for all pairs at once."
+            yield Severity.REASSURING, f"{text} told apart at {self.level:.0%} for all pairs at once{self.provided}."
             return
         severity = Severity.CAUTION if apart.mean() < 0.5 else Severity.NOTE
         text = f"{(~apart).sum():,} of {counted(len(apart), 'pair')} of neighbours on the board cannot be told apart"
@@ -143,7 +145,7 @@ class RankEvidence(Answered):
             yield Severity.SERIOUS, f"{noun.counted(n_few, 'has', 'have')} too few votes to say who is first."
             return
         if len(may) == 1:
-            yield Severity.REASSURING, f"Only 1 {noun.one} may be first at {self.level:.0%}: {names[0]}."
+            yield Severity.REASSURING, f"Only 1 {noun.one} may be first at {self.level:.0%}: {names[0]}{self.provided}."
             return
         yield Severity.CAUTION, f"{noun.counted(len(names))} may be first at {self.level:.0%}: {named(names)}{few}."
 
@@ -288,7 +290,7 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
         neighbours=_neighbours(board, level), winner=winner(joint, level),
         families=_families(joint, options.families, ranked, finite, noun),
         variants=_variants(errors[rests_on["newest"].to_numpy() & ranked]), joint=joint, level=level,
-        settings=board.settings, warnings=tuple(board.warnings), competitor=noun,
+        provided=on_condition(board.fit), settings=board.settings, warnings=tuple(board.warnings), competitor=noun,
     )  # fmt: skip
 
 

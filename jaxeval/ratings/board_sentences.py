@@ -12,11 +12,16 @@ from jaxeval.show.boards import leader_line, level_names, with_interval
 from jaxeval.wording import counted, named, visible_line
 
 
+def on_condition(fit: Any) -> str:
+    """Return on what condition models are told apart where few voters gave many of the votes; else nothing."""
+    return ", if votes of one voter are independent" if fit._advice_on_voters else ""
+
+
 def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_battles: int | None) -> str:
     """Return who is first, and from whom the data do not tell it apart: see `Bootstrap.first_sentence`."""
     fit, models, noun = board.fit, board.models, board.competitor
     ratings, ranked = fit._ratings, board._ranked(min_battles)
-    provided = ", if votes of one voter are independent" if fit._advice_on_voters else ""
+    provided = on_condition(fit)
     undefeated = _undefeated_leader(board, level)
     if undefeated is not None:
         name, met = visible_line(models[undefeated]), counted(int(fit._n_battles[undefeated]), fit._unit)

@@ -236,3 +236,6 @@ def test_the_command_tells_no_pair_apart_at_the_edge(tmp_path):
     said = run(*line, catch_exceptions=False).output
     assert "1 of 1 pair of neighbours on the board cannot be told apart" in said
     assert "2 models may be first at 95%: x, y." in said
+    voter = [max(row, 20) for row in range(60)]
+    votes.assign(winner=["model_a"] * 45 + ["model_b"] * 15, voter=voter).to_csv(line[1])
+    assert "Only 1 model may be first at 95%: x, if votes of one voter are independent." in run(*line).output

@@ -9,6 +9,7 @@ import pytest
 import scipy
 
 import jaxeval
+from jaxeval.audits import goodness_of_fit as tests_of_fit
 from jaxeval.audits.chance import Multipliers, share_above
 from jaxeval.audits.parts import NotAnsweredError, Severity
 from jaxeval.audits.simulated_boards import pair_votes, refitted, simulated_boards, triads_of
@@ -270,6 +271,13 @@ def test_what_is_refused_says_why():
         table = votes(9, 3).assign(voter="x", same=1, gaps=np.nan)
         with pytest.raises(DataError, match=told):
             test_of(table, time=column)
+
+
+@pytest.mark.parametrize("wrong", [{"by": "kinds"}, {"by": 3}, {"time": "days"}, {"lengths": ("x", "y")}])
+def test_columns_are_looked_for_before_boards_are_simulated(wrong, monkeypatch):
+    monkeypatch.setattr(tests_of_fit, "simulated_chance", lambda *_: pytest.fail("boards were simulated"))
+    with pytest.raises((DataError, TypeError), match=r"no column '|takes the name of a column"):
+        test_of(votes(9, 3), **wrong)
 
 
 @pytest.mark.parametrize("kind", ["soft", "weighted", "davidson", "features"])

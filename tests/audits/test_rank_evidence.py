@@ -56,6 +56,15 @@ def test_a_pair_at_the_edge_is_told_apart_no_sooner_than_by_tiers():
     assert found.findings()[0].text.startswith("1 of 1 pair of neighbours on the board cannot be told apart at 95%")
 
 
+def test_pairs_are_told_apart_if_votes_of_a_loud_voter_are_independent():
+    votes = pd.DataFrame({"model_a": "x", "model_b": "y", "winner": ["a"] * 70 + ["b"] * 30, "voter": range(100)})
+    loud = votes.assign(voter=votes["voter"].clip(lower=40))
+    for table, provided in ((votes, ""), (loud, ", if votes of one voter are independent")):
+        pairs, first = (finding.text for finding in jaxeval.rank_evidence(table, n_resamples=200).findings()[:2])
+        assert pairs.endswith(f"on the board is told apart at 95% for all pairs at once{provided}.")
+        assert first == f"Only 1 model may be first at 95%: x{provided}."
+
+
 def test_what_ratings_rest_on_is_counted(votes, found):
     table = found.table.set_index("model")
     for model in ("model-2", "model-7"):
