@@ -109,7 +109,8 @@ class WhoVotes(Answered):
     def _of_voters(self) -> Iterator[tuple[Severity, str]]:
         n, votes = len(self.table), f"{self.settings['min_votes']} decided votes or more"
         if n == 0:
-            yield Severity.CAUTION, f"0 voters have {votes}: no voter can be tested."
+            models = f"{self.competitor.many} that these votes rate"
+            yield Severity.CAUTION, f"0 voters have {votes} between {models}: no voter can be tested."
             return
         odd = self.table[self.table["verdict"] != ""]
         names = "; ".join(f"voter {visible_line(row.voter)} {row.verdict}" for row in odd.head(_MOST_TOLD).itertuples())

@@ -12,7 +12,7 @@ import pandas as pd
 from jaxeval.arrays import Float, Int
 from jaxeval.data.columns import as_frame, folded, reject_missing, require_column
 from jaxeval.data.labels import SCORES_IN_WORDS
-from jaxeval.data.numbers import numbers, reject_values
+from jaxeval.data.numbers import numbers, numeric_but_for_gaps, reject_values
 from jaxeval.data.roles import NO_SCORES, RESULT_COUNTS, usual_column
 from jaxeval.errors import ColumnError, DataError
 from jaxeval.wording import counted, named, words_of
@@ -128,6 +128,8 @@ def _in_units(column: pd.Series, units: Mapping[str, float], words: Mapping[str,
     """Return a column of text as numbers, if all of it can be read as such; else the column itself."""
     if column.dtype == bool or not pd.api.types.is_string_dtype(column):
         return column
+    if "%" in units and (numeric := numeric_but_for_gaps(column)) is not column:
+        return numeric
     read: dict[Any, float] = {}
     for value in column.dropna().unique():
         text = str(value).strip().casefold()

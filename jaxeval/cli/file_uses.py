@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -86,6 +85,7 @@ _LABELS_ONLY = "Is a judge good enough?"  # of labels without pairs of models
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
 _WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
+_MOST_WORDS = 6  # of a column of scores in words
 _REPEATED = "correct it first: rows repeat a model and an item: number its runs in a column run, or drop the copies"
 #: Names of columns that are items of a benchmark: q1, item_2, 17.
 _AN_ITEM = re.compile(r"(q|i|p|t|ex|item|question|prompt|problem|task|sample|example)?[ _.-]?\d+", re.IGNORECASE)
@@ -193,36 +193,37 @@ def _known_formats(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()
         chosen = _chosen(choices)
         asks = (*(form.asks(contents[0]) if contents else ()), *chosen)
         hint = form.hint if asks else ""
-        if is_document and _lack_scores(form, contents, dict(zip(chosen[::2], chosen[1::2], strict=True))):
+        table = _table_of(form, contents, dict(zip(chosen[::2], chosen[1::2], strict=True))) if is_document else None
+        if table is not None and not _is_complete(table):
             asks = (*asks, "--missing", "available")
             hint = "; ".join(filter(None, (hint, "each model is scored on the answers that have a score")))
         what = form.name if is_document or not form.marks else f"{form.name}, told by {quoted(form.seen(head.names))}"
         if form.shape == "pair":
             yield use_of("leaderboard", asks, what, hint, "Ratings of the models")
             yield use_of("audit", asks, what)
-        elif is_document and len(contents) == 1:
+        elif is_document and len(contents) == 1 and (table is None or len({*table["model"]}) == 1):
             hint = hint or "add the files of other models to the line, to compare them"
             yield use_of("scores", asks, what, hint, "The score of a model, with an interval")
         else:
             yield use_of("scores", asks, what, hint, "Scores of models, with intervals")
 
 
-def _lack_scores(form: Format, documents: Sequence[Any], chosen: Mapping[str, str]) -> bool:
-    """Return whether answers to some items lack a score in documents that make a table each."""
-    parts = []
-    for document in documents:
-        source = Source("", names=list(document), document=document, score=chosen.get("--score"))
-        with suppress(DataError):
-            parts.append(in_pandas(form.read(source)))
-    frame = pd.concat(parts) if parts else pd.DataFrame(columns=["model", "item", "score"])
-    if any(part.attrs.get("resolved") for part in parts):  # a report need not name what was not resolved
-        return False
-    items = [name for name in ("benchmark", "item") if name in frame]
-    n_items = len(frame[items].drop_duplicates())
-    return bool(
-        frame["score"].isna().any()
-        or len(frame[["model", *items]].drop_duplicates()) < frame["model"].nunique() * n_items
-    )
+def _table_of(form: Format, documents: Sequence[Any], chosen: Mapping[str, str]) -> pd.DataFrame | None:
+    """Return the scores of answers in documents; None where one cannot be read."""
+    sources = [Source("", names=list(x), document=x, score=chosen.get("--score")) for x in documents]
+    try:
+        tables = [in_pandas(form.read(source)) for source in sources]
+    except DataError:
+        return None
+    # A report need not name what was not resolved.
+    return None if any(table.attrs.get("resolved") for table in tables) else pd.concat(tables)
+
+
+def _is_complete(table: pd.DataFrame) -> bool:
+    """Return whether every model has a score of every item."""
+    items = [name for name in ("benchmark", "item") if name in table]
+    n_pairs, n_items = (len(table[names].drop_duplicates()) for names in (["model", *items], items))
+    return bool(table["score"].notna().all() and n_pairs == table["model"].nunique() * n_items)
 
 
 def _chosen(choices: Sequence[Mapping[str, Sequence[str]]]) -> tuple[str, ...]:
@@ -434,7 +435,8 @@ def _item_scores(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
         frame, _ = with_right_and_wrong(frame, () if item is None else (item,))
         numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
         others = [name for name in map(str, frame) if name not in (*numbers, item)]
-        written = usual_column(frame, None, "score") if score is None and item is not None else None
+        scores = columns_of(frame, (*ROLES["score"].names, *ROLES["score"].also)) if score is None and item else []
+        written = next((name for name in scores if name == "score" or n_values(frame, name) <= _MOST_WORDS), None)
         if written is not None and not sides:
             try:
                 numbers_of_words(frame[written], written, SCORES_IN_WORDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ from jaxeval.data.found_columns import (
 from jaxeval.data.roles import (
     COUNT_COLUMNS,
     COUNTED,
+    KNOWN_OF_MODELS,
     ONE_HOT_COLUMNS,
     RESULT_COUNTS,
     ROLES,
@@ -49,7 +51,7 @@ from jaxeval.data.roles import (
     usual_column,
 )
 from jaxeval.errors import DataError
-from jaxeval.wording import words_of
+from jaxeval.wording import counted, words_of
 
 #: Names of the column of what answers were compared with.
 OPPONENTS = (*ROLES["anchor"].names, *ROLES["anchor"].also, "opponent")
@@ -131,7 +133,9 @@ _OF_ARENA = {
     "category_tag": ("A leaderboard for each category", ("--by", "category_tag"), "categories"),
     "conv_metadata": ("Ratings, the style of answers controlled for", ("--style", "arena"), "counts of style"),
 }
-_WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"), ("chosen", "rejected"))
+_WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"), ("chosen", "rejected"),
+        ("sieger", "verlierer"), ("gewinner", "verlierer"))  # fmt: skip
+_FEWEST_MODELS = 3  # that two evaluators have both scored
 _MOST_SLICES = 100  # values of a column, of which a line takes one
 _MOST_GROUPS = 20  # that a board may be cut into
 _SURELY_PER_CENT = 10  # scores may have other scales up to this
@@ -172,7 +176,8 @@ def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments,
         voters = [name for name in judges if n_values(frame, name) > MOST_JUDGES or names_people(frame[name])]
     # Votes of one person are alike: as if unrelated, they would make leaders of noise.
     by_units = (*options, *each("--cluster", [name for name in voters if 1 < n_values(frame, name) < len(frame)]))
-    yield use_of("leaderboard", by_units, why, read.hint, question)
+    notes = [read.hint, *_notes_on_votes(frame, sides, read)]
+    yield use_of("leaderboard", by_units, why, "; ".join(filter(None, notes)), question)
     groups = [x for x in guessed_columns(frame, "group") if x not in sides and 1 < n_values(frame, x) <= _MOST_GROUPS]
     for name in groups[:1]:
         yield use_of("leaderboard", (*by_units, "--by", name), found(groups=name), "", f"A leaderboard for each {name}")
@@ -185,6 +190,24 @@ def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments,
         yield use_of("leaderboard", (*options, *more), f"{what} in {name!r}", "", question)
     if objects:
         yield use_of("leaderboard", (*options, "--html", "board.html"), "", "it writes board.html", "A page to share")
+
+
+def _notes_on_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments) -> Iterator[str]:
+    """Yield what is to be known of votes: which columns do not count, and rows that may be copies."""
+    for name in columns_of(frame, ("weight", "weights")):
+        if is_numeric_dtype(frame[name]) and n_values(frame, name) > 1:
+            yield f"{name!r} does not count: say --weight {shlex.quote(name)} if it should"
+    orders = [name for name in columns_of(frame, ROLES["shown_first"].names) if 1 < n_values(frame, name) <= 2]
+    for name in orders:
+        yield (
+            f"{name!r} does not count: results are taken to be about {sides[0]!r} and {sides[1]!r}, whichever of them "
+            "was shown first"
+        )
+    ids = [name for name in guessed_columns(frame, "item") if 2 * n_values(frame, name) >= len(frame)]
+    plain = [name for name in frame if is_plain(frame[name])]
+    copies = int(frame.duplicated(plain).sum()) if ids else 0
+    if copies:
+        yield f"{counted(copies, 'row repeats', 'rows repeat')} another in all columns, {ids[0]!r} too: drop copies"
 
 
 def _bad_results(frame: pd.DataFrame, sides: SidePairs) -> Use | None:
@@ -371,16 +394,21 @@ def meta(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
     if "rating" in numbers and {"lower", "rating_lower"} & {*numbers}:  # a table that a leaderboard wrote
         return
     gold = next((name for name in _golden(frame) if name in numbers), numbers[0])
+    both = frame[numbers].notna().astype(int)
+    numbers = [name for name in numbers if (both[name] * both[gold]).sum() >= _FEWEST_MODELS]
+    if len(numbers) < 2:
+        return
     why = f"a row for each of {model!r}, {found(scores=[name for name in numbers if name != gold])}"
     hint = f"{gold!r} is taken as gold, what the others should agree with: say another by --gold"
     yield use_of("meta", ("--gold", gold, *naming(model=model)), why, hint)
 
 
 def evaluations(frame: pd.DataFrame) -> list[str]:
-    """Return columns of numbers that are no counts of judgments."""
+    """Return columns of numbers that are no counts of judgments, and say more of models than their size or cost."""
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
     counts = {*map(folded, ROLES["count"].also), *RESULT_COUNTS}
-    return [name for name in numbers if folded(name) not in counts]
+    about = [name for name in numbers if any(map(KNOWN_OF_MODELS.fullmatch, words_of(name)))]
+    return [name for name in numbers if folded(name) not in counts and name not in about]
 
 
 def _golden(frame: pd.DataFrame) -> list[str]:

@@ -66,7 +66,7 @@ ROLES = {
     "score": Role(
         "the score of an answer", "number", ("score",),
         ("accuracy", "correct", "is_correct", "acc", "reward", "passed", "exact_match", "preference", "rating", "grade",
-         "points", "pass", "success", "resolved", "status", "result", "outcome",
+         "points", "pass", "success", "resolved", "follow_all_instructions", "status", "result", "outcome",
          "Punkte", "Punktzahl", "Bewertung"),
     ),
     "scores_a": Role("the judge's score of side A, or scores by criterion", "outcome", ("scores_a",)),
@@ -129,11 +129,11 @@ SCORES = ("scores_a", "scores_b")
 ORDERS = ("verdict_a_first", "verdict_b_first")
 #: Words in names of columns of a table with a row for each model that are no scores: what sums up the others, and
 #: what is known of a model.
-NO_SCORES = re.compile(
-    "average|avg|mean|median|overall|total|aggregate|rank|ranking|index|elo|rating|params?|parameters|size|layers|flops|"
-    "compute|date|released?|year|month|price|cost|usd|latency|speed|seconds|minutes|hours|tokens|context|votes|likes|"
-    "downloads|co2|id"
+KNOWN_OF_MODELS = re.compile(
+    "rank|ranking|params?|parameters|size|layers|flops|compute|date|released?|year|month|price|cost|usd|latency|speed|"
+    "seconds|minutes|hours|tokens|context|votes|likes|downloads|co2|id"
 )
+NO_SCORES = re.compile(f"average|avg|mean|median|overall|total|aggregate|index|elo|rating|{KNOWN_OF_MODELS.pattern}")
 
 
 def usual_column(columns: Iterable[Any], named: str | None, usual: str | Sequence[str]) -> str | None:

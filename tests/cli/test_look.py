@@ -576,6 +576,53 @@ def test_votes_of_several_people_in_columns_are_stacked(names, values, beside, t
     assert f"odds of 10 to 1 by a typical judge of {', '.join(names)}" in command(*panel).output
 
 
+def test_what_does_not_count_of_votes_is_told(tmp_path):
+    votes = pd.DataFrame({"id": range(20), "model_a": [*"xy"] * 10, "model_b": [*"yz"] * 10, "winner": ["A", "B"] * 10})
+    assert "note:" not in looked_at(file_of(tmp_path, votes))
+    told = looked_at(file_of(tmp_path, votes.assign(weight=votes["id"] / 10, order=["ab", "ab", "ba", "ba"] * 5)))
+    assert "'weight' does not count: say --weight weight if it should" in told
+    assert "'order' does not count: results are taken to be about 'model_a' and 'model_b', whichever" in told
+    doubled = pd.concat([votes, votes.head(3)])
+    assert "note: 3 rows repeat another in all columns, 'id' too: drop copies" in looked_at(file_of(tmp_path, doubled))
+    assert "repeat" not in looked_at(file_of(tmp_path, doubled.drop(columns="id")))
+
+
+def test_what_is_known_of_models_is_no_evaluator(tmp_path):
+    """Neither a rank nor a cost says how good a model is, beside its score."""
+    board = pd.DataFrame({"Rank": [1, 2, 3, 4], "Model": [*"wxyz"], "Arena Elo": [1100, 1050, 1000, 900]})
+    for frame in (board, board.rename(columns={"Rank": "cost"})):
+        assert "There is one number for each model, in 'Arena Elo'" in looked_at(file_of(tmp_path, frame))
+    # Two of the models have both.
+    frame = board.drop(columns="Rank").assign(MMLU=[0.8, 0.7, None, None], GSM=[0.9, 0.5, 0.6, 0.4])
+    found = looked_at(file_of(tmp_path, frame))
+    assert "scores in 'GSM'\n" in found
+    (line,) = [words for words in lines(found) if words[0] == "meta"]
+    assert not command(*line).exit_code
+
+
+def test_shares_with_decimal_commas(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("Model;MMLU;GSM8K\na;53,2 %;71 %\nb;45,4 %;60 %\nc;60,5 %;75,5 %\n")
+    first = lines(looked_at(path))[0]
+    assert first == ["index", str(path), "--model", "Model"]
+    assert not command(*first).exit_code
+
+
+def test_winners_and_losers_in_german(tmp_path):
+    found = lines(looked_at(file_of(tmp_path, pd.DataFrame({"Sieger": [*"xyx"], "Verlierer": [*"yxz"]}))))
+    assert found[0][2:] == ["--winner-model", "Sieger", "--loser-model", "Verlierer"]
+
+
+def test_a_word_among_scores_that_is_none_is_told(tmp_path):
+    grades = pd.DataFrame({"question": range(6), "grade": ["CORRECT", "INCORRECT", "NOT_ATTEMPTED"] * 2})
+    told = looked_at(file_of(tmp_path, grades))
+    assert "note: correct it first: column 'grade' holds 'NOT_ATTEMPTED' beside 'CORRECT', 'INCORRECT'" in told
+    instructed = pd.DataFrame({"prompt": range(6), "follow_all_instructions": [True, False, True] * 2})
+    assert lines(looked_at(file_of(tmp_path, instructed)))[0][2:] == [
+        "--item", "prompt", "--score", "follow_all_instructions",
+    ]  # fmt: skip
+
+
 def test_whole_answers_are_no_models(tmp_path):
     said = [f"It is {k % 4}." for k in range(40)]
     frame = pd.DataFrame({"question": range(40), "answer_a": said, "answer_b": said[::-1], "winner": ["A", "B"] * 20})

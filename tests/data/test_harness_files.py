@@ -56,6 +56,16 @@ class TestInspect:
         assert len(found.trials.score) == 64
         assert found.notes == ("sums, products: the skill of guess differs: 0.8 (mockllm/large), 0.4 (mockllm/small)",)
 
+    def test_the_line_of_a_log_with_an_error_runs(self, tmp_path):
+        path = inspect_log(tmp_path, "a", n=4)
+        log = json.loads(path.read_text())
+        log["samples"][1] = {"id": 1, "epoch": 1, "error": {"message": "time ran out"}}
+        path.write_text(json.dumps(log))
+        assert line_of(path) == ["scores", str(path), "--missing", "available"]
+        printed = said(*line_of(path))
+        assert "m has a score of 1.000" in printed
+        assert "m, t: 1 sample of 4 ended in an error and has no score" in printed
+
     @pytest.mark.parametrize(
         "damage", [{"config": [1]}, {"config": "x"}, {"task_version": [1]}, {"task_id": ["a"]}, {"task_args": "shots"}]
     )
