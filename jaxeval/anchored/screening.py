@@ -176,15 +176,10 @@ def screen_judges(
     runs = (~np.isnan(panel.outcome)).sum(-1)
     n_items = np.array([len(np.unique(panel.item[of_judge])) for of_judge in runs == panel.n_runs[:, None]])
     wider = np.array([widening_of_draws(max(n - 1.0, 1.0), level) for n in n_items])
-    _, *ends, _ = bounds_with_failures(drawn[1], level, _LEAST[1], 1.0)
-    for end, of_draws in zip(("lower", "upper"), ends, strict=True):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            error = 1 - frame["average"].to_numpy()
-            longer = np.where(error > 0, 1 - error * ((1 - of_draws) / error) ** wider, of_draws)
-            frame[f"single_boot_{end}"] = np.where(
-                np.isneginf(longer), _LEAST[0], longer / (panel.n_runs - (panel.n_runs - 1) * longer)
-            )
-        frame[f"average_boot_{end}"] = longer
+    spread = _longer(drawn[1], frame["average"].to_numpy(), wider, panel.n_runs)
+    for name, draws, least in zip(_MEASURES, spread, _LEAST, strict=True):
+        _, lower, upper, _ = bounds_with_failures(draws, level, least, 1.0)
+        frame[f"{name}_boot_lower"], frame[f"{name}_boot_upper"] = lower, upper
     frame.insert(frame.columns.get_loc("n"), "n_runs", panel.n_runs)
     frame["n_incomplete"] = ((runs > 0) & (runs < panel.n_runs[:, None])).sum(1)
     frame["strong"] = frame["average"] >= threshold
@@ -205,13 +200,22 @@ def screen_judges(
         joint=Draws(
             pd.MultiIndex.from_product([_MEASURES, judges], names=["measure", "judge"]),
             frame[list(_MEASURES)].to_numpy().T.reshape(-1),
-            np.concatenate(drawn, axis=1),
+            np.concatenate(spread, axis=1),
             limits=(np.repeat(_LEAST, len(judges)), 1.0),
             status=np.tile(frame["status"].to_numpy(), 2),
             warnings=tuple(warnings),
             settings={"n_resamples": n_resamples, "seed": seed, "strata": strata, "level": level},
         ),
     )
+
+
+def _longer(drawn: Float, average: Float, wider: Float, n_runs: Int) -> tuple[Float, Float]:
+    """Return draws (B, J) of ICC(3,1) and ICC(3,k) from those of ICC(3,k), ``wider`` (J,) times as far from it."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = 1 - average
+        longer = np.where(error > 0, 1 - error * ((1 - drawn) / error) ** wider, drawn)
+        single = np.where(np.isneginf(longer), _LEAST[0], longer / (n_runs - (n_runs - 1) * longer))
+    return single, longer
 
 
 def _bound(average: Float) -> Float:
