@@ -85,6 +85,7 @@ _LABELS_ONLY = "Is a judge good enough?"  # of labels without pairs of models
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
 _WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
+_JUDGES = {"judge", "grader", "evaluator"}
 _MOST_WORDS = 6  # of a column of scores in words
 _REPEATED = "correct it first: rows repeat a model and an item: number its runs in a column run, or drop the copies"
 #: Names of columns that are items of a benchmark: q1, item_2, 17.
@@ -426,12 +427,16 @@ def _item_scores(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
             why = found(models=model, items=item, scores=score, benchmarks=apart[0] if apart else None)
             uses.append(use_of("scores", (*naming(**roles), *each("--benchmark", apart[:1])), why, note))
         yield from uses
+    elif item is not None and score is not None and not sides and n_values(frame, item) < 2:
+        return  # of one item nobody knows how scores vary
     elif item is not None and score is not None and not sides:
         more = f"{quoted(feedback[1:])}: further scores, each for a line of its own" if len(feedback) > 1 else ""
         for use in _long_scores(frame, roles, [name for name in runs if name != "trial"]):
             yield use._replace(open="; ".join(filter(None, (use.open, more))))
     else:
         item = "" if item is None and "" in frame else item  # an index that pandas wrote
+        if item is None:  # each person scored all models
+            item = next((name for name in guessed_columns(frame, "rater") if frame[name].is_unique), None)
         frame, _ = with_right_and_wrong(frame, () if item is None else (item,))
         numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
         others = [name for name in map(str, frame) if name not in (*numbers, item)]
@@ -444,7 +449,7 @@ def _item_scores(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
                 yield use_of("scores", naming(model=model, item=item, score=written),
                            found(models=model, items=item, scores=written), f"correct it first: {error}")  # fmt: skip
         elif item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:
-            if any({*words_of(name)} & (ONE_PERSON | TOGETHER) for name in numbers):  # labels of people and judges
+            if any({*words_of(name)} & (ONE_PERSON | TOGETHER | _JUDGES) for name in numbers):  # labels of each
                 return
             gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
             yield use_of("scores", ("--wide", *naming(item=item), *gaps),
@@ -484,9 +489,15 @@ def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence
                    "it rates by one judge alone, as scores of several are not on one scale")  # fmt: skip
         return
     whole, scored = _is_whole(frame, [x for x in (model, item) if x]), frame[score].notna().all()
-    missing = () if whole and scored else ("--missing", "available")
+    goes_on = len(frame) >= HEAD_ROWS and model is not None  # and models may lack items below the first rows
+    missing = () if whole and scored and not goes_on else ("--missing", "available")
     note = "" if scored else "rows without a score are left out"
-    note = note if whole else "each model has its own items; --missing complete takes those that all have"
+    if goes_on or not whole:
+        lacks = "each model has its own items" if not whole else "a model that lacks items is scored on those it has"
+        note = f"{lacks}; --missing complete takes those that all have"
+    lacking = [name for name in (model, item) if name is not None and frame[name].isna().any()]
+    if lacking:
+        note = f"correct it first: a row has no value in {lacking[0]!r}: fill it in, or drop the row"
     # Rows below the first ones may be of another judge, or of another version.
     others = (*ROLES["judge"].names, *_CONDITIONS) if len(frame) >= HEAD_ROWS else ()
     alone = [name for name in columns_of(frame, others) if name not in roles.values() and n_values(frame, name) == 1]

@@ -56,7 +56,8 @@ def run() -> None:
         remove_copies()
         tell("Aborted!")
     finally:
-        gc.freeze()  # Python's last search for garbage, at the end, takes a fifth of a small board's time
+        if "duckdb" not in sys.modules or "jaxlib" in sys.modules:  # DuckDB alone tells of what is frozen as a leak
+            gc.freeze()  # Python's last search for garbage, at the end, takes a fifth of a small board's time
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, none
             stream.flush()

@@ -135,6 +135,10 @@ _OF_ARENA = {
 }
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"), ("chosen", "rejected"),
         ("sieger", "verlierer"), ("gewinner", "verlierer"))  # fmt: skip
+#: Words in names of columns that say how sure a score is.
+_OF_ERROR = re.compile(
+    r"(?:\b|_)(?:lower|upper|ci|se|sd|std|stderr|stdev|error|variance|[qp]\d+)(?:\b|_)", re.IGNORECASE
+)
 _FEWEST_MODELS = 3  # that two evaluators have both scored
 _MOST_SLICES = 100  # values of a column, of which a line takes one
 _MOST_GROUPS = 20  # that a board may be cut into
@@ -407,7 +411,7 @@ def evaluations(frame: pd.DataFrame) -> list[str]:
     """Return columns of numbers that are no counts of judgments, and say more of models than their size or cost."""
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
     counts = {*map(folded, ROLES["count"].also), *RESULT_COUNTS}
-    about = [name for name in numbers if any(map(KNOWN_OF_MODELS.fullmatch, words_of(name)))]
+    about = [name for name in numbers if any(map(KNOWN_OF_MODELS.fullmatch, words_of(name))) or _OF_ERROR.search(name)]
     return [name for name in numbers if folded(name) not in counts and name not in about]
 
 

@@ -247,6 +247,12 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
     return None
 
 
+def _is_reply(frame: pd.DataFrame, name: str) -> bool:
+    """Whether a column holds what judges printed, which no line maps to labels."""
+    texts = frame[name].dropna().astype(str)
+    return folded(name) in map(folded, ROLES["output"].names) or texts.str.contains("[,={]").any()
+
+
 def _which_is_one(a: str, b: str, coding: Any) -> str:
     loss = "-1" if coding == SIGNED_LABELS else "2"
     other = "a_wins_0" if coding == "a_wins_1" else f"1=model_b,{loss}=model_a,0=tie"
@@ -259,10 +265,11 @@ def reading_with_blanks(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments
         rest = [name for name in map(str, frame) if name not in (a, b)]
         roles, why = {"model_a": a, "model_b": b}, f"two sides in {quoted((a, b))}"
         counts, called = {*COUNT_COLUMNS, *renames(COUNT_COLUMNS, rest)}, {*RESULTS} - {"winner"}
+        texts = [name for name in rest if name not in counts and not is_numeric_dtype(frame[name])
+                 and folded(name) not in _NAMES and not _is_reply(frame, name)]  # fmt: skip
         words = [
-            name for name in rest if name not in counts
-            if not (is_numeric_dtype(frame[name]) or folded(name) in _NAMES or _SAYS_PLACE.search(name.casefold()))
-            and not _SAYS_OTHER.search(name.casefold())
+            name for name in texts
+            if not _SAYS_PLACE.search(name.casefold()) and not _SAYS_OTHER.search(name.casefold())
             and 1 < n_values(frame, name) <= (_MOST_GRADES if {folded(name)} & called else _MOST_LABELS)
         ]  # fmt: skip
         ids = guessed_columns(frame, "item")  # and no points; nor is what counts the rows
@@ -273,7 +280,8 @@ def reading_with_blanks(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments
             values = [str(value) for value in frame[words[0]].dropna().unique()]
             if {*values} <= {*frame[a], *frame[b]}:  # a third model, of a ranking
                 return None
-            if {value.casefold() for value in values} <= {"yes", "no", "true", "false"}:  # which says of whom?
+            says = _SAYS_RESULT.search(words[0].casefold())
+            if {value.casefold() for value in values} <= {"yes", "no", "true", "false"} and not says:  # of whom?
                 return None
             labels = {value: spoken_label(value) or "SIDE" for value in values}
             which = "SIDE" if any("SIDE" in x for pair in labels.items() for x in pair) else "each"

@@ -21,6 +21,7 @@ GAPS = ("NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "
 _DECIMAL = re.compile(r"[-+]?\d*,\d+")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 _PERCENTAGE = re.compile(r"\s*[-+]?\d+(\.\d+|,\d{1,2})?\s*%\s*")
+_FRACTION = re.compile(r"\s*(\d+)\s*/\s*(\d+)\s*")
 #: Up to here doubles hold every whole number.
 _EXACT = 2.0**53
 
@@ -146,6 +147,8 @@ def _as_number(value: Any) -> str:
     if isinstance(value, str):
         if _PERCENTAGE.fullmatch(value):
             return ": write all values with %, or none"
+        if (part := _FRACTION.fullmatch(value)) is not None and int(part[2]):
+            return f": write {int(part[1]) / int(part[2]):.4g} for {value}"
         if _THOUSANDS.fullmatch(value):
             return f": write {value.replace(',', '')} for {value}, or {value.replace(',', '.')}"
         return ": write 0.5 for 0,5" if _DECIMAL.fullmatch(value) else ""

@@ -18,10 +18,13 @@ from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted
 
-#: Names of columns of the items in one place: rank1, Rank 2, place_3.
-_PLACE = re.compile(r"(?:rank|place)[ _-]?(\d+)")
+#: Names of columns of the items in one place: rank1, Rank 2, place_3, 1st.
+_PLACE = re.compile(r"(?:rank|place|choice)[ _-]?(\d+)|(\d+)(?:st|nd|rd|th)(?:[ _-](?:place|choice))?")
 #: Names of columns of the best and the worst of those shown, folded; and of these: Item1, option_2, model B; or a list.
-_BEST, _WORST = (tuple(word + end for end in ("", "item", "option", "model", "response")) for word in ("best", "worst"))
+_BEST, _WORST = (
+    (*(word + end for end in ("", "item", "option", "model", "response")), other)
+    for word, other in (("best", "most"), ("worst", "least"))
+)
 _SHOWN = re.compile(r"(?:item|option|model|system|choice|candidate|response|alternative|id)[ _-]?(\d+|[a-h])")
 _LISTED = ("items", "options", "models", "systems", "choices", "candidates", "responses", "alternatives")
 BEST_AND_WORST = "the best and the worst"
@@ -122,7 +125,9 @@ def lists_in_columns(frame: pd.DataFrame) -> tuple[list[list[Any]], str] | None:
     """
     if (chosen := _best_and_worst(frame)) is not None:
         return chosen
-    place = {int(match[1]): name for name in frame if (match := _PLACE.fullmatch(str(name).strip().casefold()))}
+    place = {
+        int(match[1] or match[2]): name for name in frame if (match := _PLACE.fullmatch(str(name).strip().casefold()))
+    }
     if len(place) > 1 and {*place} == {*range(1, len(place) + 1)}:
         columns = [place[k] for k in sorted(place)]
         if not any(pd.api.types.is_numeric_dtype(frame[name]) for name in columns):

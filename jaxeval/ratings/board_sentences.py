@@ -54,7 +54,9 @@ def leader_sentence(board: Any, level: float, kind: BoardInterval | None, min_ba
     if len(alike) and (ratings[~ranked] > ratings[first]).any():
         rating += " of those with a rank"
     line = leader_line(name, rating, [visible_line(models[j]) for j in alike], level, unranked, equal, provided)
-    return f"{line}; undefeated, without a rank: {named(above)}" if above else line
+    line += f"; undefeated, without a rank: {named(above)}" if above else ""
+    apart = [visible_line(model) for model in models[np.isnan(ratings)]]
+    return f"{line}; nothing compares {named(apart, 3)} with these" if apart else line
 
 
 def _undefeated_leader(board: Any, level: float) -> int | None:

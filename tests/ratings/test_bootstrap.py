@@ -846,6 +846,7 @@ class TestDegenerate:
         assert board.beat_share.loc["u"].isna().all()
         assert any("u: never lost a point" in w for w in board.warnings)
         assert any("2 groups that never met" in w for w in board.warnings)
+        assert board.first_sentence().endswith("; undefeated, without a rank: u; nothing compares x, y with these")
 
 
 class TestIntervals:
