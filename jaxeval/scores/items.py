@@ -17,10 +17,12 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import (
+    FEW_ITEMS,
     MissingScores,
     as_item_scores,
     by_item,
     estimate_scores,
+    few_units_text,
     flagged,
     kept_items,
     trial_variances,
@@ -354,6 +356,9 @@ def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: b
     items, warnings = kept_items(item_scores, missing)
     estimates = estimate_scores(replace(item_scores, scores=value[:, None]), items)
     lower, upper = estimates.interval(level)
+    if estimates.n_effective < FEW_ITEMS:
+        # Of 8 items with 5 trials that all succeed half of the time, the interval of pass@3 missed in .16.
+        warnings += [f"{few_units_text(estimates)}: intervals from fewer than {FEW_ITEMS} depend on how scores lie"]
     table = pd.DataFrame({
         "model": estimates.models.to_numpy(),
         "score": np.clip(estimates.score, 0.0, 1.0),  # a mean of ones may be off in the last digit

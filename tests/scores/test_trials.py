@@ -46,6 +46,7 @@ def test_intervals_are_of_items():
     found = pass_at_k(table, 1)
     x = np.array([0, 4, 3, 2, 1, 2]) / 4
     lower, upper = scipy.stats.t.interval(0.9, 4, x.mean(), scipy.stats.sem(x))
+    assert found.attrs["warnings"] == ["only 6 items: intervals from fewer than 30 depend on how scores lie"]
     found = pass_at_k(table, 1, level=0.9)
     assert_allclose(found[["lower", "upper"]].to_numpy()[0], [max(lower, 0), min(upper, 1)], rtol=1e-5)
 
