@@ -154,6 +154,16 @@ class TestErrors:
         np.testing.assert_array_equal(table["coefficient"], drawn.fit.coefficients()["coefficient"])
 
 
+def test_few_battles_of_a_tie_model_have_the_outer_ends_of_draws_and_fit(tied, monkeypatch):
+    """Of 100 boards of Rao and Kupper's model, with 12 battles that somebody won, draws alone missed .10."""
+    draws, fit = (tied.interval(kind=kind) for kind in ("percentile", "wald"))
+    pd.testing.assert_frame_equal(tied.interval(), draws)
+    monkeypatch.setattr("jaxeval.ratings.bootstrap_result.ENOUGH_BATTLES", np.inf)
+    assert tied.interval()["lower"].equals(np.fmin(draws["lower"], fit["lower"]))
+    assert tied.interval()["upper"].equals(np.fmax(draws["upper"], fit["upper"]))
+    assert not tied.interval().equals(draws)
+
+
 def test_only_a_tie_model_has_a_tie_parameter(drawn, tied):
     assert drawn.joint_coefficients.names.tolist() == list(drawn.fit.context.features)
     table = drawn.joint_coefficients.table(0.9)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 import jaxeval
 
@@ -77,6 +78,30 @@ def test_joint_draws_know_what_a_ridge_alone_rates(ridge, tmp_path, on_the_host)
     assert len(found.movers) == 0
     assert set(found.joint.tiers().dropna()) <= {1}
     assert found.table[["rank_best_a", "rank_best_b"]].eq(1).all(axis=None)
+
+
+def test_intervals_of_few_games_hold_with_a_ridge(on_the_host):
+    """Of equal competitors with 5 games each; quantiles of draws alone miss .14."""
+    votes = equal_competitors(5, 12, 0.0, seed=0)
+    votes = votes[votes["board"].astype(int) < 20]
+    boards = jaxeval.bootstrap(votes, 100, by="board", min_slice_battles=1, ridge=0.1).values()
+
+    missed = {}
+    for kind in ("auto", "percentile"):
+        ends = [board.ends(0.95, kind) for board in boards]
+        missed[kind] = np.array([((lower > 1000) | (upper < 1000)).mean() for lower, upper in ends])
+    assert missed["auto"].mean() <= 0.05 + 3 * missed["auto"].std() / np.sqrt(len(boards))
+    assert missed["percentile"].mean() > missed["auto"].mean() + 0.05
+
+
+def test_a_ridge_that_says_more_than_the_games_is_told(on_the_host, tmp_path):
+    votes = pd.DataFrame({"model_a": "x", "model_b": "y", "winner": ["model_a", "model_b"] * 7})
+    told = "2 models have fewer than 16 battles: the ridge of 1 draws their ratings together by more than intervals"
+    assert any(told in text for text in jaxeval.bootstrap(votes, 20, ridge=1.0).warnings)
+    assert not any("the ridge of" in text for text in jaxeval.bootstrap(votes, 20, ridge=0.5).warnings)
+    votes.to_csv(tmp_path / "votes.csv")
+    line = "leaderboard", tmp_path / "votes.csv", "--resamples", 20, "--ridge", 1
+    assert told in " ".join(run(*line).output.split())
 
 
 @pytest.mark.slow
