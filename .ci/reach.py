@@ -48,6 +48,7 @@ _BESIDE = {
     "docs|README|pages": ["docs/**/*.md", "docs/jobs/*", "README.md", "examples/*"],
     _BENCHMARKS: ["benchmarks/*.py"],
     "notebooks": ["notebooks/*.ipynb"],
+    r'"\.ci/': [".ci/reach.py", ".ci/run"],
 }
 
 

@@ -31,6 +31,7 @@ def test_a_file_reaches_what_its_imports_do(reach):
     assert "jaxeval/softelo/soft_elo.py" not in found
 
 
+@pytest.mark.slow
 def test_a_kernel_reaches_little(reach):
     found = names_of(reach.reached(ROOT / "tests/kernels/test_resample.py"))
     assert "jaxeval/kernels/resample.py" in found
@@ -63,8 +64,9 @@ def test_what_is_imported_is_in_reach(reach, name):
     assert (status, missed) == (0, set())
 
 
-def test_a_page_is_reached_by_the_test_of_pages(reach):
+def test_files_beside_are_reached_by_tests_that_name_them(reach):
     assert "docs/quick-start.md" in names_of(reach.reached(ROOT / "tests/test_docs.py"))
+    assert {".ci/reach.py", ".ci/run"} <= names_of(reach.reached(Path(__file__)))
 
 
 def test_what_has_run_is_due_again_when_it_changes(reach, tmp_path, monkeypatch, capsys):

@@ -396,9 +396,9 @@ def test_the_host_finds_what_programs_find(runs, curve):
 
 def test_the_frontier_of_equals_does_not_rise():
     """A frontier never falls: the intervals of 38 of 300 lay above 0."""
-    names, rising = pd.RangeIndex(10), 0
+    names, n_boards, rising = pd.RangeIndex(10), 200, 0
     released = {name: f"{2010 + name}-01-01" for name in names}
-    for seed in range(300):
+    for seed in range(n_boards):
         estimate, *noise = np.random.default_rng(seed).normal(size=(201, 10))
         try:
             line = line_by_date(
@@ -407,4 +407,4 @@ def test_the_frontier_of_equals_does_not_rise():
         except DataError:  # the first is the best
             continue
         rising += line.slope[1] > 0
-    assert rising <= 300 * 0.025 + 3 * np.sqrt(300 * 0.025)
+    assert rising <= n_boards * 0.025 + 3 * np.sqrt(n_boards * 0.025)

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from contextlib import ExitStack
+from functools import cache
 from importlib.resources import files
 
 import pytest
@@ -13,17 +15,34 @@ CHROMIUM = shutil.which("chromium")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]  # no sandbox: it refuses to run for root
 
 
-@pytest.fixture(scope="module")  # "package" would be the whole run, as this folder is no package
-def chromium():
-    """One browser for the tests of a file; it goes with them, as its event loop is in the way of other tests."""
+#: Closes the browser, where there is one.
+_open = ExitStack()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """The browser goes with the last of these tests: until then `asyncio` takes its loop for one that runs.
+
+    So `asyncio.run`, which Inspect calls, would be refused in the tests that follow.
+    """
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or nextitem.path.parent != item.path.parent:
+            _open.close()
+            _browser.cache_clear()
+
+
+@cache
+def _browser():
     playwright = pytest.importorskip("playwright.sync_api") if os.environ.get("CI") != "true" else _playwright()
     if CHROMIUM is None:
         why = "no chromium: apt-get install chromium"
         pytest.fail(why) if os.environ.get("CI") == "true" else pytest.skip(why)
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
-        yield browser
-        browser.close()
+    driver = _open.enter_context(playwright.sync_playwright())
+    browser = driver.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+    _open.callback(browser.close)
+    return browser
 
 
 def _playwright():
@@ -33,7 +52,7 @@ def _playwright():
 
 
 @pytest.fixture
-def visit(chromium):
+def visit():
     """Opens a file at a state, in a window of its own: ``visit(path, "#state", color_scheme="dark", ...)``.
 
     When the test ends, the console must hold no error or warning, violations of the content-security policy included,
@@ -43,7 +62,7 @@ def visit(chromium):
 
     def opened(path, state="", **window):
         window = {"viewport": {"width": 1280, "height": 900}, **window}
-        context = chromium.new_context(**window)
+        context = _browser().new_context(**window)
         contexts.append(context)
         context.set_default_timeout(5_000)
         address = path.resolve().as_uri() if path else "about:blank"
