@@ -476,12 +476,21 @@ function leaderLine(of) {
 			list.map((k) => names[k]),
 			3,
 		)} ${sure}`;
+	const extreme = (k) => ["undefeated", "winless"].includes(fit.standing[k]) && fit.component[k] === 1;
+	const apart = models.filter((k) => !rated(k) && !extreme(k) && fit.battles[k] > 0).map((k) => names[k]);
+	const besides =
+		(above.length > 0
+			? `; undefeated, without a rank: ${upTo(
+					above.map((k) => names[k]),
+					8,
+				)}`
+			: "") + (apart.length > 0 ? `; nothing compares ${upTo(apart, 3)} with these` : "");
 	if (equal.length > 0) {
 		const further = alike.filter((k) => !equal.includes(k));
-		return `${together} are level, first with ${rating}${further.length > 0 ? tied(further) : ""}`;
+		return `${together} are level, first with ${rating}${further.length > 0 ? tied(further) : ""}${besides}`;
 	}
-	if (alike.length > 0) return `${names[first]} is first with ${rating}${tied(alike)}`;
-	return `${names[first]} leads with ${rating}, ahead of all others${unranked ? " with a rank," : ""} ${sure}`;
+	if (alike.length > 0) return `${names[first]} is first with ${rating}${tied(alike)}${besides}`;
+	return `${names[first]} leads with ${rating}, ahead of all others${unranked ? " with a rank," : ""} ${sure}${besides}`;
 }
 
 /** The text of the page's script. A worker runs it, too: there it is no page, and makes boards of messages. */
