@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.cli.uses import (
     METRICS,
@@ -125,6 +125,10 @@ def nothing_in(head: Head) -> str | None:
         return "There are no results: the log has no scores of samples."
     if head.rows is None or not head.names or head.saved is not None:
         return None
+    if str(head.names[0]).startswith("version https://git-lfs"):
+        return "It is a pointer of Git LFS in place of the file: git lfs pull fetches the file itself."
+    if str(head.names[0]).lower().startswith(("<html", "<!doctype")):
+        return "It is a page of HTML, and no table: download the file itself, perhaps after a login."
     if len(head.rows) == 0:
         return "The table has no rows: nothing to rate."
     if head.doubled:
@@ -331,6 +335,9 @@ def _labels(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
         if coding is not None and not options:
             options = FoundJudgments({"labels": coding}, "").options()
             hint = "1 is taken as the first side; if the numbers are grades, say --labels grades"
+        counts = [name for name in columns_of(frame, ROLES["count"].also) if is_integer_dtype(frame[name])]
+        if counts:
+            hint = f"correct it first: {counts[0]!r} does not count here: write a row for each answer"
         yield use_of("agreement", options, "; ".join(labels.notes[:2]), hint, _LABELS_ONLY)
         return
     people = [name for name in map(str, frame) if is_person(name)]
@@ -448,12 +455,23 @@ def _item_scores(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
             except DataError as error:
                 yield use_of("scores", naming(model=model, item=item, score=written),
                            found(models=model, items=item, scores=written), f"correct it first: {error}")  # fmt: skip
+        elif item is not None and model is not None and not sides and (found_scores := _scores_of(frame, item, model)):
+            more = f"{found_scores[0]!r} is taken as the score, of {quoted(found_scores)}: name another by --score"
+            for use in _long_scores(frame, {**roles, "score": found_scores[0]}, []):
+                yield use._replace(open="; ".join(filter(None, (use.open, more))))
         elif item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:
             if any({*words_of(name)} & (ONE_PERSON | TOGETHER | _JUDGES) for name in numbers):  # labels of each
                 return
             gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
             yield use_of("scores", ("--wide", *naming(item=item), *gaps),
                        f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip
+
+
+def _scores_of(frame: pd.DataFrame, *roles: str) -> list[str]:
+    """Return columns of numbers with fractions that may be scores, of a table with a row for each model and item."""
+    numbers = [name for name in evaluations(frame) if is_float_dtype(frame[name]) and not is_binary(frame[name])]
+    numbers = [name for name in numbers if name not in roles and not {*words_of(name)} & (ONE_PERSON | TOGETHER)]
+    return numbers if not frame.duplicated(list(roles)).any() else []
 
 
 def _models_in_rows(frame: pd.DataFrame) -> Iterator[Use]:

@@ -283,7 +283,7 @@ def reading_with_blanks(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments
             says = _SAYS_RESULT.search(words[0].casefold())
             if {value.casefold() for value in values} <= {"yes", "no", "true", "false"} and not says:  # of whom?
                 return None
-            labels = {value: spoken_label(value) or "SIDE" for value in values}
+            labels = {value: spoken_label(value.strip("[] ")) or "SIDE" for value in values}  # [[A]] of MT-bench, too
             which = "SIDE" if any("SIDE" in x for pair in labels.items() for x in pair) else "each"
             return FoundJudgments({**roles, "winner": words[0], "labels": labels}, f"{why}, results in {words[0]!r}",
                                   f"say for {which}: model_a, model_b or tie")  # fmt: skip

@@ -229,8 +229,14 @@ def _mlflow(source: Source) -> pd.DataFrame:
     return frame if frame["model"].notna().all() else with_model(frame.drop(columns="model"), source.name)
 
 
+def _events(log: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the events of a log of OpenAI's evals that are about a sample."""
+    every = log["events"] if isinstance(log["events"], list) else []
+    return [x for x in every if isinstance(x, Mapping) and x.get("sample_id") is not None and "type" in x]
+
+
 def _in_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scores in an event of OpenAI's evals: whether the answer matched, and metrics that are numbers."""
+    """Return the scores in an event: whether the answer matched, and metrics that are numbers."""
     data = event["data"] if isinstance(event.get("data"), Mapping) else {}
     if event["type"] == "metrics":
         return {name: value for name, value in data.items() if isinstance(value, bool | int | float)}
@@ -238,7 +244,7 @@ def _in_event(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _evals_choices(log: Mapping[str, Any]) -> dict[str, list[str]]:
-    return {"--score": list(dict.fromkeys(name for event in log["events"] for name in _in_event(event)))}
+    return {"--score": list(dict.fromkeys(name for event in _events(log) for name in _in_event(event)))}
 
 
 def _evals(source: Source) -> pd.DataFrame:
@@ -247,13 +253,15 @@ def _evals(source: Source) -> pd.DataFrame:
     if not names:
         raise harness_runs.NoScoresError("the log of OpenAI's evals has no matches, and no metrics that are numbers")
     metric = metric_of(names, source.score)
-    scored = [(str(x["sample_id"]), harness_runs.as_score(values[metric])) for x in log["events"]
+    events = _events(log)
+    scored = [(str(x["sample_id"]), harness_runs.as_score(values[metric])) for x in events
               if metric in (values := _in_event(x))]  # fmt: skip
-    without = {str(x["sample_id"]) for x in log["events"] if x["sample_id"] is not None} - {item for item, _ in scored}
+    without = {str(x["sample_id"]) for x in events} - {item for item, _ in scored}
     frame = pd.DataFrame([*scored, *((item, np.nan) for item in sorted(without))], columns=["item", "score"])
-    spec = log["spec"]
+    spec = harness_runs.object_in(log, "spec")
     models = spec.get("completion_fns") or harness_runs.object_in(spec, "model_names").get("completions")
-    model, task = ", ".join(models or [str(spec.get("model_name"))]), str(spec.get("eval_name"))
+    models = models if isinstance(models, list) and models else [models or spec.get("model_name")]
+    model, task = ", ".join(map(str, models)), str(spec.get("eval_name"))
     frame = frame.assign(model=model, benchmark=task, trial=frame.groupby("item").cumcount() + 1)
     frame.attrs["run"] = harness_runs.EvaluationRun(
         model, task, {}, finished="final_report" in log, created=str(spec.get("created_at")),
@@ -274,10 +282,19 @@ def _ultra_feedback(source: Source) -> pd.DataFrame:
     """Completions of an instruction are scored; ratings of an aspect that does not apply (N/A) are missing."""
     table = source.columns(["instruction", "completions"], ["source"])
     every = zip(table["instruction"], table["completions"], strict=True)
-    rows = [(item, one["model"], {**_aspects(one.get("annotations")), **one}) for item, of in every for one in of]
+    try:
+        rows = [
+            (item, one["model"], {**_aspects(one.get("annotations")), **one})
+            for item, completions in every
+            for one in (() if completions is None else completions)
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"a completion is no object with a model ({error}): expected UltraFeedback's") from error
     names = [name for name in _OVERALL if any(name in one for *_, one in rows)]
     names += list(dict.fromkeys(name for *_, one in rows for name in _aspects(one.get("annotations"))))
-    metric = metric_of(names, source.score or next(iter(names), None))
+    if not names:
+        raise DataError("no completion has an overall_score, a fine-grained_score or a Rating in its annotations")
+    metric = metric_of(names, source.score or names[0])
     scored = [(item, model, _number(one.get(metric))) for item, model, one in rows]
     frame = pd.DataFrame(scored, columns=["item", "model", "score"])
     frame["trial"] = frame.groupby(["model", "item"]).cumcount() + 1

@@ -64,9 +64,10 @@ _DEGREES = {
     **dict.fromkeys(["much ", "significantly ", "clearly ", "strongly ", "far ", "a lot "], STRONG),
 }
 #: What annotators choose from side by side: "A is much better", "Response B slightly better".
+_NOUNS = ("", "response ", "answer ", "model ", "assistant ")
 _PHRASES = {
     f"{noun}{letter} {degree}better": Graded(target, weight)
-    for noun in ("", "response ", "answer ", "model ", "assistant ")
+    for noun in _NOUNS
     for letter, target in (("a", 1.0), ("b", 0.0))
     for adverb, weight in _DEGREES.items()
     for degree in (f"is {adverb}", adverb)
@@ -75,7 +76,10 @@ _STANDARD = "the sides model_a and model_b"
 #: Families of words for the sides in the files of others; each takes any of the words above for ties.
 FAMILIES: dict[str, dict[str, Graded]] = {
     _STANDARD: STANDARD | TIES,
-    "the sides A and B": {"a": _A, "b": _B, **TIES},
+    "the sides A and B": {
+        **{f"{noun}{side}": result for noun in _NOUNS for side, result in (("a", _A), ("b", _B))},
+        **TIES,
+    },
     "the sides left and right": {"left": _A, "right": _B, "l": _A, "r": _B, **TIES},
     "the sides first and second": {"first": _A, "second": _B, **TIES},
     "wins and losses of the first side": {

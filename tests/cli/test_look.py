@@ -667,6 +667,35 @@ def test_tables_that_no_line_of_scores_fits(tmp_path):
     assert lines(looked_at(file_of(tmp_path, liked)))[0][2:] == ["--wide", "--item", "participant"]
 
 
+def test_what_is_no_table_is_said(tmp_path):
+    for text, said in (
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 12\n", "It is a pointer of Git LFS"),
+        ("<!DOCTYPE html>\n<html></html>\n", "It is a page of HTML, and no table"),
+    ):
+        (tmp_path / "votes.csv").write_text(text)
+        assert said in looked_at(tmp_path / "votes.csv")
+
+
+def test_several_columns_of_scores(tmp_path):
+    table = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2] * 2, "rouge": [0.5, 0.25] * 2, "bleu": [0.75, 0.5] * 2})
+    found = looked_at(file_of(tmp_path, table))
+    assert lines(found)[0][2:] == ["--score", "rouge"]
+    assert "'rouge' is taken as the score, of 'rouge' and 'bleu': name another by --score" in found
+    counts = pd.DataFrame({"judge": [0, 0, 1, 1], "human": [0, 1, 0, 1], "count": [30, 5, 8, 57]})
+    assert "correct it first: 'count' does not count here: write a row for each" in looked_at(file_of(tmp_path, counts))
+
+
+def test_words_for_the_sides(tmp_path):
+    votes = pd.DataFrame(
+        {"Model A": [*"xyz"] * 4, "Model B": [*"yzx"] * 4, "who won": ["Model A", "Model B", "tie"] * 4}
+    )
+    (first, *_) = lines(looked_at(file_of(tmp_path, votes)))
+    assert first[2:] == ["--winner", "who won"]
+    assert not command(*first, "--resamples", 20).exit_code
+    verdicts = votes.assign(**{"who won": ["[[A]]", "[[B]]", "[[C]]"] * 4})
+    assert lines(looked_at(file_of(tmp_path, verdicts)))[0][-1] == "[[A]]=model_a,[[B]]=model_b,[[C]]=tie"
+
+
 def test_whole_answers_are_no_models(tmp_path):
     said = [f"It is {k % 4}." for k in range(40)]
     frame = pd.DataFrame({"question": range(40), "answer_a": said, "answer_b": said[::-1], "winner": ["A", "B"] * 20})

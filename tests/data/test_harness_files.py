@@ -472,8 +472,32 @@ class TestEvals:
         with pytest.raises(DataError, match=r"a.jsonl: the log of OpenAI's evals has no matches, and no metrics"):
             read_scores(path)
 
+    def test_what_is_damaged(self, tmp_path):
+        """A name in place of the list of models, events without a sample or data, and other things called so."""
+        path = evals_log(tmp_path / "a.jsonl", "x", [True, False], completion_fns="gpt-4")
+        path.write_text(path.read_text() + '{"event_id": 9, "sample_id": null, "type": "match", "data": null}\n')
+        assert means(read_scores(path)) == {"gpt-4": 0.5}
+        (tmp_path / "b.json").write_text('{"spec": 1, "events": [1, {"type": "match"}]}')
+        assert "There are no results" in said(tmp_path / "b.json")
+        (tmp_path / "c.jsonl").write_text(path.read_text() + "{broken")
+        with pytest.raises(DataError, match=r"c.jsonl: line 8 cannot be read as JSON"):
+            read_scores(tmp_path / "c.jsonl")
+
 
 class TestUltraFeedback:
+    @pytest.mark.parametrize(
+        ("completions", "message"),
+        [
+            ([{"response": "..."}], "a completion is no object with a model"),
+            ([{"model": "x"}], "no completion has an overall_score"),
+        ],
+    )
+    def test_what_is_damaged(self, completions, message, tmp_path):
+        row = {"instruction": "do", "models": ["x"], "completions": completions}
+        (tmp_path / "a.jsonl").write_text(json.dumps(row))
+        with pytest.raises(DataError, match=message):
+            read_scores(tmp_path / "a.jsonl")
+
     def rows(self):
         def completion(model, overall, helpful):
             aspects = {"helpfulness": {"Rating": helpful, "Type": ["1"]}, "honesty": {"Rating": "3"}}
