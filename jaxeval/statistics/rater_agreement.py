@@ -27,6 +27,7 @@ from jaxeval.statistics.clusters import design_effect
 # The variance of a bin is taken at an agreement to which so many battles are added that agree as often as predicted:
 # without them, a bin in which all battles agree would have no variance.
 _PRIOR_BATTLES = 2.0
+_ADDED = 2.0  # battles of either kind (Agresti and Coull 1998, DOI 10.1080/00031305.1998.10480550)
 
 
 def calibration_error(
@@ -60,14 +61,28 @@ def calibration_error(
     shrunk = kept * (mean_a - mean_p)
     mean, _ = _absolute_normal(shrunk, spread)
     debiased = error - share @ (mean - np.abs(shrunk))
-    values = error, floor, debiased, *_bounds(error, share * spread, level)
+    # Five battles that all agree, as predicted at .99, may well be of a judge that errs in a tenth, or in a third.
+    added_a = (n * mean_a + _ADDED) / (n + 2 * _ADDED)
+    wide = np.sqrt(added_a * (1 - added_a) * effect / (n + 2 * _ADDED)) + np.abs(added_a - mean_a) / _ADDED
+    wide = np.maximum(spread, wide)
+    root = 0.0
+    if clusters is not None and bins:  # those in several bins make these err together
+        sign = np.where(mean_a < mean_p, -1.0, 1.0)
+        away = np.concatenate([sign[i] * (agree[k] - mean_a[i]) for i, k in enumerate(bins)]) / n.sum()
+        _, unit = np.unique(np.concatenate([clusters[k] for k in bins]), return_inverse=True)
+        root = float(np.sqrt((np.bincount(unit, away) ** 2).sum()))
+    values = error, floor, debiased, *_bounds(error, share * wide, root, level)
     names = "ece", "ece_floor", "ece_debiased", "ece_lower", "ece_upper"
     return {name: float(np.maximum(x, 0.0)) if bins else np.nan for name, x in zip(names, values, strict=True)}
 
 
-def _bounds(error: float, noise: Float, level: float) -> tuple[float, float]:
-    """Return bounds of the error without noise, from (K,) ``noise``: each bin's standard error times its share."""
-    z, total, root = float(scipy.special.ndtri((1 + level) / 2)), float(noise.sum()), float(np.sqrt(noise @ noise))
+def _bounds(error: float, noise: Float, least: float, level: float) -> tuple[float, float]:
+    """Return bounds of the error without noise, from (K,) ``noise``: each bin's standard error times its share.
+
+    The standard error of all bins together is at ``least`` that.
+    """
+    z, total = float(scipy.special.ndtri((1 + level) / 2)), float(noise.sum())
+    root = max(float(np.sqrt(noise @ noise)), least)
 
     def above(t: float) -> float:
         """By how much the lower quantile of the plug-in exceeds ``error``, if all differences are t standard errors."""
@@ -91,14 +106,15 @@ def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:
 def reliability_bins(
     predicted: Float, agree: Float, unit: NDArray[np.intp], n_bins: int, level: float = 0.95
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Predicted and observed agreement in bins whose numbers of battles differ by at most one; and `calibration_error`.
+    """Predicted and observed agreement in bins of about as many battles each; and `calibration_error`.
 
     Probabilities (N,) meet what happened, 1 or 0; ``unit`` (N,) numbers what each battle is sampled with, a cluster or
-    the battle itself. Equal predictions may fall into two bins.
+    the battle itself. Equal predictions fall into one bin: in several, their errors would not be independent.
     """
-    # Agreement is spread evenly among equal predictions, not sorted: bins must not depend on the order of rows.
-    order = _deal_ties(np.lexsort([agree, predicted]), predicted, agree)
-    parts = [order[rows] for rows in np.array_split(np.arange(len(order)), n_bins)]
+    order = np.argsort(predicted, kind="stable")
+    first = np.cumsum([len(part) for part in np.array_split(order, n_bins)])[:-1]
+    starts = np.searchsorted(predicted[order], predicted[order][first[first < len(order)]])
+    parts = np.split(order, np.setdiff1d(starts, 0))
     predictions, agreements = ([x[rows] for rows in parts] for x in (predicted, agree))
     clusters = [unit[rows] for rows in parts]
     return bin_rates(predictions, agreements, clusters), calibration_error(predictions, agreements, clusters, level)
@@ -112,16 +128,6 @@ def bin_rates(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequ
     error = np.sqrt(rate * (1 - rate) * effect / np.maximum(n, 1))
     mean = [p.mean() if len(p) else np.nan for p in predicted]
     return pd.DataFrame({"predicted": mean, "agreement": rate, "standard_error": error, "n_battles": n})
-
-
-def _deal_ties(order: NDArray[np.intp], predicted: Float, agree: Float) -> NDArray[np.intp]:
-    """Give ``order`` (by ``predicted``, then ``agree``) with the agreements of equal predictions spread among them."""
-    _, group = np.unique(predicted[order], return_inverse=True)
-    kind = 2 * group + (agree[order] == 1)
-    size = np.bincount(kind, minlength=1)
-    # The k-th battle of a kind takes the k-th of as many evenly spaced places.
-    rank = np.arange(len(order)) - (np.cumsum(size) - size)[kind]
-    return order[np.lexsort([kind, (rank + 0.5) / size[kind], group])]
 
 
 def label_table(x: NDArray[Any], y: NDArray[Any], labels: NDArray[Any]) -> Float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from jaxeval.statistics.rater_agreement import calibration_error
+from jaxeval.statistics.rater_agreement import calibration_error, reliability_bins
 
 
 def in_bins(*columns):
@@ -63,4 +63,24 @@ def test_nothing_to_measure():
     assert alike["ece"] == 0
     assert np.isnan(alike["ece_upper"])  # one cluster does not show how much it varies
     sure = calibration_error([np.ones(4)], [np.ones(4)])
-    assert set(sure.values()) == {0.0}
+    assert {name: value for name, value in sure.items() if value} == {"ece_upper": sure["ece_upper"]}
+    assert sure["ece_upper"] > 0.3  # four battles show no more
+
+
+@pytest.mark.parametrize(("stated", "n", "size"), [(0.99, 5, 1), (0.5, 100, 1), (0.9, 400, 10)])
+def test_the_interval_holds_for_few_stated_values_and_clusters(stated, n, size):
+    """One value for all battles; of bins that share it, or clusters, the upper ends missed .53, .12 and .25."""
+    rng, missed, unit = np.random.default_rng(0), [], np.arange(n) // size
+    for _ in range(150):
+        drawn = np.where(rng.random(n) < 0.7 * (size > 1), rng.random(n)[unit], rng.random(n))
+        agree = (drawn < stated - 0.1) * 1.0
+        table, found = reliability_bins(np.full(n, stated), agree, unit, max(n // 20, 1))
+        assert len(table) == 1
+        missed.append(not found["ece_lower"] <= 0.1 <= found["ece_upper"])
+    assert np.mean(missed) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(missed))
+
+
+def test_bins_part_different_predictions_alone():
+    stated = np.repeat([0.6, 0.9, 0.7], [5, 4, 3])
+    table, _ = reliability_bins(stated, np.ones(12), np.arange(12), 4)
+    assert table[["predicted", "n_battles"]].to_numpy() == pytest.approx(np.array([[0.6, 5], [0.7, 3], [0.9, 4]]))
