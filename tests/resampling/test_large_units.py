@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 SIZE = np.array([[0, 2**40, 5, 3_000_000_000], [7, 0, 1, 2**52], [2**45, 1, 0, 60]])
 STRATUM = np.array([0, 0, 1, 2])
-B = 2000
+B = 1000
 draws = jax.jit(resample.draw, static_argnums=(1, 2))
 NAMED = np.uint64(1), np.uint64(2)
 
