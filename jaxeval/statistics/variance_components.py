@@ -235,7 +235,7 @@ def normal_effects(covariance: Float, n: int, rng: np.random.Generator) -> Float
 
 def facet_names(random: str | Sequence[str]) -> list[str]:
     """Names of random facets as they were given: one name, or several."""
-    names = [random] if isinstance(random, str) else list(random)
+    names = list(random) if np.iterable(random) and not isinstance(random, str) else [random]
     if not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"random must be names of columns, got {random!r}")
     return list(dict.fromkeys(names))

@@ -68,6 +68,7 @@ def test_judges_like_these(parts):
     ({"random": "prompts"}, DataError, "did you mean 'prompt'"),
     ({"random": "one"}, DataError, "one has one level"),
     ({"random": "prompt", "by": "one"}, ValueError, "does not go with by="),
+    ({"random": 3}, ValueError, "random must be names of columns, got 3"),
 ])  # fmt: skip
 def test_what_is_refused(parts, options, error, text):
     with pytest.raises(error, match=text):

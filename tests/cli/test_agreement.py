@@ -167,3 +167,13 @@ def test_judges_that_are_lists_are_no_names(tmp_path):
     rows = [{"question_id": k, "model": "x", "judge": ["gpt-4", "single-v1"], "score": k, "turn": 1} for k in range(3)]
     (tmp_path / "single.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert "no column of people's labels" in run(tmp_path / "single.jsonl").output
+
+
+def test_five_battles_do_not_show_that_a_confidence_of_99_percent_is_right(tmp_path):
+    votes = pd.DataFrame({"item": range(5), "model_a": "x", "model_b": "y", "human": "model_a", "verdict": "model_a"})
+    votes.assign(confidence=0.99).to_csv(tmp_path / "votes.csv", index=False)
+    result = run(tmp_path / "votes.csv", "--resamples", 20, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    judge = pd.read_csv(tmp_path / "out" / "agreement.csv").iloc[0]
+    assert judge["calibration_error_lower"] == 0
+    assert judge["calibration_error_upper"] > 0.3
