@@ -267,7 +267,14 @@ def with_line(error: DataError, found: FileUses | None, ctx: click.Context, type
         text += f"; the file rather fits: {line_of(uses[0], files)}"
     if nothing is not None:
         text += f". {nothing}"
-    elif not fitting and command in _BLANKS and lacks and "no column" in str(error) and not {*typed} & _ROLES:
+    elif (
+        not fitting
+        and not any(use.read for use in uses[:1])
+        and command in _BLANKS
+        and lacks
+        and "no column" in str(error)
+        and not {*typed} & _ROLES
+    ):
         text = f"say it so: {shlex.join(['jaxeval', command, *typed])} {_BLANKS[command]}\n{text}"
     error.args = (text, *error.args[1:])
     return error

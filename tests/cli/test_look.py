@@ -1064,6 +1064,9 @@ def test_a_best_one_that_was_not_shown_is_told(tmp_path):
     path = file_of(tmp_path, pd.DataFrame(rows, columns=[*OF_FOUR, "best", "worst"]))
     wrong = "column 'best' has 'v' in row 1 (rows count from 0), which is none of those shown: w, x, y, z"
     assert f"note: correct it first: {wrong}" in looked_at(path)
+    refused = command("leaderboard", path).stderr
+    assert refused.endswith(f"the file rather fits: jaxeval rankings {path}\n")
+    assert "COLUMN" not in refused
     assert wrong in command("rankings", path).output
     listed = pd.DataFrame({"items": [list("wxyz")] * 2, "best": ["w", None], "worst": [None, "z"]})
     assert jaxeval.Rankings.from_pandas(listed).to_lists() == [["w", ["x", "y", "z"]], [["w", "x", "y"], "z"]]
