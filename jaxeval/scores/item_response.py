@@ -59,7 +59,7 @@ class ItemResponse(Result):
         >>> import jaxeval
         >>> found = jaxeval.fit_item_response(jaxeval.simulate_scores(200, 3), n_resamples=50, progress=False)
         >>> found.abilities[["model", "ability", "tier"]].round(1).to_numpy().tolist()
-        [['model-1', 0.5, 1], ['model-2', 0.4, 1], ['model-3', -1.0, 2]]
+        [['model-1', 0.5, 1], ['model-2', 0.4, 1], ['model-3', -1.0, 1]]
     """
 
     kind: str
