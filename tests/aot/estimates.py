@@ -36,7 +36,8 @@ def _judge_accuracy() -> None:
     accuracy, q0, q1 = rng.uniform(0.5, 0.85, 4), rng.uniform(0.6, 0.9, (4, 2)), rng.uniform(0.7, 0.95, (4, 2))
     table = jaxeval.simulate_judged_answers(accuracy, q0, q1, 300)
     judged = jaxeval.JudgedAnswers.from_pandas(table, judgment=["judge-1", "judge-2"], model="model", item="item")
-    jaxeval.judge_accuracy(*judged.split(1 / 3), n_resamples=256, progress=False)
+    # Without a limit, resamples of so few kinds of answers are drawn on the host.
+    jaxeval.judge_accuracy(*judged.split(1 / 3), n_resamples=256, memory_limit=2**30, progress=False)
 
 
 def _scores() -> tuple[pd.DataFrame, pd.Series]:
