@@ -278,44 +278,6 @@ def _evals(source: Source) -> pd.DataFrame:
     return frame
 
 
-def _ultra_feedback(source: Source) -> pd.DataFrame:
-    """Completions of an instruction are scored; ratings of an aspect that does not apply (N/A) are missing."""
-    table = source.columns(["instruction", "completions"], ["source"])
-    every = zip(table["instruction"], table["completions"], strict=True)
-    try:
-        rows = [
-            (item, one["model"], {**_aspects(one.get("annotations")), **one})
-            for item, completions in every
-            for one in (() if completions is None else completions)
-        ]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"a completion is no object with a model ({error}): expected UltraFeedback's") from error
-    names = [name for name in _OVERALL if any(name in one for *_, one in rows)]
-    names += list(dict.fromkeys(name for *_, one in rows for name in _aspects(one.get("annotations"))))
-    if not names:
-        raise DataError("no completion has an overall_score, a fine-grained_score or a Rating in its annotations")
-    metric = metric_of(names, source.score or names[0])
-    scored = [(item, model, _number(one.get(metric))) for item, model, one in rows]
-    frame = pd.DataFrame(scored, columns=["item", "model", "score"])
-    frame["trial"] = frame.groupby(["model", "item"]).cumcount() + 1
-    frame.attrs["notes"] = [f"scores of UltraFeedback are its {metric}; --score names another of {named(names, 20)}"]
-    return frame
-
-
-def _aspects(annotations: Any) -> dict[str, Any]:
-    of_all = annotations.items() if isinstance(annotations, Mapping) else ()
-    return {name: one.get("Rating") for name, one in of_all if isinstance(one, Mapping)}
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return nan
-
-
-#: Scores of UltraFeedback that are not of one aspect, the one that is taken first.
-_OVERALL = ("overall_score", "fine-grained_score")
 #: Why a run of promptfoo failed: an error, and no wrong answer.
 _PROMPTFOO_ERROR = 2
 #: Lists of tasks in results of HAL: what succeeded, and what failed.
@@ -348,9 +310,6 @@ ANSWERS = (
               one_of=lambda log: {"--score": harness_runs.scorers_of(log)}),
     _document("a log of OpenAI's evals", ("spec", "events"), _evals, about="samples are items, evaluations benchmarks",
               hint="there are several scores, and the first is taken", one_of=_evals_choices),
-    _table("UltraFeedback", ("instruction", "models", "completions"), _ultra_feedback, about="instructions are items",
-           hint="each instruction was given to some models only, and each model is scored on its own",
-           asks=lambda rows: ("--missing", "available")),
     _document("results of HAL", ("config", "results", "raw_eval_results"), _hal,
               about="agents are models; the score cost is the part of a task in the cost of its run"),
     _document("results of tau2-bench", ("simulations",), _tau2),

@@ -5,94 +5,24 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
 
+from jaxeval.data.answer_formats import APPLICATIONS
 from jaxeval.data.battle_rows import by_difference
 from jaxeval.data.columns import first_place, folded, reject_missing
 from jaxeval.data.formats import Format, Shape, Source
-from jaxeval.data.harness_formats import ANSWERS, metric_of, with_model
-from jaxeval.data.harness_runs import as_score
+from jaxeval.data.harness_formats import ANSWERS
 from jaxeval.data.labels import SPOKEN, spoken_label
-from jaxeval.data.numbers import numbers_or_nan, reject_values, whole_numbers
-from jaxeval.data.roles import PAIR_LABELS, ROLES, USUAL_SIDES, has_usual_sides, voter_columns
+from jaxeval.data.numbers import numbers_or_nan, reject_values
+from jaxeval.data.roles import has_usual_sides, voter_columns
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
 from jaxeval.wording import counted, named
-
-#: Columns of Ragas that are no metrics.
-_RAGAS = ("user_input", "response", "reference", "retrieved_contexts", "reference_contexts", "retrieved_context_ids",
-          "reference_context_ids", "multi_responses", "rubrics", "rubric", "model")  # fmt: skip
-_COUNTS = ("task_id|task|problem_id|problem|item", "n|n_samples|num_samples", "c|n_correct|num_correct")
-_MOST_SAMPLES = 10_000  # of an item
-#: Columns of battles, and of labels: their tables may have those of these formats besides.
-_JUDGED = (*USUAL_SIDES, *PAIR_LABELS, *ROLES["judge"].names, *ROLES["judgment"].names, *ROLES["rater"].names)
-
-
-def _ragas(source: Source) -> pd.DataFrame:
-    """Inputs are items; equal ones are trials."""
-    metric = metric_of([name for name in source.names if name not in (*_RAGAS, *source.keep)], source.score)
-    frame = source.columns(["user_input", metric, *source.keep], ["model"])
-    frame = frame.rename(columns={"user_input": "item", metric: "score"})
-    frame = frame.assign(item=frame["item"].map(str), trial=frame.groupby("item").cumcount())
-    return with_model(frame, source.name)
-
-
-def _cases(document: Mapping[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield the input of each test case of DeepEval, and its scores by metric."""
-    within = document.get("testRunData", document)
-    try:
-        for number, case in enumerate(within["testCases" if "testCases" in within else "test_results"]):
-            data = case.get("metricsData") or case.get("metrics_data") or ()
-            yield case.get("input", case.get("name", number)), {x["name"]: x.get("score") for x in data}
-    except (AttributeError, LookupError, TypeError) as error:
-        raise DataError(
-            f"a test case has no input and metricsData ({error}): expected a test run of DeepEval"
-        ) from error
-
-
-def _deepeval(source: Source) -> pd.DataFrame:
-    cases = list(_cases(source.document))
-    metric = metric_of(_metrics_of(source.document)["--score"], source.score)
-    rows = [(str(item), as_score(scores.get(metric))) for item, scores in cases]
-    frame = pd.DataFrame(rows, columns=["item", "score"])
-    return with_model(frame.assign(trial=frame.groupby("item").cumcount()), source.name)
-
-
-def _metrics_of(document: Mapping[str, Any]) -> dict[str, list[str]]:
-    return {"--score": list(dict.fromkeys(name for _, scores in _cases(document) for name in scores))}
-
-
-def _counted(source: Source) -> pd.DataFrame:
-    """Each of the n samples of an item is a trial, and c of them are right."""
-    item, n, c = (next(x for x in mark.split("|") if x in source.names) for mark in _COUNTS)
-    frame = source.columns([item, n, c, *source.keep], ["model"])
-    times, right = whole_numbers(frame[n], n), whole_numbers(frame[c], c)
-    rule = f"an item has 1 to {_MOST_SAMPLES:,} samples"
-    reject_values(times.astype(float), (times < 1) | (times > _MOST_SAMPLES), n, rule)
-    reject_values(right.astype(float), right > times, c, f"no more samples are right than there are, in column {n!r}")
-    row = np.repeat(np.arange(len(frame)), times)
-    trial = np.arange(len(row)) - np.repeat(np.cumsum(times) - times, times)
-    scored = frame.iloc[row].reset_index(drop=True).assign(trial=trial, score=(trial < right[row]).astype(float))
-    return with_model(scored.rename(columns={item: "item"}).drop(columns=[n, c]), source.name)
-
-
-APPLICATIONS = (
-    Format("Ragas's scores", ("user_input", "response"), _ragas, shape="answer",
-           about="inputs are items, and a file is a model", hint="there are several metrics, and the first is taken",
-           one_of=lambda rows: {"--score": [x for x in rows.select_dtypes("number") if x not in _RAGAS]},
-           unless=_JUDGED),
-    Format("a test run of DeepEval", ("testCases|testRunData|test_results",), _deepeval, shape="answer",
-           is_document=True, about="inputs are items, and a file is a model",
-           hint="there are several metrics, and the first is taken", one_of=_metrics_of),
-    Format("counts of samples and of right ones", _COUNTS, _counted, shape="answer",
-           about="each sample is a trial of its item, as --pass-at K takes them",
-           unless=(*_JUDGED, *ROLES["score"].names)),
-)  # fmt: skip
 
 
 @cache
