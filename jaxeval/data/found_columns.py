@@ -389,7 +389,7 @@ def found_panel(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
         return FoundJudgments(arguments, why, hint, "panel", "missing" not in arguments and not _is_votes(frame))
     known = {"model_a": a, "model_b": b, "missing": "drop"}
     few = [name for name in map(str, frame) if name not in (a, b, human) and n_values(frame, name) <= 6
-           and folded(name) not in ("ftr", "htr")]  # fmt: skip
+           and folded(name) not in ("ftr", "htr")]  # fmt: skip # football: results, and at half time
     columns = [name for name in few if fits(Battles.from_pandas, frame, **known, winner=name)]
     people = [*([] if human is None else [human]), *(name for name in columns if _is_of_person(name))]
     judges = [name for name in columns if name not in people and (len(people) < 2 or folded(name) not in TOGETHER)]
