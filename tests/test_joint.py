@@ -100,7 +100,7 @@ def test_tables_and_files_take_them_all(joint, tmp_path):
     table = joint.table(0.9)
     assert len(table) == n
     assert table["tier"].min() == 1
-    np.testing.assert_array_equal(joint.beat_share, twins.beat_share(joint.draws))
+    np.testing.assert_array_equal(joint.beat_share, twins.beat_share(joint.of_shares))
     path = tmp_path / "draws.npz"
     jaxeval.save_draws(joint, path)
     again = jaxeval.read_draws(path)

@@ -16,7 +16,6 @@ from jaxeval.errors import DataError
 from jaxeval.show.cells import with_kinds
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
-from jaxeval.statistics.clusters import widening_of_draws
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, named, visible_line
@@ -112,7 +111,7 @@ class ParetoFront(Result):
         affordable = self.cost.draws <= budget
         if not affordable.any():
             raise ValueError(f"no model costs {budget:g} or less; the cheapest costs {self.cost.estimate.min():.4g}")
-        worth = np.where(affordable, _as_wide(self.quality, self.level), -np.inf)
+        worth = np.where(affordable, self.quality.of_shares, -np.inf)
         top = (worth == worth.max(1, keepdims=True)) & affordable
         share = (top / np.maximum(top.sum(1, keepdims=True), 1)).mean(0)
         share = np.minimum(share, _most(self.quality)) if affordable.any(0).sum() > 1 else share
@@ -135,7 +134,7 @@ class ParetoFront(Result):
             draws=self.quality.draws - self.cost.draws / value, limits=None, closed_form=None, anchored=None,
         )  # fmt: skip
         ends = dict(zip(("lower", "upper"), net.ends(self.level), strict=True))
-        share = replace(net, draws=_as_wide(net, self.level)).rank_share(1).clip(upper=_most(net)).to_numpy()
+        share = net.rank_share(1).to_numpy()
         table = pd.DataFrame({"model": net.names, "net": net.estimate, **ends, "p_best": share})
         return with_kinds(table, share="p_best").sort_values("net", ascending=False, kind="stable", ignore_index=True)
 
@@ -162,7 +161,7 @@ def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_bett
     """Compare models by cost and quality at once: who is on the front, and who is surely beaten.
 
     A model dominates another if it is at least as good and costs no more, and not both are equal. Probabilities are
-    shares of the joint draws. Those of few units lie as much further from the estimate as Student's t asks for, and
+    shares of the joint draws. Those of few units are draws of Student's t, and
     K units never say more than 1 - 1 / 2^K, since as often all favour one of two equal models. Claims hold together:
     with probability ``level`` none of them is wrong, if differences of quality (and of cost, where it is drawn) are
     nearly normal (max-t over all pairs).
@@ -215,7 +214,7 @@ def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_bett
         warnings.append(f"without a cost or a quality, and left out: {named(draws.names[~known])}")
     draws, costs = draws.take(known), costs.take(known)
     of_claims = replace(draws, freedom=compared.freedom)
-    shares, beaten = _domination(_as_wide(of_claims, level), costs.draws)
+    shares, beaten = _domination(of_claims.of_shares, costs.draws)
     better = _above(of_claims, level)
     cheaper = costs.estimate[:, None] <= costs.estimate
     most, cheapest = _most(compared), costs.draws == costs.draws.min(1, keepdims=True)
@@ -231,16 +230,9 @@ def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_bett
     )  # fmt: skip
 
 
-def _as_wide(draws: Draws, level: float) -> Float:
-    """Return (B, M) draws, of few units as far from the estimate as their intervals at the ``level`` are."""
-    if draws.freedom is None or np.isnan(draws.freedom):
-        return draws.draws
-    return draws.estimate + widening_of_draws(draws.freedom, level) * (draws.draws - draws.estimate)
-
-
 def _most(draws: Draws) -> float:
     """Return the most that a share of draws says: less than 1 for few units."""
-    return 1.0 if draws.freedom is None else 1 - 0.5 ** (float(np.nan_to_num(draws.freedom)) + 1)
+    return 1 - draws.left_to_chance / 2
 
 
 def _sure(p: float) -> str:

@@ -18,6 +18,7 @@ Limits: TypeAlias = tuple[Any, Any] | None
 
 #: An (M, M) table of 10,000 models takes 800 MB.
 MOST_SQUARE = 10_000
+_GOLDEN = (5**0.5 - 1) / 2
 #: The least and the greatest value of each measure.
 RANGES = {"kendall_tau": (-1.0, 1.0), "spearman": (-1.0, 1.0), "top_overlap": (0.0, 1.0)}
 
@@ -46,6 +47,32 @@ def beat_share(draws: Float) -> Float:
         share[i] = np.where(n > 0, points / np.maximum(n, 1), np.nan)
     np.fill_diagonal(share, np.nan)
     return share
+
+
+def levelled(draws: Float, precision: float | Float) -> Float:
+    """Return (B, M) ``draws`` in which those of a row that lie within its ``precision`` of the next one are equal."""
+    order = np.argsort(draws, axis=1)
+    value = np.take_along_axis(draws, order, 1)
+    with np.errstate(invalid="ignore"):  # both infinite, or NaN: these are last
+        first = np.diff(value, axis=1, prepend=-np.inf) > precision
+    level = np.maximum.accumulate(np.where(first, value, -np.inf), axis=1)
+    equal = np.empty_like(value)
+    np.put_along_axis(equal, order, np.where(np.isnan(value), value, level), 1)
+    return equal
+
+
+def student_scales(freedom: float, n_draws: int) -> Float:
+    """Return factors (B,) that make normal draws of K units those of Student's t, in any number of dimensions.
+
+    Each is sqrt(f / chi^2), with quantiles of chi^2 at the golden ratio's multiples: their order has no part in that of
+    the draws. Resamples vary by K - 1 over K too little, too, as for `widening_of_draws`.
+
+    Examples:
+        >>> student_scales(4.0, 3).round(2).tolist()
+        [1.22, 0.82, 1.58]
+    """
+    share = (0.5 + _GOLDEN * np.arange(n_draws)) % 1
+    return np.asarray(np.sqrt((freedom + 1) / scipy.special.chdtri(freedom, share)))
 
 
 def draw_bounds(

@@ -35,6 +35,28 @@ def test_comparisons_are_named(draws):
     assert draws.tiers().to_dict() == {"a": 3, "b": 1, "c": 2, "d": 2}
 
 
+@pytest.mark.parametrize("freedom", [None, 30.0])
+def test_draws_that_differ_by_rounding_are_equal(freedom):
+    noise = np.random.default_rng(0).normal(size=(200, 1))
+    both = np.hstack([noise, noise + 1e-13, noise - 1.0])
+    drawn = Draws(NAMES[:3], np.array([0.0, 1e-13, -1.0]), both, precision=1e-9, freedom=freedom)
+    assert drawn.beat_share.iloc[0, 1] == drawn.rank_share(1).iloc[0] == drawn.rank_distribution().iloc[1, 0] == 0.5
+    assert drawn.beat_share.iloc[0, 2] == 1.0
+
+
+@pytest.mark.parametrize(("n_units", "without"), [(2, 0.48), (8, 0.1)])
+def test_shares_of_few_units_make_one_of_two_equal_models_seldom_sure(n_units, without):
+    """Of draws alone .48 and .10 of 400 pairs have a share beyond .975 or .025; .05 may."""
+    rng = np.random.default_rng(3)
+    sure = []
+    for _ in range(200):
+        x = rng.normal(size=(n_units, 2))
+        drawn = rng.multinomial(n_units, np.full(n_units, 1 / n_units), 300) @ x / n_units
+        share = Draws(NAMES[:2], x.mean(0), drawn, freedom=n_units - 1.0).beat_share.iloc[0, 1]
+        sure.append(abs(share - 0.5) > 0.475)
+    assert np.mean(sure) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200) < without
+
+
 def test_the_table_is_best_first_and_holds_what_the_methods_give(draws):
     table = draws.table(0.9)
     assert table.index.tolist() == ["b", "c", "d", "a"]
