@@ -32,6 +32,7 @@ _ALIKE = {
     "meta": ["evaluators/", "lab/", "cli/test_meta.py", "data/test_item_scores.py", "plots/test_evaluators.py"],
     "docs": ["test_docs.py", "test_readme.py", "test_examples.py"],
     "commands": ["cli/"],
+    "capability": ["capability/", "plots/test_capability.py"],
     "scores": ["scores/", "test_joint.py"],
     "audits": ["audits/"],
 }  # fmt: skip
