@@ -282,7 +282,7 @@ def in_arrow(values: NDArray[Any]) -> pa.Array:
     if values.dtype.kind == "O":
         missing = np.array([text is None for text in values], bool)
         texts = [b"" if text is None else text.encode() for text in values.tolist()]
-        kind, data = pa.string(), [np.cumsum([0, *map(len, texts)]).astype(np.int32), b"".join(texts)]
+        kind, data = pa.large_string(), [np.cumsum([0, *map(len, texts)], dtype=np.int64), b"".join(texts)]
     elif values.dtype.kind == "b":
         kind, data = pa.bool_(), [np.packbits(values, bitorder="little")]
     else:

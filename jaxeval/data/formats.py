@@ -16,6 +16,7 @@ from jaxeval.data.harness_runs import document_of
 from jaxeval.data.numbers import numeric_but_for_gaps
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
+from jaxeval.data.roles import is_plain
 from jaxeval.data.saved_battles import is_saved
 from jaxeval.data.small_files import small_table
 from jaxeval.data.table_files import head_names, naming, pieces, undamaged, with_types
@@ -27,6 +28,7 @@ _NUMBER = r"^\s*[-+]?\d*\.?\d+([eE][-+]?\d+)?\s*$"
 _PIECES = 2  # of a file: the first one may be short
 #: A JSON file is looked at as one object, which may be of a known format, up to this number of bytes.
 _MOST_BYTES = 2**27
+_MOST_ROWS, _MOST_TEXT = 2**20, 2**25  # of a table that is read as a whole: rows of Parquet, bytes of text
 _MOST_FIELDS = 4  # of an object that may hold the sides of a battle
 #: What one judgment is of: of two sides, of one answer to an item, or of several items in an order.
 Shape = Literal["pair", "answer", "ranking"]
@@ -41,6 +43,17 @@ class Head(NamedTuple):
     document: Mapping[str, Any] | None = None  # the JSON object
     saved: str | None = None  # the name of the format, if jaxeval saved the file
     doubled: Sequence[str] = ()  # names that several columns have
+    path: Path | None = None  # of a table that has more rows than the first ones
+
+    def all_rows(self) -> pd.DataFrame | None:
+        """Read all rows of a table that goes on below the first ones; None of a large one, or without rows below."""
+        if self.path is None or self.rows is None or not _is_small(self.path):
+            return None
+        names = [name for name in self.rows if is_plain(self.rows[name]) and name in head_names(self.path)]
+        frame = whole_table(self.path, Columns(tuple(names), ()), nested=False)
+        is_number = pd.api.types.is_numeric_dtype
+        words = [name for name in names if is_number(self.rows[name]) and not is_number(frame[name])]
+        return frame.assign(**{name: numeric_but_for_gaps(frame[name]) for name in words})
 
 
 def read_head(name: FileName) -> Head:
@@ -74,7 +87,18 @@ def read_head(name: FileName) -> Head:
         doubled = [str(name) for name in dict.fromkeys(rows.columns[again])]
         rows = rows.loc[:, ~again]
         rows = pd.DataFrame({name: numeric_but_for_gaps(rows[name]) for name in rows} | _fields(rows))
-        return Head(str(shown), list(rows.columns), rows, doubled=doubled)
+        below = path if len(rows) >= HEAD_ROWS and not doubled else None
+        return Head(str(shown), list(rows.columns), rows, doubled=doubled, path=below)
+
+
+def _is_small(path: Path) -> bool:
+    """Return whether a table is read and counted in a second."""
+    form = format_of(path)
+    if form.kind == Kind.PARQUET:
+        import pyarrow.parquet as pq
+
+        return pq.read_metadata(path).num_rows <= _MOST_ROWS
+    return path.stat().st_size <= (_MOST_TEXT if form.compression is None else _MOST_TEXT // 8)
 
 
 def _fields(rows: pd.DataFrame) -> dict[str, list[Any]]:

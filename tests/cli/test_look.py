@@ -79,6 +79,23 @@ def test_a_gap_below_the_first_rows_leaves_scores_numbers(tmp_path):
     assert [words[0] for words in lines(looked_at(tmp_path / "scores.csv"))] == ["scores", "compare-scores"]
 
 
+def test_rows_below_the_first_ones_count(tmp_path):
+    """Of a table of ordinary size; what they lack, and what they repeat."""
+    rows = [(m, i, (i * k) % 5 // 3) for k, m in enumerate("xyz", 1) for i in range(500)]
+    full = pd.DataFrame(rows, columns=["model", "item", "score"])
+    path = file_of(tmp_path, full)
+    assert lines(looked_at(path))[0] == ["scores", str(path)]
+    path = file_of(tmp_path, full[:-1])
+    assert lines(looked_at(path))[0] == ["scores", str(path), "--missing", "available"]
+    path = file_of(tmp_path, pd.concat([full, full[-1:]]))
+    assert "correct it first: rows repeat a model and an item" in looked_at(path)
+    human = full.rename(columns={"score": "grader"}).assign(human=np.where(full["item"] < 9, full["item"] % 2, np.nan))
+    assert "correct it first" not in looked_at(file_of(tmp_path, human))
+    assert "correct it first" in looked_at(file_of(tmp_path, pd.concat([human, human[-1:]])))
+    path = file_of(tmp_path, pd.concat([full.assign(judge=j, version=v) for j in ("j1", "j2") for v in (1, 2)]))
+    assert lines(looked_at(path))[0] == ["scores", str(path), "--where", "judge = 'j1' AND version = 1"]
+
+
 def test_runs_of_langsmith_are_scored_by_feedback(tmp_path):
     """Their status says whether they ended."""
     rows = [f"r{k},why?,success,{k % 2},{k % 3}" for k in range(9)]

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hostile import FORMULAS, NAMES
@@ -14,7 +15,7 @@ from results import RESULTS
 
 import jaxeval
 from jaxeval.errors import DataError
-from jaxeval.plain_tables import PlainTable, counts_from_one
+from jaxeval.plain_tables import PlainTable, counts_from_one, in_arrow, objects
 from jaxeval.show.documents import latex_table, markdown_table
 from jaxeval.show.files import FORMATS, format_of, json_digest, table_bytes, write_table, write_text
 from jaxeval.wording import visible_line
@@ -258,3 +259,9 @@ def test_no_such_format(tmp_path):
 def test_texts_show_control_characters(tmp_path):
     write_text("a\x1b[2J\nb\n", tmp_path / "x.md")
     assert (tmp_path / "x.md").read_text() == "a\\x1b[2J\nb\n"
+
+
+def test_offsets_of_text_have_64_bits():
+    """A column of more than 2 GiB has larger ones than 32 bits hold."""
+    text = in_arrow(objects(["a", None, "é"]))
+    assert (text.type, text.to_pylist()) == (pa.large_string(), ["a", None, "é"])
