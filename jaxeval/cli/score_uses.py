@@ -39,7 +39,6 @@ _BY_JUDGE = {"judge", "grader", "evaluator"}
 _MOST_WORDS = 6  # of a column of scores in words
 #: What is to be done about rows that repeat others.
 REPEATED = "correct it first: rows repeat a model and an item: number its runs in a column run, or drop the copies"
-_ALONE = "the first rows are of one value of {}, which the line takes alone"
 #: Names of columns that are items of a benchmark: q1, item_2, 17.
 _AN_ITEM = re.compile(r"(q|i|p|t|ex|item|question|prompt|problem|task|sample|example)?[ _.-]?\d+", re.IGNORECASE)
 #: Columns of what verdicts of one judge may differ in besides items.
@@ -49,10 +48,12 @@ HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_CO
                  "rank", "ranking")  # fmt: skip
 
 
-def _like_the_first(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, str]:
-    """Return the rows with the values that some columns have in the first one, and the condition that chooses them."""
-    first = frame[list(names)].iloc[0]
-    return frame[(frame[list(names)] == first).all(axis=1)], " AND ".join(map(equality, names, first))
+def _most_alike(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, str]:
+    """Return the rows with the values of some columns that most rows have, and the condition that chooses them."""
+    values = frame.groupby(list(names), sort=False, observed=True).size().idxmax()
+    values = values if isinstance(values, tuple) else (values,)
+    rows = frame[(frame[list(names)] == values).all(axis=1)]
+    return rows, " AND ".join(map(equality, names, rows[list(names)].iloc[0]))
 
 
 def rows_of_scores(frame: pd.DataFrame, head: Head, sides: SidePairs) -> tuple[pd.DataFrame, bool]:
@@ -69,6 +70,8 @@ def _sampled_scores(frame: pd.DataFrame, sides: SidePairs, roles: Mapping[str, A
     facets += [name for name in guessed_columns(frame, "rater")[:1] if name not in roles.values()]
     known = [str(name) for name in (roles["model"], roles["item"]) if name is not None]
     if len(known) < 2 or not facets or sides or frame.duplicated([*known, *facets]).any():
+        return
+    if not all(is_whole(frame, [known[0], name]) for name in facets):  # of each model a judge of its own
         return
     random = ("--random", ",".join(facets), *naming(**roles))
     why = f"{found(models=known[0], items=known[1])}, under several values of {named(facets)}"
@@ -99,11 +102,12 @@ def item_scores(head: Head, sides: SidePairs) -> Iterator[Use]:
                 uses.append(use_of("scores", (*naming(**roles), "--where", equality(name, metrics[0])),
                                    f"metrics in {name!r}: {quoted(metrics)}", "it rates by the first metric alone; "
                                    f"--benchmark {shlex.quote(name)} instead takes means over all"))  # fmt: skip
-        beside = columns_of(frame, (*ROLES["judge"].names, *CONDITIONS))
+        beside = columns_of(frame, (*ROLES["judge"].names, *ROLES["rater"].names, *OPPONENTS, *CONDITIONS))
         if not uses and beside and item is not None and not sides and not frame.duplicated([*keys, *beside]).any():
-            rows, condition = _like_the_first(frame, beside)
+            rows, condition = _most_alike(frame, beside)
+            note = f"it takes most of the rows that are alike in {quoted(beside)}, as others score the same answers"
             for use in _long_scores(rows, roles, runs, below=False):
-                uses.append(use._replace(words=(*use.words, "--where", condition), open=_ALONE.format(quoted(beside))))
+                uses.append(use._replace(words=(*use.words, "--where", condition), open=note))
         elif not uses and model is not None and item is not None and not sides:
             apart = [name for name in guessed_columns(frame, "task") if not frame.duplicated([*keys, name]).any()]
             note = "" if apart else REPEATED
@@ -196,8 +200,9 @@ def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence
     others = (*ROLES["judge"].names, *CONDITIONS) if below else ()
     alone = [name for name in columns_of(frame, others) if name not in roles.values() and n_values(frame, name) == 1]
     if alone:
-        options += ["--where", _like_the_first(frame.dropna(subset=alone), alone)[1]]
-        missing, note = ("--missing", "available"), _ALONE.format(quoted(alone))
+        options += ["--where", _most_alike(frame, alone)[1]]
+        missing = ("--missing", "available")
+        note = f"the first rows are of one value of {quoted(alone)}, which the line takes alone"
     options += [*each("--trial", trials), *missing]
     yield use_of("scores", options, why, note)
     models = [] if model is None else [str(name) for name in frame[model].dropna().unique()[:2]]

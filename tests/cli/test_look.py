@@ -942,9 +942,9 @@ def test_a_name_of_raters_without_a_column_of_labels(tmp_path):
     [
         (
             "alpacaeval_item_preferences.parquet",
-            ["scores", "--score", "preference", "--where", "annotator = 'alpaca_eval_gpt4_turbo_fn' AND reference = "
-             "'gpt4_1106_preview'", "--missing", "available"],
-            "Samba-CoE-v0.2 is first with 1.270",
+            ["scores", "--score", "preference", "--missing", "available", "--where",
+             "annotator = 'weighted_alpaca_eval_gpt4_turbo' AND reference = 'gpt4_1106_preview'"],
+            "NullModel is first with 1.769",
         ),
         (
             "llmbar_human_vs_judges.parquet",
@@ -959,7 +959,7 @@ def test_a_name_of_raters_without_a_column_of_labels(tmp_path):
         ),
         (
             "wildbench_item_scores.parquet",
-            ["scores", "--where", "judge = 'gpt-4-turbo-2024-04-09' AND version = 'v2.0522'", "--missing", "available"],
+            ["scores", "--missing", "available", "--where", "judge = 'gpt-4-turbo-2024-04-09' AND version = 'v2.0522'"],
             "Qwen1.5-72B-Chat-greedy is first with 7.797",
         ),
         (
