@@ -51,7 +51,7 @@ HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_CO
 def _most_alike(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, str]:
     """Return the rows with the values of some columns that most rows have, and the condition that chooses them."""
     values = frame.groupby(list(names), sort=False, observed=True).size().idxmax()
-    values = values if isinstance(values, tuple) else (values,)
+    values = list(values) if isinstance(values, tuple) else [values]
     rows = frame[(frame[list(names)] == values).all(axis=1)]
     return rows, " AND ".join(map(equality, names, rows[list(names)].iloc[0]))
 
