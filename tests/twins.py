@@ -66,28 +66,24 @@ LINKS = {
 
 
 def log_likelihood(theta, wins, ridge=0.0, link="logit"):
-    total = -ridge * sum(t**2 for t in theta)
-    for i, j in np.argwhere(wins):
-        total += wins[i, j] * LINKS[link][0](theta[i] - theta[j])
-    return total
+    i, j = np.nonzero(wins)
+    return np.sum(wins[i, j] * LINKS[link][0](theta[i] - theta[j])) - ridge * np.sum(theta**2)
 
 
 def gradient(theta, wins, ridge=0.0, link="logit"):
-    grad = -2 * ridge * np.asarray(theta)
-    for i, j in np.argwhere(wins):
-        surprise = wins[i, j] * LINKS[link][1](theta[i] - theta[j])
-        grad[i] += surprise
-        grad[j] -= surprise
+    (i, j), grad = np.nonzero(wins), -2 * ridge * theta
+    surprise = wins[i, j] * LINKS[link][1](theta[i] - theta[j])
+    np.add.at(grad, i, surprise)
+    np.subtract.at(grad, j, surprise)
     return grad
 
 
 def information(theta, wins, ridge=0.0, link="logit"):
     """(M, M) negative Hessian."""
-    result = 2 * ridge * np.eye(len(theta))
-    for i, j in np.argwhere(wins):
-        v = wins[i, j] * LINKS[link][2](theta[i] - theta[j])
-        result[[i, j], [i, j]] += v
-        result[[i, j], [j, i]] -= v
+    (i, j), result = np.nonzero(wins), 2 * ridge * np.eye(len(theta))
+    v = wins[i, j] * LINKS[link][2](theta[i] - theta[j])
+    np.add.at(result, ([i, j], [i, j]), v)
+    np.subtract.at(result, ([i, j], [j, i]), v)
     return result
 
 

@@ -30,15 +30,16 @@ def test_a_changed_board_is_that_of_the_changed_votes(by_newton, refit):
     wins = wins + np.triu(rng.integers(20, 60, (8, 8)), 1).T
     theta, inverse = fitted(wins)
     board = FullBoard(wins + wins.T, wins.sum(1), inverse)
-    first, second = np.array([0, 3, 0, 0], np.int32), np.array([1, 2, 1, 0], np.int32)  # a pair twice, and padding
-    weight, points = np.array([-3.0, 4.0, -2.0, 0.0]), np.array([-3.0, 4.0, 0.0, 0.0])
+    first, second, weight, points = np.zeros((4, 8))  # a pair twice, and padding
+    first[:3], second[:3], weight[:3], points[:3] = [0, 3, 0], [1, 2, 1], [-3, 4, -2], [-3, 4, 0]
+    first, second = first.astype(np.int32), second.astype(np.int32)
     other = wins.copy()
     np.add.at(other, (first, second), points)
     np.add.at(other, (second, first), weight - points)
     change = Change(first, second, weight, points, theta, np.int32(0), np.int32(1))
     none = change._replace(weight=0 * weight, points=0 * points)
     changes = Change(*map(np.stack, zip(none, change, strict=True)))
-    found = refit(board, changes, Terms.of(0.0, 1e-10, 60), by_newton, np.array([1, 0]))
+    found = jax.device_get(refit(board, changes, Terms.of(0.0, 1e-10, 60), by_newton, np.array([1, 0])))
     for lane, tables in enumerate((other, wins)):
         expected, own_inverse = fitted(tables)
         assert found.status[lane] == Status.CONVERGED

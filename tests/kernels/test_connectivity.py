@@ -12,6 +12,10 @@ pytestmark = pytest.mark.usefixtures("x64")
 M = 9
 
 
+standing_of = jax.jit(connectivity.standing)
+standings = jax.jit(jax.vmap(connectivity.standing))
+
+
 def reachable(edge, start, way=connectivity.along):
     return connectivity.reachable(way(edge), jnp.arange(len(edge)) == start)
 
@@ -46,7 +50,7 @@ def test_against_the_edges_are_those_who_reach_a_model(tables):
 def test_standing_agrees_with_brute_force_and_with_the_host(tables):
     wins, _ = tables
     n = wins + wins.swapaxes(1, 2)
-    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(wins, n.sum(2)))
+    standing = np.asarray(standings(wins, n.sum(2)))
     for count, table, found in zip(n, wins, standing, strict=True):
         np.testing.assert_array_equal(found, twins.standing(count, table))
         np.testing.assert_array_equal(found, analyse(count, table).standing)
@@ -58,7 +62,7 @@ def test_standing_agrees_with_brute_force_and_with_the_host(tables):
 def test_standing_beside_models_that_are_known_to_be_one_group(tables):
     """Six of nine models took points off each other in a circle; the others stand to them as on the whole board."""
     wins, _ = tables
-    wins = wins[1:].copy()
+    wins = wins.copy()
     models = np.array([1, 4, 7, M])  # the last is none
     others = np.delete(np.arange(M), models[:3])
     wins[:, others, np.roll(others, 1)] = 1.0
@@ -69,7 +73,7 @@ def test_standing_beside_models_that_are_known_to_be_one_group(tables):
         return connectivity.standing_beside(*rows, jnp.asarray(models), weight)
 
     found = np.asarray(jax.jit(jax.vmap(beside))(wins, weight))
-    whole = np.asarray(jax.jit(jax.vmap(connectivity.standing))(wins, weight))
+    whole = np.asarray(standings(wins, weight))
     np.testing.assert_array_equal(found, whole)
     assert np.bincount(whole.ravel()).min() > 50
 
@@ -78,7 +82,7 @@ def test_standing_next_to_the_group_of_most_given_weight(tables):
     wins, _ = tables
     n = wins + wins.swapaxes(1, 2)
     weight = np.random.default_rng(1).integers(0, 3, (len(n), M)).astype(float)
-    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(wins, weight))
+    standing = np.asarray(standings(wins, weight))
     for *table, found in zip(n, wins, weight, standing, strict=True):
         np.testing.assert_array_equal(found, twins.standing(*table))
 
@@ -92,12 +96,13 @@ def test_of_several_groups_the_one_with_most_battles_is_the_main_one():
     for extra, expected in ((0, [1, 0, 0, 3, 3, 3, 3]), (1, [1, 3, 3, 0, 0, 3, 3])):
         wins[3, 4] = 3 + extra
         n = wins + wins.T
-        found = connectivity.standing(jnp.asarray(wins), jnp.asarray(n.sum(1)))
+        found = standing_of(wins, n.sum(1))
         np.testing.assert_array_equal(found, expected)
 
 
 def test_long_chains_are_followed_to_their_end():
     edge = np.zeros((257, 257))
     edge[np.arange(256), np.arange(1, 257)] = 1e-12
-    assert np.all(reachable(jnp.asarray(edge), 0))
-    assert np.sum(reachable(jnp.asarray(edge), 200)) == 57
+    found = jax.jit(reachable)
+    assert np.asarray(found(edge, 0)).all()
+    assert np.asarray(found(edge, 200)).sum() == 57

@@ -28,10 +28,12 @@ def of_lanes(kernel):
 
 
 KERNELS = "chord", "newton", "newton_cg", "scaled_chord", "derivatives", "alive"
-chord, newton, newton_cg, scaled_chord, derivatives, alive = compiled(
-    *(of_lanes(getattr(contextual, name)) for name in KERNELS)
+chord, newton, newton_cg, scaled_chord, derivatives, alive, draws_among = compiled(
+    *(of_lanes(getattr(contextual, name)) for name in KERNELS),
+    of_lanes(lambda lanes, active: lanes.among(active).draws),
 )
 win_tables = jax.jit(contextual.win_tables, static_argnums=2)
+counts_of_rows, drop = jax.jit(contextual.counts_of_rows), jax.jit(contextual._drop)
 MODELS = [HALF, PROBIT, DAVIDSON, RAO_KUPPER]
 
 
@@ -46,23 +48,23 @@ def rows():
     factor[2] = 99  # beyond the blocks in use
     pairs = np.array([[[0, 1], [1, 2]], [[2, 3], [0, 3]], [[0, 1], [0, 1]]], np.int32)
     return contextual.ContextualRows(
-        feature=jnp.asarray(rng.normal(size=(*shape, D))),
-        target=jnp.asarray(rng.choice([0.0, 0.5, 1.0], shape)),
-        factor=jnp.asarray(factor),
-        unit=jnp.asarray(rng.integers(0, 20, shape), jnp.int32),
-        first=jnp.asarray(pairs[..., 0]),
-        second=jnp.asarray(pairs[..., 1]),
-        n_blocks=jnp.asarray(2, jnp.int32),
+        feature=rng.normal(size=(*shape, D)),
+        target=rng.choice([0.0, 0.5, 1.0], shape),
+        factor=factor,
+        unit=rng.integers(0, 20, shape).astype(np.int32),
+        first=pairs[..., 0],
+        second=pairs[..., 1],
+        n_blocks=np.int32(2),
     )
 
 
 @pytest.fixture(scope="module")
 def count():
-    return jnp.asarray(np.random.default_rng(1).poisson(3, (3, 2, 4, R)).astype(float))
+    return np.random.default_rng(1).poisson(3, (3, 2, 4, R)).astype(float)
 
 
 def terms_of(ridge):
-    return Terms(jnp.asarray(ridge), 1e-10, 50)
+    return Terms(ridge, 1e-10, 50)
 
 
 def parameters(model, lanes=R):
@@ -132,8 +134,8 @@ def test_derivatives(model, rows, count):
     phi = parameters(model)
     moves = np.concatenate([active, np.full((D + 1, R), True)])
     moves[-1] = model.ties != TieModel.HALF
-    played = contextual.RowLanes(model, rows, count, terms_of(ridge)).among(jnp.asarray(active)).draws
-    grad, matrix = derivatives(model, rows, played, terms_of(ridge), jnp.asarray(phi))
+    played = draws_among(model, rows, count, terms_of(ridge), active)
+    grad, matrix = derivatives(model, rows, played, terms_of(ridge), phi)
     for lane in range(R):
         own_grad, own_matrix, *_ = naive(
             model, rows, phi[:, lane], np.asarray(count)[..., lane], active[:, lane], ridge
@@ -152,7 +154,7 @@ def test_tables_and_counts(rows, count):
         )
         np.testing.assert_allclose(np.asarray(wins)[lane], expected, rtol=1e-12)
     drawn = np.arange(20 * R).reshape(20, R)
-    found = contextual.counts_of_rows(rows, jnp.asarray(drawn))
+    found = np.asarray(counts_of_rows(rows, drawn))
     np.testing.assert_array_equal(found[:2], drawn[np.asarray(rows.unit)[:2]])
     assert not found[2].any()  # not in use
 
@@ -210,10 +212,10 @@ def test_chord_steps_end_where_newtons_do(model, board):
 def test_drops_of_scores_have_the_digits_of_single_precision():
     z, rise = np.meshgrid(np.linspace(-4, 4, 9), np.concatenate([np.linspace(-6, 6, 121), [1e-6, -1e-4]]))
     slope, skew = 2 * expit(z) * expit(-z), 2 * expit(z) - 1
-    half, slope, skew = (jnp.asarray(x, jnp.float32) for x in (rise[..., None] / 2, slope, skew))
+    half, slope, skew = (x.astype(np.float32) for x in (rise[..., None] / 2, slope, skew))
     # The difference of the scores, in the form that keeps its digits.
     exact = expit(z) * expit(-z) * np.expm1(rise) / (expit(-z) + expit(z) * np.exp(rise))
-    found = np.asarray(contextual._drop(half, slope, skew)[..., 0])
+    found = np.asarray(drop(half, slope, skew))[..., 0]
     np.testing.assert_allclose(found, exact, rtol=5e-6)  # where nearly all is lost or won, the skew cancels digits
     near = np.abs(rise) <= 3
     np.testing.assert_allclose(found[near], exact[near], rtol=2e-6)

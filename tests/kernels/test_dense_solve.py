@@ -187,7 +187,7 @@ def everyone(lanes):
 
 
 def by_newton(lanes, tolerance=TOLERANCE, max_steps=100):
-    return newton(lanes.again, everyone(lanes), lanes.ridge, tolerance, max_steps)
+    return jax.device_get(newton(lanes.again, everyone(lanes), lanes.ridge, tolerance, max_steps))
 
 
 def by_newton_on_host(lanes):
@@ -199,12 +199,12 @@ def by_newton_on_host(lanes):
 
 def by_newton_cg(lanes, tolerance=TOLERANCE, max_steps=100):
     inverse, diagonal = inverse_information(lanes.start, lanes.full, lanes.ridge, everyone(lanes))
-    return newton_cg(lanes.again, lanes.start, inverse, diagonal, lanes.ridge, tolerance, max_steps)
+    return jax.device_get(newton_cg(lanes.again, lanes.start, inverse, diagonal, lanes.ridge, tolerance, max_steps))
 
 
 def by_chord(lanes, tolerance=TOLERANCE, max_steps=100):
     inverse, _ = inverse_information(lanes.start, lanes.full, lanes.ridge, everyone(lanes))
-    return chord(lanes.again, lanes.start, inverse, lanes.ridge, tolerance, max_steps)
+    return jax.device_get(chord(lanes.again, lanes.start, inverse, lanes.ridge, tolerance, max_steps))
 
 
 def assert_at(theta, optimum, atol):
@@ -237,7 +237,9 @@ def test_steps_are_capped_where_full_steps_diverge(lanes):
         [0, 0, 8267, 2, 0, 0],
         [4, 0, 0, 6569, 0, 0],
     ]
-    result = newton(circular, everyone(lanes) & (np.arange(M) < 6), np.zeros(len(circular)), TOLERANCE, 100)
+    result = jax.device_get(
+        newton(circular, everyone(lanes) & (np.arange(M) < 6), np.zeros(len(circular)), TOLERANCE, 100)
+    )
     assert result.status[0] == Status.CONVERGED
     assert_at(result.theta[0, :6], twins.newton(circular[0, :6, :6]), 1e-9)
 
@@ -358,7 +360,7 @@ def test_a_non_finite_lane_says_so_and_leaves_the_others_alone(lanes):
 
 def test_a_diverging_iteration_never_claims_convergence(lanes):
     inverse, _ = inverse_information(lanes.start, lanes.full, lanes.ridge, everyone(lanes))
-    result = chord(lanes.again, lanes.start, -inverse, lanes.ridge, TOLERANCE, 100_000)
+    result = chord(lanes.again, lanes.start, -np.asarray(inverse), lanes.ridge, TOLERANCE, 100_000)
     status, finite = np.asarray(result.status), np.isfinite(result.theta).all(1)
     assert np.all(status != Status.CONVERGED)
     np.testing.assert_array_equal(status == Status.NON_FINITE, ~finite)
@@ -372,11 +374,11 @@ def test_padded_models_change_nothing(lanes, real):
     boards = lanes.again.copy()
     boards[:, real:], boards[:, :, real:] = 0, 0
     active = everyone(lanes) & (np.arange(M) < real)
-    full = newton(boards, active, lanes.ridge, TOLERANCE, 100)
-    inverse, diagonal = inverse_information(np.asarray(full.theta), boards, lanes.ridge, active)
+    full = jax.device_get(newton(boards, active, lanes.ridge, TOLERANCE, 100))
+    inverse, diagonal = inverse_information(full.theta, boards, lanes.ridge, active)
     start = np.where(active, 0.1, 0.0) * np.arange(M)
-    cg = newton_cg(boards, start, inverse, diagonal, lanes.ridge, TOLERANCE, 100)
-    assert np.all(np.asarray(full.theta)[:, real:] == 0)
+    cg = jax.device_get(newton_cg(boards, start, inverse, diagonal, lanes.ridge, TOLERANCE, 100))
+    assert np.all(full.theta[:, real:] == 0)
     assert np.all(np.asarray(inverse)[:, real:] == 0)
     for k in keep:
         alone = twins.newton(boards[k, :real, :real], lanes.ridge[k])
@@ -390,7 +392,7 @@ def test_inverse_information_is_the_pseudo_inverse_on_the_centred_models(lanes):
     active[::2, 11] = False
     active[[kind not in SPARSE for kind in lanes.kind], 4] = False  # the others would fall apart
     wins = lanes.full * (active[:, :, None] & active[:, None])
-    inverse, diagonal = inverse_information(lanes.start, wins, lanes.ridge, active)
+    inverse, diagonal = jax.device_get(inverse_information(lanes.start, wins, lanes.ridge, active))
     for k in range(len(lanes.kind)):
         on = active[k]
         centre = np.eye(on.sum()) - 1 / on.sum()

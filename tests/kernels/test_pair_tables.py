@@ -1,7 +1,7 @@
 from dataclasses import dataclass
+from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -38,7 +38,7 @@ def packed_case(word, rng):
     half = np.iinfo(word).bits // 2
     draws = (count.sum(0).astype(word) << half) + (2 * count[2] + count[1]).astype(word)
     entries = [(q, count[k, q], 1.0, OUTCOMES[k]) for k in range(3) for q in range(N_PAIRS)]
-    return Case(pair_tables.Layout(jnp.asarray(position())), Packing(word), draws, entries)
+    return Case(pair_tables.Layout(position()), Packing(word), draws, entries)
 
 
 def cell_case(rng, *, columns, units):
@@ -51,11 +51,11 @@ def cell_case(rng, *, columns, units):
     draws = rng.poisson(1.0, (1, 10) if units else shape)
     times = draws.reshape(-1)[unit]
     layout = pair_tables.Layout(
-        jnp.asarray(position()),
-        weight=jnp.asarray(weight),
-        target=jnp.asarray(target),
-        unit=jnp.asarray(unit, jnp.int32) if units else None,
-        pair=jnp.asarray(pair, jnp.int32) if columns else None,
+        position(),
+        weight=weight,
+        target=target,
+        unit=unit.astype(np.int32) if units else None,
+        pair=pair.astype(np.int32) if columns else None,
     )
     entries = [(pair[q], times[k, q], weight[k, q], target[k, q]) for k in range(4) for q in range(len(pair))]
     return Case(layout, Packing(None), draws, entries)
@@ -70,12 +70,23 @@ CASES = {
 }
 
 
-def table(case, factor=None, dtype=np.float64, keep_wins=True):
-    layout = case.layout if factor is None else case.layout._replace(pair_weight=jnp.asarray(factor))
-    statistics = pair_tables.pair_statistics(layout, jnp.asarray(case.draws), N_PAIRS)
+@partial(jax.jit, static_argnums=3)
+def tables(layout, draws, factor, packing):
+    """The table, one with its pairs reweighted, one without wins and one in single precision, by one program."""
+    statistics = pair_tables.pair_statistics(layout, draws, N_PAIRS)
     assert all(x.shape == (N_PAIRS,) for x in statistics)
     dense = pair_tables.spread(layout, statistics)
-    return pair_tables.pair_table(layout, dense, case.packing, dtype, keep_wins)
+    found = partial(pair_tables.pair_table, layout, dense, packing)
+    reweighted = pair_tables.pair_table(layout._replace(pair_weight=factor), dense, packing, np.float64, True)
+    return found(np.float64, True), reweighted, found(np.float64, False), found(np.float32, True)
+
+
+FACTOR = np.random.default_rng(6).random((M, M))
+FACTOR = FACTOR + FACTOR.T
+
+
+def tables_of(case):
+    return tables(case.layout, case.draws, FACTOR, case.packing)
 
 
 def twin(case, factor):
@@ -95,24 +106,22 @@ def twin(case, factor):
 @pytest.mark.parametrize("reweighted", [False, True])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_tables_agree_with_a_loop_over_entries(case, reweighted):
-    rng = np.random.default_rng(5)
-    case = case(rng)
-    factor = rng.random((M, M))
-    factor = factor + factor.T if reweighted else np.ones((M, M))
-    n, wins = twin(case, factor)
-    result = table(case, factor if reweighted else None)
+    case = case(np.random.default_rng(5))
+    n, wins = twin(case, FACTOR if reweighted else np.ones((M, M)))
+    whole, other, without_wins, _ = tables_of(case)
+    result = other if reweighted else whole
     np.testing.assert_allclose(result.n, n, rtol=1e-14)
     np.testing.assert_allclose(result.wins, wins, rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(result.score, wins.sum(1), rtol=1e-13)
     assert result.score.dtype == np.float64
-    assert table(case, keep_wins=False).wins is None
+    assert without_wins.wins is None
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_single_precision_rounds_once(case):
     case = case(np.random.default_rng(5))
     n, wins = twin(case, np.ones((M, M)))
-    result = table(case, dtype=np.float32)
+    *_, result = tables_of(case)
     assert result.score.dtype == np.float32
     np.testing.assert_allclose(result.n, n, rtol=1e-6)
     np.testing.assert_allclose(result.score, wins.sum(1), rtol=1e-6)
@@ -122,8 +131,8 @@ def test_a_model_that_took_nothing_has_exactly_no_wins():
     """A win of rounding size would make the connectivity search believe in a chain of wins."""
     rng = np.random.default_rng(0)
     case = cell_case(rng, columns=True, units=False)
-    layout = case.layout._replace(target=jnp.ones_like(case.layout.target))
-    wins = np.asarray(table(Case(layout, case.packing, case.draws, [])).wins)
+    layout = case.layout._replace(target=np.ones_like(case.layout.target))
+    wins = np.asarray(tables_of(Case(layout, case.packing, case.draws, []))[0].wins)
     assert np.all(wins[SECOND, FIRST] == 0)
     assert np.all(wins[FIRST, SECOND] >= 0)
 
@@ -137,13 +146,13 @@ def test_scores_of_packed_counts_are_exact(word, n_opponents):
     words = (word(battles) << word(np.iinfo(word).bits // 2)) + (2 * wins + ties).astype(word)
     position = np.full((n_opponents + 1, n_opponents + 1), n_opponents, np.int32)
     position[0, 1:] = position[1:, 0] = np.arange(n_opponents)
-    layout = pair_tables.Layout(jnp.asarray(position))
+    layout = pair_tables.Layout(position)
 
     @jax.jit
     def scores(layout, words):
         dense = pair_tables.spread(layout, (words,))
         return pair_tables.pair_table(layout, dense, Packing(word), np.float64, keep_wins=False).score
 
-    score = scores(layout, np.append(words, word(0)))
+    score = np.asarray(scores(layout, np.append(words, word(0))))
     assert score[0] == expected
     np.testing.assert_array_equal(score[1:], battles - wins - ties / 2)

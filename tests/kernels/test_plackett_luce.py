@@ -1,7 +1,6 @@
 """The kernels of the Plackett-Luce model against naive sums over the orders of every ranking."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from ranked import simulated, table
@@ -18,7 +17,9 @@ LISTS = simulated(20, M, seed=2)
 
 LANES = 3
 
-slope, information = jax.jit(plackett_luce.slope), jax.jit(plackett_luce.information)
+slope, information, diagonal_of = map(jax.jit, (plackett_luce.slope, plackett_luce.information, plackett_luce.diagonal))
+counted_choices, edges = (jax.jit(f, static_argnums=2) for f in (plackett_luce.counted_choices, plackett_luce.edges))
+rated_items = jax.jit(plackett_luce.rated_items)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def lanes(cells):
     theta[:M] = rng.normal(size=(M, LANES))
     with double_precision():
         choices, count, theta = on_device((make_choices(cells, SIZE), count, theta))
-        return choices, plackett_luce.counted_choices(choices, count, SIZE), weights, np.asarray(theta)
+        return choices, counted_choices(choices, count, SIZE), weights, np.asarray(theta)
 
 
 def all_rated(above=()):
@@ -55,14 +56,14 @@ class TestSlope:
         choices, counts, _, theta = lanes
         rated, ridge, step = all_rated(), np.float64(0.1), 1e-6
         with double_precision():
-            at = slope(choices, counts, rated, jnp.asarray(theta), ridge)
+            at = slope(choices, counts, rated, theta, ridge)
             matrix = np.asarray(information(choices, at, ridge))
-            diagonal = np.asarray(plackett_luce.diagonal(choices, at, ridge))
+            diagonal = np.asarray(diagonal_of(choices, at, ridge))
             for k in range(M):
                 moved = theta.copy()
                 moved[k] += step
-                change = slope(choices, counts, rated, jnp.asarray(moved), ridge).grad - at.grad
-                np.testing.assert_allclose(matrix[:, :, k], -np.asarray(change).T / step, atol=1e-4)
+                change = np.asarray(slope(choices, counts, rated, moved, ridge).grad) - at.grad
+                np.testing.assert_allclose(matrix[:, :, k], -change.T / step, atol=1e-4)
         np.testing.assert_allclose(diagonal, np.diagonal(matrix, axis1=1, axis2=2).T, atol=1e-12)
         np.testing.assert_allclose(matrix, matrix.transpose(0, 2, 1), atol=1e-12)
 
@@ -73,11 +74,11 @@ class TestSolvers:
     def test_who_moves(self):
         standing = np.array([Standing.IDENTIFIED, Standing.ABOVE, Standing.BELOW, Standing.INCOMPARABLE], np.int8)
         is_item = np.array([True, True, True, False])
-        standing, is_item = jnp.asarray(standing[:, None]), jnp.asarray(is_item)
-        free = plackett_luce.rated_items(standing, is_item, self.TERMS.ridge)
+        standing = standing[:, None]
+        free = rated_items(standing, is_item, self.TERMS.ridge)
         assert np.asarray(free.active)[:, 0].tolist() == [True, False, False, False]
         assert np.asarray(free.above)[:, 0].tolist() == [False, True, False, False]
-        held = plackett_luce.rated_items(standing, is_item, np.float64(1))
+        held = rated_items(standing, is_item, np.float64(1))
         np.testing.assert_array_equal(np.asarray(held.active)[:, 0], is_item)
         assert not np.asarray(held.above).any()
 
@@ -86,7 +87,7 @@ class TestChoices:
     def test_edges_are_those_of_neighbours(self):
         cells = Rankings.from_pandas(table([[0, [1, 2], 3]])).rows.cells
         with double_precision():
-            table_ = plackett_luce.edges(on_device(make_choices(cells, 8)), jnp.ones((128, 1)), 8)
+            table_ = edges(on_device(make_choices(cells, 8)), np.ones((128, 1)), 8)
         assert np.argwhere(np.asarray(table_)[0]).tolist() == [[0, 1], [1, 2], [2, 1], [2, 3]]
 
     def test_long_rankings(self):
@@ -99,8 +100,8 @@ class TestChoices:
         active = np.arange(24)[:, None] < 20
         with double_precision():
             choices, rated = on_device((make_choices(cells, 24), plackett_luce.Rated(active, ~active & False)))
-            counts = plackett_luce.counted_choices(choices, jnp.ones((1, 1)), 24)
-            at = slope(choices, counts, rated, jnp.asarray(theta), np.float64(0))
+            counts = counted_choices(choices, np.ones((1, 1)), 24)
+            at = slope(choices, counts, rated, theta, np.float64(0))
         grad = np.asarray(at.grad)[:20, 0]
         place = np.argsort(order)
         mass = np.exp(theta[place, 0])

@@ -1,5 +1,6 @@
 """Beliefs about categories: against dense normal posteriors in other parameters, and an integral."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.integrate import dblquad
@@ -46,7 +47,7 @@ def beliefs(own, others, spreads=SPREADS, active=None):
 
     active = np.arange(8) < own.shape[1] if active is None else active
     split = Split(padded(own), padded(others), np.tile(active, (2, 1)))
-    return category_beliefs(split, spreads, np.zeros(8), Terms.of(0.0, 1e-10, 100))
+    return jax.device_get(category_beliefs(split, spreads, np.zeros(8), Terms.of(0.0, 1e-10, 100)))
 
 
 def test_beliefs_are_those_of_the_dense_posterior(tables):

@@ -12,6 +12,8 @@ from jaxeval.kernels.solve import Status
 
 pytestmark = pytest.mark.usefixtures("x64")
 
+regular_of, pseudo_inverse = (jax.jit(f, static_argnums=2) for f in (solve.regular, solve.pseudo_inverse))
+
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_iterate_stops_when_the_error_left_is_under_the_tolerance(sign):
@@ -26,13 +28,13 @@ def test_iterate_stops_when_the_error_left_is_under_the_tolerance(sign):
             lambda x: ((1 - rate) * (limit - x), limit - x), jnp.zeros(1), solve.Terms.of(0.0, tolerance, 2000)
         )
 
-    result = run(rates)
-    error = np.abs(np.asarray(result.theta)[:, 0] - limit)
+    result = jax.device_get(run(rates))
+    error = np.abs(result.theta[:, 0] - limit)
     assert np.all(result.status == Status.CONVERGED)
     assert np.all(error <= tolerance * (1 + 1e-6))
     needed = np.array([0, *np.ceil(np.log(tolerance / limit) / np.log(np.abs(rates[1:])))])
     # Two steps are the fewest that show a rate; an alternating iteration is closer than its steps suggest.
-    late = np.asarray(result.n_steps) - np.maximum(needed, 2)
+    late = result.n_steps - np.maximum(needed, 2)
     r = np.maximum(np.abs(rates), 1e-300)
     allowed = 1 if sign > 0 else 1 + np.log((1 + r) / (1 - r)) / -np.log(r)
     assert np.all((late >= 0) & (late <= allowed))
@@ -42,20 +44,19 @@ def test_an_iteration_of_order_two_stops_at_the_first_step_that_is_enough():
     """Newton's method for square roots, whose error after every step is known: e' = e^2 / 2x."""
     target, tolerance = np.array([1.0, 2.0, 1e-6, 1e6]), 1e-9
     terms = solve.Terms.of(0.0, tolerance, 100)
-    found = jax.jit(lambda x: solve.iterate(lambda x: ((target / x - x) / 2, x**2 - target), x, terms, order=2))(
-        jnp.full((1, 4), 3.0)
-    )
+    run = jax.jit(lambda x: solve.iterate(lambda x: ((target / x - x) / 2, x**2 - target), x, terms, order=2))
+    found = jax.device_get(run(np.full((1, 4), 3.0)))
     x, n_steps = np.full(4, 3.0), np.zeros(4, int)
     while np.any(runs := np.abs(x - np.sqrt(target)) > tolerance):
         x, n_steps = np.where(runs, (x + target / x) / 2, x), n_steps + runs
     assert np.all(found.status == Status.CONVERGED)
-    assert np.abs(np.asarray(found.theta)[0] - np.sqrt(target)).max() < tolerance
-    np.testing.assert_array_less(np.asarray(found.n_steps) - n_steps, 2)
+    assert np.abs(found.theta[0] - np.sqrt(target)).max() < tolerance
+    np.testing.assert_array_less(found.n_steps - n_steps, 2)
 
 
 def test_a_lane_at_rest_stays_and_what_the_step_predicts_counts():
     """Lanes are the last axis; the second one gives up."""
-    gives_up = jnp.asarray([False, True])
+    gives_up = np.array([False, True])
 
     def step(theta, running, n_calls):
         remaining = jnp.where(gives_up & (n_calls == 3), jnp.nan, jnp.abs(theta[0]) / 2)
@@ -63,7 +64,7 @@ def test_a_lane_at_rest_stays_and_what_the_step_predicts_counts():
 
     found, n_calls = jax.jit(
         lambda start: solve.loop(step, start, jnp.zeros(2, jnp.int32), solve.Terms.of(0.0, 2.0**-10, 100))
-    )(jnp.ones((1, 2)))
+    )(np.ones((1, 2)))
     np.testing.assert_array_equal(found.status, [Status.CONVERGED, Status.STEP_LIMIT])
     np.testing.assert_array_equal(found.n_steps, [10, 4])
     np.testing.assert_array_equal(n_calls, found.n_steps)
@@ -72,9 +73,9 @@ def test_a_lane_at_rest_stays_and_what_the_step_predicts_counts():
 
 def test_a_step_is_shortened_and_centred_lane_by_lane():
     change = np.array([[1.0, 4.0], [-0.5, -8.0], [0.0, 1.0]])
-    np.testing.assert_allclose(solve.capped(change), change * [1, 0.25], rtol=1e-15)
+    np.testing.assert_allclose(jax.jit(solve.capped)(change), change * [1, 0.25], rtol=1e-15)
     among = np.array([[True, True], [True, False], [False, True]])
-    np.testing.assert_allclose(solve.centred(change, among), [[0.75, 1.5], [-0.75, 0], [0, -1.5]], rtol=1e-15)
+    np.testing.assert_allclose(jax.jit(solve.centred)(change, among), [[0.75, 1.5], [-0.75, 0], [0, -1.5]], rtol=1e-15)
 
 
 @pytest.fixture(scope="module")
@@ -94,22 +95,21 @@ def information():
 def test_the_pseudo_inverse_leaves_the_shift_and_what_stays_alone(information, ridge):
     matrices, moves = information
     matrices = matrices + 2 * ridge * np.diag([1.0, 1, 1, 1, 0, 0])
-    regular, mean = jax.jit(solve.regular, static_argnums=2)(matrices, np.broadcast_to(moves, (2, 6)), 4, ridge)
-    inverse = jax.jit(solve.pseudo_inverse, static_argnums=2)
+    regular, mean = jax.device_get(regular_of(matrices, np.broadcast_to(moves, (2, 6)), 4, ridge))
     shift = np.array([1.0, 1, 1, 0, 0, 0]) / np.sqrt(3)
-    for matrix, own, level in zip(matrices, np.asarray(regular), mean, strict=True):
+    for matrix, own, level in zip(matrices, regular, mean, strict=True):
         assert level == pytest.approx(np.diag(matrix)[:3].mean())
         assert shift @ own @ shift == pytest.approx(level)
         assert np.linalg.cond(own) < 1e3
         inside = matrix * np.outer(moves, moves) - 2 * ridge * np.outer(shift, shift)
         expected = np.linalg.pinv(inside, rcond=1e-10, hermitian=True)
-        np.testing.assert_allclose(inverse(matrix, moves, 4, ridge), expected, atol=1e-12)
+        np.testing.assert_allclose(pseudo_inverse(matrix, moves, 4, ridge), expected, atol=1e-12)
 
 
 def test_conjugate_gradients_solve_every_lane_that_runs(information):
-    matrices = jnp.asarray(information[0] + np.eye(6)).transpose(1, 2, 0)
-    right = jnp.asarray(np.random.default_rng(1).normal(size=(6, 2)))
-    diagonal = jnp.diagonal(matrices).T
+    matrices = (information[0] + np.eye(6)).transpose(1, 2, 0)
+    right = jax.device_put(np.random.default_rng(1).normal(size=(6, 2)))
+    diagonal = np.diagonal(matrices).T
 
     @jax.jit
     def solved(running):
@@ -118,15 +118,15 @@ def test_conjugate_gradients_solve_every_lane_that_runs(information):
             lambda start, _: 1e-24 * start, 50, running=running,
         )  # fmt: skip
 
-    found = solved(jnp.asarray([True, True]))
+    found = jax.device_get(solved(np.array([True, True])))
     expected = np.linalg.solve(np.moveaxis(matrices, 2, 0), np.asarray(right).T[..., None])[..., 0].T
     np.testing.assert_allclose(found.solution, expected, rtol=1e-9)
-    assert np.asarray(found.is_solved).all()
+    assert found.is_solved.all()
     eigenvalues = np.linalg.eigvalsh(np.moveaxis(matrices / np.sqrt(diagonal[:, None] * diagonal), 2, 0))
-    assert (np.asarray(found.least) >= eigenvalues[:, 0] * (1 - 1e-9)).all()
-    alone = solved(jnp.asarray([False, True]))
+    assert (found.least >= eigenvalues[:, 0] * (1 - 1e-9)).all()
+    alone = jax.device_get(solved(np.array([False, True])))
     np.testing.assert_array_equal(alone.solution[:, 1], found.solution[:, 1])
-    assert not np.asarray(alone.solution[:, 0]).any()
+    assert not alone.solution[:, 0].any()
     assert not alone.is_solved[0]
 
 
@@ -150,7 +150,8 @@ def test_determinants_of_what_is_solved(platform):
     root = rng.normal(size=(4, 6, 6))
     matrix = root @ root.swapaxes(1, 2) - np.array([0.0, 0.0, 9.0, 0.0])[:, None, None] * np.eye(6)
     with traced_for(platform):
-        found, log_det = jax.jit(lambda *given: solve.solved_and_log_det(*given))(matrix, np.tile(np.eye(6), (4, 1, 1)))
+        solved = jax.jit(lambda *given: solve.solved_and_log_det(*given))
+        found, log_det = map(np.asarray, solved(matrix, np.tile(np.eye(6), (4, 1, 1))))
     definite = np.linalg.eigvalsh(matrix)[:, 0] > 0
     assert definite.tolist() == [True, True, False, True]
     np.testing.assert_array_equal(np.isfinite(log_det), definite)
@@ -161,7 +162,7 @@ def test_determinants_of_what_is_solved(platform):
 def test_the_regular_information_keeps_its_precision():
     """Else the loop of a fit in single precision would turn to double, and fail."""
     moves, ridge = np.array([True, True, False]), np.float32(0.1)
-    matrix, _ = jax.jit(solve.regular, static_argnums=2)(np.eye(3, dtype=np.float32), moves, 3, ridge)
+    matrix, _ = jax.eval_shape(lambda *given: solve.regular(*given, 3, ridge), np.eye(3, dtype=np.float32), moves)
     assert matrix.dtype == np.float32
 
 

@@ -18,7 +18,12 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 M, LANES = 14, 6
 
-gradient = jax.jit(sparse.gradient, static_argnums=0)
+gradient, slot_battles = jax.jit(sparse.gradient, static_argnums=0), jax.jit(sparse.slot_battles)
+
+
+@jax.jit
+def sums_over_opponents(adjacency, values):
+    return opponent_sums(adjacency, lambda k: values[k])
 
 
 class Pairs:
@@ -30,7 +35,7 @@ class Pairs:
 
 def graph_of(first, second, n_models):
     wide = make_graph(Pairs(first, second), n_models)
-    return wide._replace(graph=jax.tree.map(jnp.asarray, wide.graph))
+    return wide._replace(graph=jax.device_put(wide.graph))
 
 
 def random_board(rng, lanes=LANES, density=0.4):
@@ -43,13 +48,13 @@ def random_board(rng, lanes=LANES, density=0.4):
     wins[:, first, second], wins[:, second, first] = won, lost
     wide = graph_of(first, second, M)
     empty = np.zeros((len(wide.graph.first) - len(first), lanes))
-    pairs = SparsePairs(*(jnp.asarray(np.concatenate([x.T, empty])) for x in (won + lost, won)))
+    pairs = SparsePairs(*(jax.device_put(np.concatenate([x.T, empty])) for x in (won + lost, won)))
     return wins, wide, pairs
 
 
 def numbered(wide: WideGraph, values):
     """(M', L) values as the graph numbers models, from (L, M)."""
-    return jnp.asarray(wide.numbered(np.asarray(values)).T)
+    return jax.device_put(wide.numbered(np.asarray(values)).T)
 
 
 def on_board(wide: WideGraph, values):
@@ -106,13 +111,13 @@ def test_scores_gradient_and_weights(link):
     rng = np.random.default_rng(0)
     wins, wide, pairs = random_board(rng)
     theta, adjacency = rng.normal(0, 2, (LANES, M)), wide.graph.adjacency
-    battles = jax.jit(sparse.slot_battles)(adjacency, pairs)
+    battles = slot_battles(adjacency, pairs)
     np.testing.assert_allclose(on_board(wide, battles.score), wins.sum(2), rtol=1e-14)
     grad, weights = gradient(link, adjacency, battles, numbered(wide, theta), 0.3)
     name = link.name.lower()
     expected = [twins.gradient(t, w, 0.3, name) for t, w in zip(theta, wins, strict=True)]
     np.testing.assert_allclose(on_board(wide, grad), expected, atol=1e-11)
-    diagonal = jax.jit(lambda: opponent_sums(adjacency, lambda k: weights[k]))()
+    diagonal = sums_over_opponents(adjacency, weights)
     expected = [np.diag(twins.information(t, w, link=name)) for t, w in zip(theta, wins, strict=True)]
     np.testing.assert_allclose(on_board(wide, diagonal), expected, atol=1e-11)
 
@@ -121,11 +126,11 @@ def test_a_step_solves_the_newton_equation():
     rng = np.random.default_rng(0)
     wins, wide, pairs = random_board(rng)
     theta, adjacency = rng.normal(0, 1, (LANES, M)), wide.graph.adjacency
-    battles = jax.jit(sparse.slot_battles)(adjacency, pairs)
+    battles = slot_battles(adjacency, pairs)
     grad, weights = gradient(Link.LOGIT, adjacency, battles, numbered(wide, theta), 0.3)
-    running = jnp.arange(LANES) != 2
-    noise = np.finfo(float).eps * opponent_sums(adjacency, lambda k: battles.n[k])
-    one = jnp.ones(LANES)
+    running = np.arange(LANES) != 2
+    noise = np.finfo(float).eps * np.asarray(sums_over_opponents(adjacency, battles.n))
+    one = np.ones(LANES)
 
     @jax.jit
     def change(shrink):

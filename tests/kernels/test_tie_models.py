@@ -1,11 +1,9 @@
 """Tie models: probabilities add up, derivatives are those of the log-likelihood, and of nothing else."""
 
-from functools import partial
-
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled import compiled
 from scipy.special import expit, log_ndtr
 
 from jaxeval.kernels import tie_models
@@ -17,9 +15,10 @@ pytestmark = pytest.mark.usefixtures("x64")
 HALF, DAVIDSON, RAO_KUPPER = map(Response, TieModel)
 PROBIT = Response(TieModel.HALF, Link.PROBIT)
 
-of_model = partial(jax.jit, static_argnums=0)
-log_likelihood, probabilities = of_model(tie_models.log_likelihood), of_model(tie_models.probabilities)
-expected_slopes, expected_result = of_model(tie_models.expected_slopes), of_model(tie_models.expected)
+log_likelihood, probabilities, score_of, expected_slopes, expected_result = compiled(
+    tie_models.log_likelihood, tie_models.probabilities, tie_models.score, tie_models.expected_slopes,
+    tie_models.expected,
+)  # fmt: skip
 
 Z = np.array([-30.0, -3.0, -0.4, 0.0, 1e-3, 2.0, 25.0])
 T = {HALF: 0.0, PROBIT: 0.0, DAVIDSON: -0.7, RAO_KUPPER: 0.4}
@@ -65,24 +64,24 @@ def test_likelihood_and_derivatives(model):
 
     (score, information), gradient, hessian = derivatives(*(x[np.abs(z) < 20] for x in (target, z)))
     np.testing.assert_allclose(score, gradient, atol=1e-12)
-    second = [-hessian[0][0], -hessian[0][1], -hessian[1][1]]
-    np.testing.assert_allclose(information, second, atol=1e-11)
+    second = np.array([hessian[0][0], hessian[0][1], hessian[1][1]])
+    np.testing.assert_allclose(information, -second, atol=1e-11)
 
 
 @pytest.mark.parametrize("model", [DAVIDSON, RAO_KUPPER])
 def test_probabilities(model):
-    win, tie, loss = map(np.asarray, probabilities(model, jnp.asarray(Z), T[model]))
+    win, tie, loss = map(np.asarray, probabilities(model, Z, T[model]))
     np.testing.assert_allclose(win + tie + loss, 1, rtol=1e-12)
-    back = probabilities(model, -jnp.asarray(Z), T[model])
+    back = probabilities(model, -Z, T[model])
     np.testing.assert_allclose(np.stack(back), [loss, tie, win], rtol=1e-12)
-    np.testing.assert_allclose(expected_result(model, jnp.asarray(Z), T[model]), win + tie / 2)
+    np.testing.assert_allclose(expected_result(model, Z, T[model]), win + tie / 2)
     assert (tie > 0).all()
 
 
 def test_soft_targets_without_a_tie_model():
-    score = tie_models.score(HALF, jnp.asarray(0.3), jnp.asarray(Z), 0.0)
+    score = score_of(HALF, 0.3, Z, 0.0)
     np.testing.assert_allclose(score.z, 0.3 - expit(Z))
-    win, tie, loss = probabilities(HALF, jnp.asarray(Z), 0.0)
+    win, tie, loss = probabilities(HALF, Z, 0.0)
     assert not np.asarray(tie).any()
     np.testing.assert_allclose(np.asarray(win) + np.asarray(loss), 1)
 
@@ -93,5 +92,5 @@ def test_slopes_of_the_expected_result_are_its_differences(model):
     expected, of_z, of_t = expected_slopes(model, z, T[model])
     np.testing.assert_allclose(expected, expected_result(model, z, T[model]), rtol=1e-12)
     for slope, dz, dt in ((of_z, step, 0), (of_t, 0, step)):
-        above, below = (expected_result(model, z + s * dz, T[model] + s * dt) for s in (1, -1))
+        above, below = (np.asarray(expected_result(model, z + s * dz, T[model] + s * dt)) for s in (1, -1))
         np.testing.assert_allclose(slope, (above - below) / (2 * step), atol=1e-9)

@@ -1,5 +1,7 @@
 """Tie models on tables of pairs, against plain loops over battles and derivatives of the log-likelihood."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,13 +25,14 @@ def battles(seed):
     return rng.poisson(rng.choice([0.0, 3.0, 40.0], (3, len(FIRST))))
 
 
+@partial(jax.jit, static_argnames=("model", "packed"))
 def table(model, count, factor=None, packed=True):
     """From words, or from weights of the same battles."""
     position = np.full((M, M), len(FIRST), np.int32)
     position[FIRST, SECOND] = position[SECOND, FIRST] = np.arange(len(FIRST))
-    layout = pair_tables.Layout(jnp.asarray(position), None if factor is None else jnp.asarray(factor))
-    count, packing = np.pad(count, ((0, 0), (0, 1))), PACKED if packed else Packing(None, keeps_ties=True)
-    draws = PACKED.pack([jnp.asarray(row) for row in count]) if packed else jnp.asarray(count)
+    layout = pair_tables.Layout(jnp.asarray(position), factor)
+    count, packing = jnp.pad(count, ((0, 0), (0, 1))), PACKED if packed else Packing(None, keeps_ties=True)
+    draws = PACKED.pack(list(count)) if packed else count
     if not packed:
         target = jnp.broadcast_to(jnp.asarray([[0.0], [0.5], [1.0]]), count.shape)
         layout = layout._replace(weight=jnp.ones(count.shape), target=target)
