@@ -397,17 +397,17 @@ def reliability(n: int) -> list[Row]:
     rows.append(row(("icc3", "Icc3"), "ICC(3,k)", case, np.array(average, float)))
     rng = np.random.default_rng(0)
     true = jaxeval.icc3(ternary(rng.normal(size=(400_000, 1)) + 0.5 * rng.normal(size=(400_000, 5)))).single
-    words, f_held, boot = np.array(["loss", "tie", "win"]), [], []
+    words, held, boot = np.array(["loss", "tie", "win"]), [], []
     for number in range(n):
         rng = np.random.default_rng([52, number])
         outcome = ternary(rng.normal(size=(60, 1)) + 0.5 * rng.normal(size=(60, 5)))
         table = pd.DataFrame({"item": np.repeat(range(60), 5), "run": np.tile(range(5), 60), "judge": "j"})
         table = table.assign(model="m", anchor="a", verdict=words[(2 * outcome).astype(int).ravel()])
         found = jaxeval.screen_judges(jaxeval.AnchoredVerdicts.from_pandas(table), n_resamples=500, progress=False)
-        f_held.append(inside(found.table, true, ("single_lower", "single_upper")))
+        held.append(inside(found.table, true, ("single_lower", "single_upper")))
         boot.append(inside(found.table, true, ("single_boot_lower", "single_boot_upper")))
     case, names = "60 prompts, 5 runs of win, tie or loss", ("screen_judges", "JudgeScreen")
-    rows.append(row(names, "ICC(3,1), F distribution", case, f_held))
+    rows.append(row(names, "ICC(3,1), weighted prompts", case, held))
     rows.append(row(names, "ICC(3,1), resampled prompts", case, boot))
     return rows
 

@@ -45,9 +45,9 @@ class JudgeScreen(Result):
     """Judges by the reliability of their runs.
 
     ``table`` has a row per judge. ``single`` and ``average`` are ICC(3,1) and ICC(3,k), with k the judge's own number
-    of runs ``n_runs``. Each has an F interval, which holds for normal scores, and one of resampled items (``boot_``),
-    which holds for verdicts, too. It is longer by Student's t, on the scale of log(1 - ICC(3,k)). ``n`` answers were
-    judged in every run, ``n_incomplete`` are left out. ``strong`` says which judges pass by their ICC(3,k), and
+    of runs ``n_runs``. Each has the interval of `icc3`, which takes answers for independent, and one of resampled items
+    (``boot_``), with all their answers. It is longer by Student's t, on the scale of log(1 - ICC(3,k)). ``n`` answers
+    were judged in every run, ``n_incomplete`` are left out. ``strong`` says which judges pass by their ICC(3,k), and
     ``sure`` which pass by the lower ends of both intervals, with runs that differ somewhere or 30 items.
 
     ``correlation`` holds the correlations of judges' run means over the same answers. ``bound``, sqrt(rho_j rho_j'), is
