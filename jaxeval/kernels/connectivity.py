@@ -62,7 +62,7 @@ def along(edge: Shaped[Array, "M M"]) -> Grow:
 
 
 def against(edge: Shaped[Array, "M M"]) -> Grow:
-    """As `along`, but from column to row of the same table: to transpose it would take longer than a step."""
+    """Return a step as `along` does, but from column to row: to transpose the table would take longer than a step."""
     return lambda reached: reached | _product(edge > 0, reached)
 
 
@@ -102,7 +102,7 @@ def standing(
 def standing_beside(
     wins: Num[Array, "K M"], losses: Num[Array, "K M"], models: Integer[Array, "K"], weight: Num[Array, "M"]
 ) -> Int8[Array, "M"]:
-    """`standing` of all models, where all but these K ``models`` are known to have taken points off each other.
+    """Return `standing` of all models, where all but these K ``models`` are known to have taken points off each other.
 
     Then two nodes of a small graph stand for all others, of which there are two at least. Places among ``models`` that
     are M are empty.
@@ -121,7 +121,7 @@ def standing_beside(
 
 
 def lane_standings(wins: Num[Array, "R M M"], weight: Num[Array, "M"]) -> Int8[Array, "M R"]:
-    """`standing` in R lanes of the host."""
+    """Return `standing` in R lanes of the host."""
     xp = namespace(wins)
     edge = (wins > 0).astype(np.float32)
     back = edge.swapaxes(1, 2)
@@ -135,7 +135,7 @@ def lane_standings(wins: Num[Array, "R M M"], weight: Num[Array, "M"]) -> Int8[A
 
 
 def standing_of(results: Results, weight: Num[Array, "M *lanes"]) -> Int8[Array, "M *lanes"]:
-    """`Standing` of every model to the main group of ``results``, lane by lane.
+    """Return the `Standing` of every model to the main group of ``results``, lane by lane.
 
     Groups are the strongly connected components, of two models or more, of the graph "took points off". The main group
     is the one with most ``weight``; of equal ones, the one that holds the model of the first ``place``. A group of

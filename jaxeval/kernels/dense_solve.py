@@ -37,7 +37,7 @@ def chord(
     inverse: Float[Array, "P P"],
     terms: Terms,
 ) -> Solution:
-    """As `solve.chord`, with a ``gradient`` that takes parameters and the ``table``."""
+    """Solve as `solve.chord` does, with a ``gradient`` that takes parameters and the ``table``."""
     return solve.chord(lambda theta: gradient(*_as_kept(theta, table)), inverse, start, terms)
 
 
@@ -57,7 +57,7 @@ def newton(
     terms: Terms,
     start: Float[Array, "M *lanes"] | None = None,
 ) -> Solution:
-    """Newton's method from ``start``, or from each model's own score.
+    """Solve by Newton's method from ``start``, or from each model's own score.
 
     ``table`` holds no battles of models that are not ``active``: their theta stays 0. On the host there may be lanes,
     the first axis of tables and the last one of all else.
@@ -93,7 +93,7 @@ _NEAR = 2e-4
 def newton_on_host(
     link: Link, table: PairTable, active: Bool[Array, "M"], terms: Terms, start: Float[Array, "M"] | None = None
 ) -> Solution:
-    """As `newton`, for one problem of NumPy: from a better start, and with the last factor for the last steps.
+    """Solve one problem of NumPy as `newton` does: from a better start, and with the last factor for the last steps.
 
     Without ``start`` a model's score is one against its mean opponent. Logits of scores shrink by sqrt(1 + pi v / 8)
     where opponents' strengths have the variance v (MacKay 1992, DOI 10.1162/neco.1992.4.5.720), which is that of their
@@ -153,7 +153,7 @@ def newton_cg(
     information_diagonal: Float[Array, "M"],
     terms: Terms,
 ) -> Solution:
-    """As `solve.newton_cg`; ``inverse`` and ``information_diagonal`` are of the full data."""
+    """Solve as `solve.newton_cg` does; ``inverse`` and ``information_diagonal`` are of the full data."""
 
     def products(theta: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
         theta, counts = _as_kept(theta, table)
@@ -187,7 +187,7 @@ def chord_with_newton(
     inverse: Float[Array, "M M"],
     terms: Terms,
 ) -> Solution:
-    """`chord` steps, in which the models of ``few`` battles move by Newton's method.
+    """Take `chord` steps, in which the models of ``few`` battles move by Newton's method.
 
     The information is H = [[A, B'], [B, C]], C being that of the models of few battles. A step eliminates them: B and C
     are those of the table at this point, and the inverse of A - B' C^-1 B is that of the full data, a block of their
@@ -240,7 +240,7 @@ def _as_kept(theta: Float[Array, "P *lanes"], table: Table) -> tuple[Float[Array
 def information(
     link: Link, theta: Float[Array, "*lanes M"], table: PairTable, ridge: Real[Array, ""]
 ) -> Float[Array, "*lanes M M"]:
-    """Negative Hessian of the penalised log-likelihood."""
+    """Return the negative Hessian of the penalised log-likelihood."""
     v = pair_tables.curvature(link, theta, table)
     diagonal = v.sum(-1) + 2 * ridge
     if namespace(theta) is np:  # in place: lanes have large tables
@@ -270,7 +270,7 @@ def _gradient_and_information(
 def inverse_information(
     link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""], active: Bool[Array, "M"]
 ) -> tuple[Float[Array, "M M"], Float[Array, "M"]]:
-    """Pseudo-inverse of the information of the ``active`` models, and the diagonal of the information itself."""
+    """Return the pseudo-inverse of the ``active`` models' information, and the diagonal of the information itself."""
     return inverse_and_diagonal(information(link, theta, table, ridge), active, len(active), ridge)
 
 
@@ -285,7 +285,7 @@ class _Best(NamedTuple):
 def newton_firth(
     table: PairTable, active: Bool[Array, "M"], terms: Terms, start: Float[Array, "M"] | None = None
 ) -> Solution:
-    """Maximum of the log-likelihood + 1/2 log det information, of logits, from ``start`` or from equal strengths.
+    """Maximise the log-likelihood + 1/2 log det information of logits, from ``start`` or from equal strengths.
 
     That is the likelihood times Jeffreys' prior (Firth 1993, DOI 10.1093/biomet/80.1.27). Its gradient is that of a
     table in which every pair has h more battles and either side h / 2 more points, h being the pair's leverage: the sum
@@ -337,13 +337,13 @@ def newton_firth(
 
 
 def _laplacian(v: Float[Array, "M M"]) -> Float[Array, "M M"]:
-    """sum_e v_e b_e b_e' over pairs e = (i, j), b_e being 1 for i, -1 for j."""
+    """Return sum_e v_e b_e b_e' over pairs e = (i, j), b_e being 1 for i, -1 for j."""
     xp = namespace(v)
     return xp.diag(row_sums(v)) - v
 
 
 def _squared_products(u: Float[Array, "M M"], c: Float[Array, "M M"]) -> Float[Array, "M M"]:
-    """sum_ef u_e u_f (b_e' C b_f)^2 b_e b_f' over pairs e and f, in five products of tables; u_ij = -u_ji.
+    """Return sum_ef u_e u_f (b_e' C b_f)^2 b_e b_f' over pairs e and f, in five products of tables; u_ij = -u_ji.
 
     With u the slopes of the information's weights and C its inverse, it is minus the part of the second derivatives of
     log det that comes from two pairs.

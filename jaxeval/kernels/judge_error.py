@@ -67,7 +67,7 @@ class Rates(NamedTuple):
 
 
 def rates(labelled: LabelledSums) -> Rates:
-    """Specificity and sensitivity."""
+    """Return specificity and sensitivity."""
     m1 = labelled.label
     m0 = labelled.n - m1
     passed = labelled.judgment - labelled.product
@@ -76,12 +76,12 @@ def rates(labelled: LabelledSums) -> Rates:
 
 
 def rogan_gladen(p: Values, q0: Values, q1: Values) -> Values:
-    """Accuracy from the judged share ``p``, not clipped (Eq. 5)."""
+    """Return the accuracy from the judged share ``p``, not clipped (Eq. 5)."""
     return (p + q0 - 1) / (q0 + q1 - 1)
 
 
 def rogan_gladen_variance(p: Values, n: Values, rates: Rates) -> Values:
-    """Variance of `rogan_gladen` (Eq. 10)."""
+    """Return the variance of `rogan_gladen` (Eq. 10)."""
     q0, q1, m0, m1 = rates
     theta = rogan_gladen(p, q0, q1)
     spread = p * (1 - p) / n + (1 - theta) ** 2 * q0 * (1 - q0) / m0 + theta**2 * q1 * (1 - q1) / m1
@@ -89,13 +89,13 @@ def rogan_gladen_variance(p: Values, n: Values, rates: Rates) -> Values:
 
 
 def adjusted_rates(rates: Rates) -> Rates:
-    """Rates with one success and one failure more in each class (Eq. 7); infinitely many labels change nothing."""
+    """Return rates with one more success and failure in each class (Eq. 7); infinitely many labels change nothing."""
     q0, q1, m0, m1 = rates
     return Rates(q0 + (1 - 2 * q0) / (m0 + 2), q1 + (1 - 2 * q1) / (m1 + 2), m0 + 2, m1 + 2)
 
 
 def youden_j(rates: Rates) -> tuple[Values, Values]:
-    """J of the adjusted rates, which is the centre of its interval, and its variance (Agresti and Caffo 2000)."""
+    """Return J of the adjusted rates, which centres its interval, and its variance (Agresti and Caffo 2000)."""
     q0, q1, m0, m1 = adjusted_rates(rates)
     return q0 + q1 - 1, q0 * (1 - q0) / m0 + q1 * (1 - q1) / m1
 
@@ -120,9 +120,9 @@ def doubt(rates: Rates) -> Doubts:
 
 
 def rogan_gladen_interval(p: Values, n: Values, rates: Rates, z: Values) -> tuple[Values, Values]:
-    """Ends of the interval of `rogan_gladen` (Eq. 6 to 8), centred on the adjusted estimate; ``n`` may be infinite.
+    """Return the ends of the interval of `rogan_gladen` (Eq. 6 to 8), centred on the adjusted estimate.
 
-    See DOI 10.1016/j.prevetmed.2013.09.015.
+    ``n`` may be infinite. See DOI 10.1016/j.prevetmed.2013.09.015.
     """
     xp = p.__array_namespace__()
     adjusted = adjusted_rates(rates)
@@ -135,14 +135,14 @@ def rogan_gladen_interval(p: Values, n: Values, rates: Rates, z: Values) -> tupl
 
 
 def corrected(p: Values, n: Values, rates: Rates, z: Values) -> tuple[Values, Values, Values, Doubts]:
-    """`rogan_gladen`, the ends of its interval, and the `doubt` about it."""
+    """Return `rogan_gladen`, the ends of its interval, and the `doubt` about it."""
     return rogan_gladen(p, rates.q0, rates.q1), *rogan_gladen_interval(p, n, rates, z), doubt(rates)
 
 
 def slopes(labelled: LabelledSums, test: JudgedSums) -> tuple[Values, Values, Values]:
-    """Moments that choose the weight lambda of a control variate; divided by n, not n - 1.
+    """Return the moments that choose the weight lambda of a control variate; they are divided by n, not n - 1.
 
-    The covariance of Y and F among the labelled, and the variances of F among the labelled and in the test.
+    They are the covariance of Y and F among the labelled, and the variances of F among the labelled and in the test.
     """
     y, f = labelled.label / labelled.n, labelled.judgment / labelled.n
     g = test.judgment / test.n
@@ -208,18 +208,18 @@ def ppi(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Values:
 
 
 def ppi_plus_plus(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
-    """`ppi` with the weight of PPI++."""
+    """Return `ppi` with the weight of PPI++."""
     return ppi(labelled, test, _clipped_weight(labelled, test, binary))
 
 
 def _clipped_weight(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
-    """`ppi_weight`; for verdicts at most 1."""
+    """Return `ppi_weight`, which is at most 1 for verdicts."""
     xp = test.n.__array_namespace__()
     return ppi_weight(labelled, test, xp.where(binary, 1.0, xp.inf))
 
 
 def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Values:
-    """Variance of `ppi`: that of lambda F among the test items, and that of Y - lambda F among the labelled."""
+    """Return the variance of `ppi`: of lambda F among the test items, and of Y - lambda F among the labelled."""
     of_test, of_labelled = _spreads(labelled, test, weight)
     return of_test / test.n + of_labelled / labelled.n
 
@@ -234,7 +234,7 @@ def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Values) -> tuple[
 
 
 def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
-    """`ppi_variance` for few items: a judge that never erred on them is not taken for perfect.
+    """Return `ppi_variance` for few items: a judge that never erred on them is not taken for perfect.
 
     Verdicts: it is the variance with one more labelled item in each of the four cells of label and verdict, and one
     more test item of each verdict, as in the interval of Rogan-Gladen, if this is larger. Scores: it divides by N - 1
@@ -256,13 +256,13 @@ def careful_ppi(labelled: LabelledSums, test: JudgedSums, weight: Values, binary
 
 
 def _with_more(labelled: LabelledSums, test: JudgedSums) -> tuple[LabelledSums, JudgedSums]:
-    """One more labelled item in each cell of label and verdict, and one more test item of each verdict."""
+    """Add one labelled item in each cell of label and verdict, and one test item of each verdict."""
     more = LabelledSums(*(x + k for x, k in zip(labelled, (4, 2, 2, 1, 2, 2), strict=True)))
     return more, JudgedSums(test.n + 2, test.judgment + 1, test.judgment_square + 1)
 
 
 def careful_variances(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Weights:
-    """`careful_ppi_variance` of each estimator that has a weight."""
+    """Return `careful_ppi_variance` of each estimator that has a weight."""
     lambdas = weights(labelled, test, binary)
     return Weights(*(careful_ppi_variance(labelled, test, weight, binary) for weight in lambdas))
 
@@ -282,7 +282,7 @@ def careful_mean_label(
 
 
 def _over(spread: Values, n: Values) -> Values:
-    """``spread`` / ``n``; infinite where there is no n to divide by."""
+    """Return ``spread`` / ``n``, infinite where there is no n to divide by."""
     xp = n.__array_namespace__()
     return xp.where(n > 0, spread / xp.where(n > 0, n, 1), xp.inf)
 
@@ -302,7 +302,7 @@ def pooled_share(labelled: LabelledSums, test: JudgedSums) -> Values:
 
 
 def failure(labelled: LabelledSums, n_test: Values) -> Doubts:
-    """Why `rogan_gladen` with the rates of ``labelled`` is no estimate: `Doubt` as int8, OK where it is one."""
+    """Return why `rogan_gladen` with the rates of ``labelled`` is no estimate: `Doubt` as int8, OK where it is one."""
     xp = n_test.__array_namespace__()
     m1, m0 = labelled.label, labelled.n - labelled.label
     # J > 0 in whole numbers: as a sum of two quotients it may miss 0 by rounding.
@@ -315,14 +315,14 @@ def failure(labelled: LabelledSums, n_test: Values) -> Doubts:
 
 
 def doubt_of_sums(labelled: LabelledSums, n_test: Values) -> Doubts:
-    """`failure`; where there is none, the `doubt` about the interval."""
+    """Return the `failure` or, where there is none, the `doubt` about the interval."""
     xp = n_test.__array_namespace__()
     failed = failure(labelled, n_test)
     return xp.where(failed == Doubt.OK, doubt(rates(labelled)), failed)
 
 
 def shared_calibration_bias(theta: Values, of_model: Rates, shared: Rates) -> Values:
-    """By how much Rogan-Gladen errs with another model's rates (arXiv:2605.06939, Appendix C)."""
+    """Return by how much Rogan-Gladen errs with another model's rates (arXiv:2605.06939, Appendix C)."""
     delta_j = (of_model.q0 + of_model.q1) - (shared.q0 + shared.q1)
     return (theta * delta_j - (of_model.q0 - shared.q0)) / (shared.q0 + shared.q1 - 1)
 
@@ -340,7 +340,7 @@ class Accuracies(NamedTuple):
 
 
 def by_stratum(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
-    """Estimates (..., J) from sums (..., J) over labelled and test items; ``binary`` (J,) verdicts are 0 or 1."""
+    """Estimate (..., J) from sums (..., J) over labelled and test items; ``binary`` (J,) verdicts are 0 or 1."""
     xp = test.n.__array_namespace__()
     p = test.judgment / test.n
     return Accuracies(
@@ -355,7 +355,7 @@ def by_stratum(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Accur
 
 
 def small_sample_excess(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
-    """By how much variances (..., J) of `by_stratum` grow when they allow for few items; never negative."""
+    """Return by how much variances (..., J) of `by_stratum` grow when they allow for few items; never negative."""
     xp = test.n.__array_namespace__()
     p = test.judgment / test.n
 
@@ -375,7 +375,7 @@ def small_sample_excess(labelled: LabelledSums, test: JudgedSums, binary: Flags)
 
 
 def small_sample_shift(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Accuracies:
-    """By how much the centres (..., J) of intervals differ from the estimates of `by_stratum`."""
+    """Return by how much the centres (..., J) of intervals differ from the estimates of `by_stratum`."""
     xp = test.n.__array_namespace__()
 
     def shift(weight: Values) -> Values:
@@ -390,7 +390,7 @@ def small_sample_shift(labelled: LabelledSums, test: JudgedSums, binary: Flags) 
 
 
 def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Values:
-    """By how much the variance of Rogan-Gladen with the rates of ``labelled`` grows when it allows for few items."""
+    """Return by how much Rogan-Gladen's variance with the rates of ``labelled`` grows when it allows for few items."""
     xp = test.n.__array_namespace__()
     p = test.judgment / test.n
     measured = rates(labelled)
@@ -399,12 +399,12 @@ def rates_excess(labelled: LabelledSums, test: JudgedSums) -> Values:
 
 
 def interval_with_rates_of(labelled: LabelledSums, test: JudgedSums, z: Values) -> tuple[Values, Values]:
-    """`rogan_gladen_interval` (..., J) with the rates of ``labelled``."""
+    """Return `rogan_gladen_interval` (..., J) with the rates of ``labelled``."""
     return rogan_gladen_interval(test.judgment / test.n, test.n, rates(labelled), z)
 
 
 def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
-    """Rogan-Gladen (..., J) with the rates of ``labelled``; NaN where there is a `failure`."""
+    """Return Rogan-Gladen (..., J) with the rates of ``labelled``; NaN where there is a `failure`."""
     xp = test.n.__array_namespace__()
     q0, q1, _, _ = rates(labelled)
     defined = binary & (failure(labelled, test.n) == Doubt.OK)
@@ -419,6 +419,6 @@ def strata_shares(test: JudgedSums) -> Real[Array, "*batch T M J"]:
 
 
 def add_strata(each: Real[Array, "*batch T #M #J"], shares: Real[Array, "*batch T M J"]) -> Real[Array, "*batch M J"]:
-    """Estimates (..., M, J) from those by stratum (..., T, M, J), weighted by the ``shares`` of the test items."""
+    """Add up estimates by stratum (..., T, M, J) to (..., M, J), weighted by the ``shares`` of the test items."""
     xp = each.__array_namespace__()
     return xp.where(shares > 0, shares * each, 0.0).sum(-3)

@@ -64,7 +64,7 @@ class DrawnSums(NamedTuple):
 
 
 def _poisson(units: Units, dtype: type, key: UInt64[Array, "R S"]) -> Num[Array, "K*Q R"]:
-    """Poisson draws of all units under the keys; on a CPU, block by block of the columns in use, without strata."""
+    """Return Poisson draws of all units under the keys; on a CPU, by blocks of the columns in use, without strata."""
     tables, stratum = units.tables, _strata(units)
     assert tables is not None
 

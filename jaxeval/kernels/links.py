@@ -28,7 +28,7 @@ class Link(IntEnum):
 
 
 def probability(link: Link, z: Values) -> Values:
-    """F(z)."""
+    """Return F(z)."""
     of = _special(z)
     p: Array = of.expit(z) if link == Link.LOGIT else of.ndtr(z)
     return p
@@ -48,7 +48,7 @@ def _special(z: Values) -> Any:
 
 
 def slope(link: Link, z: Values) -> Values:
-    """Derivative of log F, exact in both tails; of the probit the inverse Mills ratio."""
+    """Return the derivative of log F, exact in both tails; of the probit it is the inverse Mills ratio."""
     if link == Link.LOGIT:
         return probability(link, -z)
     xp = namespace(z)
@@ -72,7 +72,7 @@ _DOWN = (
 
 
 def _mills(x: Values) -> tuple[Values, Values, Values, Values]:
-    """Mills' ratio at x >= 0 as dividend and divisor, the density, and how far x is beyond the polynomials' range.
+    """Return Mills' ratio at x >= 0 as dividend and divisor, the density, and how far x is beyond polynomials' range.
 
     F(-x) = density dividend / divisor. Beyond the range, where powers would overflow, the ratio is 1 / x to the last
     digit.
@@ -84,7 +84,7 @@ def _mills(x: Values) -> tuple[Values, Values, Values, Values]:
 
 
 def bend(link: Link, z: Values) -> Values:
-    """Minus the second derivative of log F, positive: the logit's is the same at -z."""
+    """Return minus the second derivative of log F, which is positive; the logit's is the same at -z."""
     if link == Link.LOGIT:
         return probability(link, z) * probability(link, -z)
     first = slope(link, z)
@@ -92,17 +92,17 @@ def bend(link: Link, z: Values) -> Values:
 
 
 def log_likelihood(link: Link, target: Values, z: Values) -> Values:
-    """Log-likelihood of a battle at z, of which the first model takes the share ``target`` in [0, 1]."""
+    """Return the log-likelihood of a battle at z, of which the first model takes the share ``target`` in [0, 1]."""
     return target * log_probability(link, z) + (1 - target) * log_probability(link, -z)
 
 
 def score(link: Link, target: Values, z: Values) -> Values:
-    """Derivative of the log-likelihood by z."""
+    """Return the derivative of the log-likelihood by z."""
     return score_of_points(link, target, 1 - target, z)
 
 
 def score_of_points(link: Link, won: Values, lost: Values, z: Values) -> Values:
-    """Derivative by z of the log-likelihood of battles at z, in which the first model ``won`` and ``lost`` such points.
+    """Return the derivative by z of battles' log-likelihood, where the first model ``won`` and ``lost`` such points.
 
     It is won * slope(z) - lost * slope(-z); for the probit, the two share nearly all of their work.
     """
@@ -117,7 +117,7 @@ def score_of_points(link: Link, won: Values, lost: Values, z: Values) -> Values:
 
 
 def information(link: Link, target: Values, z: Values) -> Values:
-    """Observed information: minus the second derivative of `log_likelihood`. The logit's does not depend on who won."""
+    """Return the observed information, minus `log_likelihood`'s second derivative; the logit's ignores who won."""
     if link == Link.LOGIT:
         p = probability(link, z)
         return p * (1 - p)
@@ -125,7 +125,7 @@ def information(link: Link, target: Values, z: Values) -> Values:
 
 
 def share(strength: Values, other: Values) -> Values:
-    """The logit's F(log strength - log other) by one division, where the exponentials of the strengths are at hand."""
+    """Return the logit's F(log strength - log other) by one division, from the exponentials of the log-strengths."""
     return strength / (strength + other)
 
 

@@ -43,7 +43,7 @@ class Layout(NamedTuple):
 def pair_statistics(
     layout: Layout, draws: Num[Array, "K Q"] | UInt[Array, "Q"], n_pairs: int, keep_ties: bool = False
 ) -> tuple[Num[Array, "{n_pairs}"], ...]:
-    """Per pair, the ``draws`` summed: one packed word, or weight, weight * target, and, if kept, weight of ties."""
+    """Sum the ``draws`` per pair: one packed word, or weight, weight * target, and, if kept, weight of ties."""
     columns: tuple[Array, ...] = (draws,)
     if layout.weight is not None and layout.target is not None:
         entries = draws if layout.unit is None else draws.reshape(-1)[layout.unit]
@@ -65,7 +65,7 @@ def pair_statistics(
 
 
 def spread(layout: Any, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "models models"], ...]:
-    """Per-pair ``statistics`` gathered to tables, by the ``position`` of a layout."""
+    """Gather per-pair ``statistics`` to tables, by the ``position`` of a layout."""
     flat = layout.position.reshape(-1)
     return tuple(x.at[flat].get(mode="promise_in_bounds").reshape(layout.position.shape) for x in statistics)
 
@@ -83,14 +83,14 @@ def of_rows(
 
 
 def row_sums(table: Num[Array, "*lanes rows columns"]) -> Num[Array, "*lanes rows"]:
-    """Row sums as a product with ones: XLA's CPU reduction of a fused (M, M) expression is several times slower."""
+    """Sum rows by a product with ones: XLA's CPU reduction of a fused (M, M) expression is several times slower."""
     if namespace(table) is np:
         return np.matmul(table, np.ones(table.shape[-1], table.dtype))
     return jnp.matmul(table, jnp.ones(table.shape[-1], table.dtype), precision="highest")
 
 
 def points(wins: Num[Array, "*lanes rows columns"]) -> Num[Array, "*lanes rows"]:
-    """Row sums of ``wins``, which are made as they are read: four blocks of columns are added before any is written."""
+    """Sum rows of ``wins``, which are made as they are read: four blocks of columns are added before any is written."""
     quarter, rest = divmod(wins.shape[-1], 4)
     if namespace(wins) is np or rest:
         return row_sums(wins)
@@ -100,7 +100,7 @@ def points(wins: Num[Array, "*lanes rows columns"]) -> Num[Array, "*lanes rows"]
 def unpacked(
     statistics: tuple[Num[Array, "*shape"], ...], packing: Packing, dtype: type
 ) -> tuple[Float[Array, "*shape"], ...]:
-    """Weights of battles, what the first model took of them, and the ties if kept, from per-pair ``statistics``.
+    """Return weights of battles, what the first model took of them, and the ties if kept, from per-pair ``statistics``.
 
     Counts in halves or thirds of 32-bit words (16 or 10 bits), or in thirds of 64-bit words (21 bits), are exact in
     single precision, which halves what the solver reads. Counts in halves of 64-bit words are not: they come in
@@ -118,7 +118,7 @@ def oriented(
     layout: Layout, dense: tuple[Num[Array, "M M"], ...], packing: Packing, dtype: type,
     models: Integer[Array, "K"] | None = None,
 ) -> tuple[Float[Array, "_ M"], ...]:  # fmt: skip
-    """Weights of battles, what the row's model took of them, and the ties if kept, from gathered statistics.
+    """Return weights of battles, what the row's model took of them, and the ties if kept, from gathered statistics.
 
     The rows are those of all models, or of some ``models``; rows of model M are empty.
     """
@@ -150,13 +150,13 @@ def table_of(
 def log_likelihood(
     link: Link, theta: Float[Array, "M"], wins: Num[Array, "M M"], ridge: Real[Array, ""]
 ) -> Float[Array, ""]:
-    """Penalised log-likelihood of log-strengths given ``wins``."""
+    """Return the penalised log-likelihood of log-strengths given ``wins``."""
     log_prob = log_probability(link, theta[:, None] - theta)
     return jnp.sum(jnp.where(wins > 0, wins * log_prob, 0.0)) - ridge * jnp.sum(theta**2)
 
 
 def expected_score(theta: Float[Array, "*lanes M"], n: Num[Array, "*#lanes M M"]) -> Float[Array, "*lanes M"]:
-    """Expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; of JAX's arrays M must be a multiple of 4.
+    """Return expected scores sum_j n_ij e_i / (e_i + e_j) of the logit; of JAX's arrays M must be a multiple of 4.
 
     The product of four strengths overflows only where |theta| exceeds 170 in double and 20 in single precision.
     """
@@ -205,7 +205,7 @@ def curvature(link: Link, theta: Float[Array, "*lanes M"], table: PairTable) -> 
 def row_curvature(
     link: Link, theta: Float[Array, "M"], models: Int32[Array, "K"], n: Num[Array, "K M"], wins: Num[Array, "K M"]
 ) -> Float[Array, "K M"]:
-    """Rows of the `curvature` of some ``models``, from theirs of the table; those of model M are zero."""
+    """Return rows of the `curvature` of some ``models``, from theirs of the table; those of model M are zero."""
     mine = theta.at[models].get(mode="fill", fill_value=0)[:, None]
     if link == Link.LOGIT:
         p = share(jnp.exp(mine), jnp.exp(theta))

@@ -18,7 +18,7 @@ _BITS = 61  # of the largest possible sum; words have 63, which leaves room for 
 def added(
     total: Float[Array, "rows *lanes"], *parts: tuple[Int32[Array, "..."], Float[Array, "..."]]
 ) -> Float[Array, "rows *lanes"]:
-    """``total`` plus the values (E, *lanes) of each of the ``parts``, added at the part's rows (E,).
+    """Return ``total`` plus the values (E, *lanes) of each of the ``parts``, added at the part's rows (E,).
 
     A GPU adds to one place in any order, and sums of floating-point numbers depend on the order. There the values are
     added as whole multiples of a small unit, in words of 64 bits, whose sums have no rounding. The unit of a lane is
@@ -57,7 +57,7 @@ _kind: ContextVar[str | None] = ContextVar("kind", default=None)
 
 @contextmanager
 def traced_for(platform: str) -> Iterator[None]:
-    """A context in which what is traced is for devices of this JAX ``platform``.
+    """Let what is traced within this context be for devices of this JAX ``platform``.
 
     A function that `jax.jit` has traced before keeps what it was traced for. So the platform must follow from a static
     argument, such as the mesh of devices.
@@ -85,7 +85,7 @@ def by_platform(*arguments: Any, default: Callable[..., T], **branches: Callable
 
 
 def increased(total: Num[Array, "rows *lanes"], at: slice | int, value: Num[Array, "..."]) -> Num[Array, "rows *lanes"]:
-    """``total`` plus the ``value`` at the rows ``at``."""
+    """Return ``total`` plus the ``value`` at the rows ``at``."""
     if namespace(total) is np:
         sums: Any = total.copy()
         sums[at] += value
@@ -100,12 +100,12 @@ def polynomial(coefficients: Sequence[float], x: Real[Array, "*shape"]) -> Real[
 
 
 def product(a: Num[Array, "..."], b: Num[Array, "..."]) -> Num[Array, "..."]:
-    """Product of matrices in full precision, of JAX's arrays or of NumPy's."""
+    """Return the product of matrices in full precision, of JAX's arrays or of NumPy's."""
     return np.matmul(a, b) if namespace(a, b) is np else jnp.matmul(a, b, precision="highest")
 
 
 def einsum(subscripts: str, *factors: Num[Array, "..."]) -> Num[Array, "..."]:
-    """As `product`, of any axes."""
+    """Multiply as `product` does, over any axes."""
     if namespace(*factors) is np:
         return np.einsum(subscripts, *factors, optimize=True)
     return jnp.einsum(subscripts, *factors, precision="highest")
@@ -117,7 +117,7 @@ def index_dtype(size: int) -> type:
 
 
 def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped[Array, "R T"]) -> Num[Array, "R Q"]:
-    """``table`` with ``value`` added at ``index``, repeated ones too; all must be in bounds.
+    """Return ``table`` with ``value`` added at ``index``, repeated ones too; all must be in bounds.
 
     Rows are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two. There, adding zeros
     takes less time than leaving them out. On a GPU, where every addition is an atomic one, they are left out.

@@ -103,9 +103,9 @@ class GapRegression(NamedTuple):
 
 
 def tau_b(sums: RankedPairs) -> Float[Any, "..."]:
-    """Kendall's (P - Q) / sqrt((P + Q + T) (P + Q + U)) (DOI 10.1093/biomet/33.3.239), of arrays of JAX or NumPy.
+    """Return Kendall's (P - Q) / sqrt((P + Q + T) (P + Q + U)) (DOI 10.1093/biomet/33.3.239), of JAX or NumPy arrays.
 
-    NaN where no pair is ordered by the evaluator, or none by gold.
+    It is NaN where no pair is ordered by the evaluator, or none by gold.
     """
     xp = sums.pairs.__array_namespace__()
     product = (sums.pairs - sums.tied_scores) * (sums.pairs - sums.tied_gold)
@@ -186,12 +186,12 @@ def _form(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, "
 
 
 def _places(x: Float[Array, "M"], weight: Float[Array, "M"]) -> tuple[Float[Array, "M"], Float[Array, "M"]]:
-    """Weight of the models above each one, and of those equal to it, itself included."""
+    """Return the weight of the models above each one, and of those equal to it, itself included."""
     return _total(x > x[:, None], weight), _total(x == x[:, None], weight)
 
 
 def _ranks(x: Float[Array, "M"], weight: Float[Array, "M"]) -> Float[Array, "M"]:
-    """Ranks from the top, averaged over ties (and copies)."""
+    """Return ranks from the top, averaged over ties (and copies)."""
     above, level = _places(x, weight)
     return above + (level + 1) / 2
 
@@ -199,7 +199,7 @@ def _ranks(x: Float[Array, "M"], weight: Float[Array, "M"]) -> Float[Array, "M"]
 def rank_measures(
     scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], top: Num[Array, ""]
 ) -> RankMeasures:
-    """Measures of ranks among the models that each evaluator of ``scores`` has scored.
+    """Return measures of ranks among the models that each evaluator of ``scores`` has scored.
 
     Ties on the border of the ``top`` models share its places.
     """
@@ -232,7 +232,7 @@ def tier_changes(
     scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], tiers: Integer[Array, "T"],
     within: Bool[Array, ""],
 ) -> tuple[Float[Array, "E T"], Float[Array, "E T"]]:  # fmt: skip
-    """Mean |rank - gold rank| by tier of gold (Eq. 4 of Xu et al., see `jaxeval.evaluators.rank_correlation`).
+    """Return the mean |rank - gold rank| by tier of gold (Eq. 4 of Xu et al., `jaxeval.evaluators.rank_correlation`).
 
     Tiers are equal parts of all models; if they cannot be equal, the better ones are larger. Tied models stay together.
 
@@ -271,7 +271,7 @@ def tier_changes(
 def separation(
     scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], ends: Float[Array, "E 2 M"]
 ) -> Separation:
-    """Which pairs the intervals separate, by their lower and upper ``ends``, and whether gold orders them alike."""
+    """Weigh pairs that intervals (lower and upper ``ends``) separate, and those of them that gold orders alike."""
 
     def of_evaluator(x: Array, ends: Array) -> Separation:
         lower, upper = ends
@@ -338,7 +338,7 @@ def gap_regression(
 def _signs(
     gap: Float[Array, "M L"], gold_gap: Float[Array, "M"]
 ) -> tuple[Float[Array, "M L"], Float[Array, "M L"], Float[Array, "M 1"]]:
-    """|gap|, infinite where not compared, and the signs of both gaps, 0 for equals.
+    """Return |gap|, infinite where not compared, and the signs of both gaps, 0 for equals.
 
     The gap between two infinite gold scores is NaN, like that to a missing one: nothing compares them.
     """
@@ -394,7 +394,7 @@ def agreement(scores: Float[Array, "M L"], gold: Float[Array, "M"], deltas: Floa
 def stratified(
     scores: Float[Array, "M L"], gold: Float[Array, "M"], member: Bool[Array, "T M"]
 ) -> tuple[Float[Array, "T L"], Float[Array, "T L"], RankedPairs]:
-    """Rankings ``scores`` against ``gold`` in the tiers of ``member``, as in `agreement`.
+    """Compare rankings ``scores`` with ``gold`` in the tiers of ``member``, as `agreement` does.
 
     Equals share the mean of their ranks, which makes a rank 1 + sum over the others of (1 - sign) / 2.
 

@@ -92,7 +92,7 @@ class RateTables(NamedTuple):
     def draw(
         self, word: UInt32[Array, "*#units"], of_units: Callable[[Array], Array] = lambda x: x
     ) -> Int32[Array, "*#units"]:
-        """Poisson draws from words and the constants ``of_units``, which broadcast."""
+        """Return Poisson draws from words and the constants ``of_units``, which broadcast."""
         shift, offset, least = (of_units(x) for x in self[:3])
         column = (word >> shift).astype(np.int32)
         entry = _take(self.words, offset + column)
@@ -164,7 +164,7 @@ class Packing(NamedTuple):
         row: Int32[Array, "R T"],
         needed: Bool[Array, "R T"],
     ) -> Num[Array, "R *units"]:
-        """``draws`` with one more of each unit at ``column`` and ``row`` where ``needed``."""
+        """Return ``draws`` with one more of each unit at ``column`` and ``row`` where ``needed``."""
         if self.word is None:
             flat = draws.reshape(len(draws), -1)
             return add_at(flat, row * draws.shape[2] + column, needed).reshape(draws.shape)
@@ -179,7 +179,7 @@ def _take(table: Any, index: Any) -> Any:
 def of_strata(
     values: Shaped[Array, "*shape"], stratum: Int32[Array, "units"] | None, axis: int = 1
 ) -> Shaped[Array, "..."]:
-    """``values`` of strata (along ``axis``), gathered for the units of a ``stratum``; None leaves them to broadcast."""
+    """Gather ``values`` of strata (along ``axis``) for the units of a ``stratum``; None leaves them to broadcast."""
     if stratum is None:
         return values
     return _take(values, (slice(None),) * axis + (stratum,))
@@ -214,7 +214,7 @@ def _row_totals(columns: Num[Array, "R Q"]) -> Num[Array, "R 1"]:
 
 
 def split_number(units: Units, number: Int32[Array, "*shape"]) -> tuple[Int32[Array, "*shape"], Int32[Array, "*shape"]]:
-    """Column and row of the units of these numbers."""
+    """Return the column and row of the units of these numbers."""
     row_bits = (len(units.size) - 1).bit_length()
     return number >> row_bits, number & ((1 << row_bits) - 1)
 
@@ -233,7 +233,7 @@ def draw(
     stream: Integer[Array, ""],
     numbers: Integer[Array, "R"],
 ) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
-    """The draws of all units in the resamples ``numbers``, in the form of ``packing``; Bayesian weights are unpacked.
+    """Draw all units in the resamples ``numbers``, in the form of ``packing``; Bayesian weights are unpacked.
 
     Poisson draws have the rates that the tables of ``units`` were built for.
     """
@@ -245,7 +245,7 @@ def draw(
 
 
 def _in_rounds(units: Units, key: UInt64[Array, "R S"]) -> Float[Array, "R K Q"]:
-    """Poisson draws whose rates follow what the rounds before left: given the sum of all, they are multinomial."""
+    """Return Poisson draws whose rates follow what the rounds before left. Given their sum, they are multinomial."""
     strata = units.strata
     total = strata.total.astype(jnp.float64)
     missing, drawn = jnp.broadcast_to(total, key.shape), jnp.float64(0)
@@ -258,7 +258,7 @@ def _in_rounds(units: Units, key: UInt64[Array, "R S"]) -> Float[Array, "R K Q"]
 
 
 def _of_rates(units: Units, share: Float[Array, "*#lanes"], key: UInt64[Array, "R S"]) -> Float[Array, "R K Q"]:
-    """Independent Poisson draws of all units at ``share`` of their sizes."""
+    """Return independent Poisson draws of all units at ``share`` of their sizes."""
     share, key = (of_strata(x, units.strata.column)[:, None] for x in (share, key))
     return squares.draws(units.size * share, counters(units), key)
 
@@ -266,7 +266,7 @@ def _of_rates(units: Units, share: Float[Array, "*#lanes"], key: UInt64[Array, "
 def poisson_draws(
     units: Units, packing: Packing, key: UInt64[Array, "R S"], in_rounds: bool = False
 ) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
-    """Independent Poisson draws under the keys of lanes and strata.
+    """Return independent Poisson draws under the keys of lanes and strata.
 
     Those of units without tables are at the rates of their sizes, or ``in_rounds`` short of the total.
     """
@@ -305,7 +305,7 @@ def draw_exactly(
     *,
     lane_axis: int = 0,
 ) -> Array:
-    """Poisson draws, and the single draws that complete them.
+    """Return Poisson draws, completed by single draws.
 
     Independent Poisson counts are multinomial given their total, whatever law the total has. Here it falls short of
     the stratum's total by half of ``strata.limit`` on average. Where it exceeds the total, or falls short by more than
@@ -407,7 +407,7 @@ def draw_exactly(
 
 
 def _of_places(strata: Strata, values: Shaped[Array, "*shape"], axis: int) -> Shaped[Array, "..."]:
-    """``values`` by stratum for the places of single draws."""
+    """Return ``values`` by stratum for the places of single draws."""
     return of_strata(values, None if strata.column is None else strata.place, axis)
 
 
@@ -447,9 +447,9 @@ def _singly(
 def multinomial(
     units: Units, packing: Packing, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
-    """As many battles (or clusters) as each stratum holds, drawn uniformly with replacement, exactly.
+    """Draw exactly as many battles (or clusters) as each stratum holds, uniformly with replacement.
 
-    Resamples ``numbers``, in the form of ``packing``.
+    The resamples are ``numbers``, in the form of ``packing``.
     """
     return draw_exactly(
         units.strata,
@@ -503,7 +503,7 @@ def singles(
 def bayesian(
     units: Units, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Float[Array, "R K Q"]:
-    """Dirichlet weights times the number of battles: the Bayesian bootstrap (DOI 10.1214/aos/1176345338).
+    """Return Dirichlet weights times the number of battles: the Bayesian bootstrap (DOI 10.1214/aos/1176345338).
 
     Each battle has an exponential weight, so a unit's is Gamma(size), drawn by the squeeze of Marsaglia and Tsang
     (DOI 10.1145/358407.358414). The weights of each stratum sum to its number of battles.

@@ -54,7 +54,7 @@ class Terms(NamedTuple):
 
     @classmethod
     def of(cls, ridge: ArrayLike, tolerance: ArrayLike, max_steps: int) -> "Terms":
-        """From numbers of the host, which compiled functions take as they are."""
+        """Make terms from numbers of the host, which compiled functions take as they are."""
         return cls(*cast("tuple[Array, Array, Array]", (ridge, tolerance, max_steps)))
 
 
@@ -113,7 +113,7 @@ def loop(
     first: SolveStep | None = None,
     order: int = 1,
 ) -> tuple[Solution, Memory]:
-    """As `iterate`, with a ``step`` from theta, the lanes that run (...) and what the last step remembered.
+    """Iterate as `iterate` does. A ``step`` takes theta, the lanes that run (...) and what the last step remembered.
 
     After a change of size d_k at rate r_k = d_k / d_(k-1) an iteration of ``order`` 1 is d_k r / (1 - r) from its
     limit, where r is the larger of the last two rates, as one lucky step may hide a slow direction. One of order 2, as
@@ -174,13 +174,13 @@ def _repeated(xp: Any, goes_on: Callable[[Any], Array], advance: Callable[[Any],
 
 
 def capped(change: Float[Array, "P *lanes"]) -> Float[Array, "P *lanes"]:
-    """``change`` shrunk so that no parameter's exceeds `LONGEST_STEP`."""
+    """Return ``change``, shrunk so that no parameter's exceeds `LONGEST_STEP`."""
     xp = namespace(change)
     return change * xp.minimum(1.0, LONGEST_STEP / xp.maximum(abs(change).max(0), 1e-300))
 
 
 def centred(change: Float[Array, "M *lanes"], among: Bool[Array, "M *#lanes"]) -> Float[Array, "M *lanes"]:
-    """``change`` without the common shift of the models ``among``, and none for others.
+    """Return ``change`` without the common shift of the models ``among``, and none for others.
 
     The optimum has mean zero, by the gauge or by the ridge; rounding must not add up in that direction.
     """
@@ -197,7 +197,7 @@ def chord(
     first: Float[Array, "P *lanes"] | None = None,
     project: Callable[[Array], Array] = lambda change: change,
 ) -> Solution:
-    """Newton's method with one fixed ``inverse`` of the information, that of the full data.
+    """Solve by Newton's method with one fixed ``inverse`` of the information, that of the full data.
 
     Batched over resamples, the step is a single matrix product. It diverges where a resample's information is far from
     the full data's. The gradient at ``start`` is ``first``, where that is known for less work. No step leaves the space
@@ -218,7 +218,7 @@ def newton_step(
     n_models: int,
     ridge: Real[Array, ""],
 ) -> Float[Array, "P *lanes"]:
-    """Change by the information ``matrix``, in what ``moves``: ``n_models`` strengths, and other parameters."""
+    """Return a step by the information ``matrix``, in what ``moves``: ``n_models`` strengths, and other parameters."""
     change = solved(regular(matrix, moves.T, n_models, ridge)[0], grad.T).T
     if n_models == len(moves):
         return centred(change, moves)
@@ -247,7 +247,7 @@ def conjugate_gradients(
     running: Bool[Array, "*lanes"] | bool = True,
     least: Float[Array, "*lanes"] | float = 1.0,
 ) -> ConjugateSolution:
-    """Solution of information * x = ``right``, from x = 0, for the lanes ``running``.
+    """Solve information * x = ``right``, from x = 0, for the lanes ``running``.
 
     Args:
         product: multiplies (P, ...) by the information.
@@ -307,7 +307,7 @@ def newton_cg_step(
     grad: Float[Array, "P *lanes"],
     least: Float[Array, "*lanes"] | float = 1.0,
 ) -> ConjugateSolution:
-    """Change by a few steps of conjugate gradients, fewer where only rounding noise is left."""
+    """Return the change by a few steps of conjugate gradients, fewer where only rounding noise is left."""
     rounding = 100 * np.finfo(grad.dtype).eps
     return conjugate_gradients(product, precondition, diagonal, grad, lambda start, _: rounding * start, 4, least=least)
 
@@ -322,7 +322,7 @@ def newton_cg(
     moves: Bool[Array, "P *lanes"] | bool = True,
     limited: Callable[[Array, Array], Array] = lambda _, change: capped(change),
 ) -> Solution:
-    """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
+    """Solve by Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
 
     In a resample, the information of a model with a handful of battles is far from the full data's, for which the
     `preconditioner` corrects. What few steps leave of the gap between groups that a resample hardly joins is predicted
@@ -412,7 +412,7 @@ def regular(
 
 
 def solved(matrix: Float[Array, "*lanes P P"], right: Float[Array, "*lanes P"]) -> Float[Array, "*lanes P"]:
-    """Solution x of ``matrix`` x = ``right``, the matrix being positive definite."""
+    """Solve ``matrix`` x = ``right``, the matrix being positive definite."""
     if namespace(matrix, right) is np:
         return _by_lapack(matrix, right[..., None])[0][..., 0]
     return solved_and_log_det(matrix, right[..., None])[0][..., 0]
@@ -421,7 +421,7 @@ def solved(matrix: Float[Array, "*lanes P P"], right: Float[Array, "*lanes P"]) 
 def solved_and_log_det(
     matrix: Float[Array, "*lanes P P"], right: Float[Array, "*lanes P K"]
 ) -> tuple[Float[Array, "*lanes P K"], Float[Array, "*lanes"]]:
-    """Solutions X of ``matrix`` X = ``right``, and the log of its determinant: NaN if it is not positive definite.
+    """Solve ``matrix`` X = ``right``; return X and the log of the determinant: NaN if it is not positive definite.
 
     XLA for TPUs factors no double-precision matrix where several devices share the lanes. There Gauss-Jordan
     elimination takes the factor's place: for a positive definite matrix it needs no pivoting.
@@ -486,7 +486,7 @@ def factored(matrix: Any) -> tuple[Callable[[Any], Any], Any]:
 def pseudo_inverse(
     matrix: Float[Array, "P P"], moves: Bool[Array, "P"], n_models: int, ridge: Real[Array, ""]
 ) -> Float[Array, "P P"]:
-    """Pseudo-inverse of the information: 0 for what does not move and in the common shift of the models.
+    """Return the pseudo-inverse of the information: 0 for what does not move and in the common shift of the models.
 
     It is the model-based covariance of the estimate in the mean-zero gauge.
     """

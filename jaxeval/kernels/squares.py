@@ -26,14 +26,14 @@ _REMAINDER = np.array([math.lgamma(k + 1) - (k * math.log(k) if k else 0.0) + k 
 
 
 def _mix(x: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
-    """SplitMix64 finaliser: a bijection of 64-bit words without visible structure."""
+    """Apply SplitMix64's finaliser: a bijection of 64-bit words without visible structure."""
     x = (x ^ (x >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> 27)) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> 31)
 
 
 def stream_key(*parts: Integer[Array, "*#shape"] | int) -> UInt64[Array, "*#shape"]:
-    """Odd 64-bit key of a stream named by integers, for instance (seed, slice, resample, attempt)."""
+    """Return the odd 64-bit key of a stream named by integers, for instance (seed, slice, resample, attempt)."""
     xp = namespace(*parts)
     key = xp.uint64(0)
     with np.errstate(over="ignore"):  # of single numbers, of which NumPy warns
@@ -59,7 +59,7 @@ def _swap_halves(x: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
 def _rounds(
     product: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]
 ) -> tuple[UInt64[Array, "*#shape"], UInt64[Array, "*#shape"]]:
-    """Four rounds on a counter times ``key``, and what a fifth one adds."""
+    """Return four rounds on a counter times ``key``, and what a fifth one adds."""
     y, z = product, product + key
     x = _swap_halves(y * y + y)
     x = _swap_halves(_square(x, z))
@@ -68,17 +68,17 @@ def _rounds(
 
 
 def words32(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt32[Array, "*#shape"]:
-    """Uniform words of ``counter`` under ``key``."""
+    """Return uniform words of ``counter`` under ``key``."""
     return words32_of_product(counter * key, key)
 
 
 def words32_of_product(product: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt32[Array, "*#shape"]:
-    """As `words32`, of a counter times ``key``: the products of a sum of counters are sums of products."""
+    """Return `words32` of a counter times ``key``: the products of a sum of counters are sums of products."""
     return (_rounds(product, key)[0] >> 32).astype(np.uint32)
 
 
 def words64(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt64[Array, "*#shape"]:
-    """Uniform words of ``counter`` under ``key``."""
+    """Return uniform words of ``counter`` under ``key``."""
     x, y = _rounds(counter * key, key)
     fifth = _square((x >> 32) | (x << 32), y)
     fifth >>= 32
@@ -87,7 +87,7 @@ def words64(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) ->
 
 
 def uniform(words: UInt64[Array, "*shape"]) -> Float64[Array, "*shape"]:
-    """Doubles uniform on the open interval (0, 1) from ``words``."""
+    """Return doubles uniform on the open interval (0, 1) from ``words``."""
     return ((words >> 12).astype(jnp.float64) + 0.5) * 2.0**-52
 
 
@@ -117,7 +117,7 @@ def log1p(x: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
 
 
 def normal(radius: UInt64[Array, "*shape"], angle: UInt64[Array, "*shape"]) -> Float64[Array, "*shape"]:
-    """Standard normal numbers from two words each (Box and Muller 1958, DOI 10.1214/aoms/1177706645)."""
+    """Return standard normal numbers from two words each (Box and Muller 1958, DOI 10.1214/aoms/1177706645)."""
     half_turn = math.pi * (uniform(angle) - 0.5)
     sine = half_turn * polynomial(_SINE, half_turn**2)
     return jnp.sqrt(-2 * log(uniform(radius))) * (2 * sine**2 - 1)  # the cosine of the whole angle
@@ -140,7 +140,7 @@ def log_mass(k: Float64[Array, "*#shape"], rate: Float64[Array, "*#shape"]) -> F
 def draws(
     rate: Float64[Array, "*#shape"], counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]
 ) -> Float64[Array, "*#shape"]:
-    """Independent Poisson draws, whole numbers, from the words of each ``counter`` under its ``key``."""
+    """Return independent Poisson draws, whole numbers, from the words of each ``counter`` under its ``key``."""
     return jnp.where(rate < _LARGE, _by_inversion(rate, counter, key), _by_rejection(rate, counter, key))
 
 
@@ -167,7 +167,7 @@ def _by_inversion(rate: Array, counter: Array, key: Array) -> Array:
 
 
 def _by_rejection(rate: Array, counter: Array, key: Array) -> Array:
-    """Hörmann's transformed rejection (1993, DOI 10.1016/0167-6687(93)90997-4); 0 where the rate is small."""
+    """Draw by Hörmann's transformed rejection (1993, DOI 10.1016/0167-6687(93)90997-4); 0 where the rate is small."""
     large = jnp.maximum(rate, _LARGE)
     b = 0.931 + 2.53 * jnp.sqrt(large)
     a = -0.059 + 0.02483 * b

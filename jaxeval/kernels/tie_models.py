@@ -55,7 +55,7 @@ class Information(NamedTuple):
 
 
 def probabilities(model: Response, z: Values, t: Values) -> tuple[Values, Values, Values]:
-    """Win, tie and loss; for HALF no ties, F(z) and F(-z)."""
+    """Return the probabilities of win, tie and loss; for HALF F(z), 0 and F(-z)."""
     xp = namespace(z)
     if model.ties == TieModel.DAVIDSON:
         largest = xp.maximum(abs(z) / 2, t)
@@ -72,13 +72,13 @@ _logit = partial(links.probability, Link.LOGIT)
 
 
 def expected(model: Response, z: Values, t: Values) -> Values:
-    """Expected result, a tie counting half."""
+    """Return the expected result, a tie counting half."""
     win, tie, _ = probabilities(model, z, t)
     return win + tie / 2
 
 
 def expected_slopes(model: Response, z: Values, t: Values) -> tuple[Values, Values, Values]:
-    """Expected result, and its derivatives by z and by t."""
+    """Return the expected result, and its derivatives by z and by t."""
     win, tie, loss = probabilities(model, z, t)
     mean = win + tie / 2
     if model.ties == TieModel.DAVIDSON:
@@ -90,7 +90,7 @@ def expected_slopes(model: Response, z: Values, t: Values) -> tuple[Values, Valu
 
 
 def log_likelihood(model: Response, target: Values, z: Values, t: Values) -> Values:
-    """Log-likelihood of one battle with result ``target``: 0, 1/2 or 1; for HALF any in [0, 1]."""
+    """Return the log-likelihood of one battle with result ``target``: 0, 1/2 or 1; for HALF any in [0, 1]."""
     if model.ties == TieModel.HALF:
         return links.log_likelihood(model.link, target, z)
     win, tie, loss = probabilities(model, z, t)
@@ -99,7 +99,7 @@ def log_likelihood(model: Response, target: Values, z: Values, t: Values) -> Val
 
 
 def score(model: Response, target: Values, z: Values, t: Values) -> Score:
-    """Score of one battle with result ``target``: 0, 1/2 or 1; for HALF any in [0, 1]."""
+    """Return the score of one battle with result ``target``: 0, 1/2 or 1; for HALF any in [0, 1]."""
     xp = namespace(z)
     if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
@@ -112,7 +112,7 @@ def score(model: Response, target: Values, z: Values, t: Values) -> Score:
 
 
 def information(model: Response, target: Values, z: Values, t: Values) -> Information:
-    """Observed information of one battle, which is positive semidefinite because the log-likelihood is concave."""
+    """Return one battle's observed information: positive semidefinite, as the log-likelihood is concave."""
     xp = namespace(z)
     if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
@@ -156,7 +156,7 @@ def table_gradient(
 
 
 def _davidson(theta: Float[Array, "M"], t: Float[Array, ""], table: TieTable) -> tuple[Array, Array]:
-    """Score of log-strengths and of t.
+    """Return the score of log-strengths and of t.
 
     With a = exp(theta / 2), nu = exp(t) and w_ij = n_ij / (a_i^2 + nu a_i a_j + a_j^2), model i wins a_i^2 sum_j w_ij
     battles on average, and ties nu a_i sum_j w_ij a_j.
@@ -176,7 +176,7 @@ def _davidson(theta: Float[Array, "M"], t: Float[Array, ""], table: TieTable) ->
 
 
 def _rao_kupper(theta: Float[Array, "M"], t: Float[Array, ""], table: TieTable) -> tuple[Array, Array]:
-    """Score of log-strengths and of t.
+    """Return the score of log-strengths and of t.
 
     With e = exp(theta) and b = e exp(t), model i beats j with probability f_ij = e_i / (e_i + b_j), and they tie with
     probability (exp(2 t) - 1) f_ij f_ji. The log-likelihood is sum_ij battles_ij log f_ij + ties log(exp(2 t) - 1).

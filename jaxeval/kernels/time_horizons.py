@@ -45,7 +45,7 @@ def _asymmetric(eta: Array, spread: Array) -> _Slopes:
 
 
 def _of_tasks(eta: Array, spread: Array) -> _Slopes:
-    """The logistic curve, averaged over tasks whose difficulty is normal with the standard deviation ``spread``."""
+    """Return slopes of the mean logistic curve of tasks, whose difficulty is normal with this ``spread`` (SD)."""
     each = _sigmoid(eta[..., None] + spread * _NODES)
     success, density = (each * _SHARES).sum(-1), (each * (1 - each) * _SHARES).sum(-1)
     return density / success, -density / (1 - success)

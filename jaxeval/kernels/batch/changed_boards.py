@@ -54,7 +54,7 @@ class Misfit(NamedTuple):
 
 
 def tie_share(expected: Float[Array, "*shape"], odds: Float[Array, "*odds"]) -> Float[Array, "*shape"]:
-    """The share of ties in Davidson's model where the first model takes the ``expected`` share of points; odds > 0."""
+    """Return Davidson's share of ties where the first model takes the ``expected`` share of points; odds > 0."""
     product = expected * (1 - expected)
     return 2 * odds * product / (odds / 2 + (odds**2 / 4 + (4 - odds) * odds * product) ** 0.5)
 
@@ -62,7 +62,7 @@ def tie_share(expected: Float[Array, "*shape"], odds: Float[Array, "*odds"]) -> 
 def shares_of_ties(
     expected: Float[Array, "*shape"], n: Num[Array, "*shape"], ties: Num[Array, "*shape"], odds: Float[Array, "*odds"]
 ) -> Float[Array, "*shape"]:
-    """Each pair's own share of ties; with few votes it is drawn to what the ``expected`` share of points suggests."""
+    """Return each pair's share of ties. Few votes draw it to what the ``expected`` share of points suggests."""
     smoothed = (ties + TIE_PRIOR * tie_share(expected, odds)) / (n + TIE_PRIOR)
     most = 1 - abs(2 * expected - 1)
     return (smoothed + most - abs(smoothed - most)) / 2  # the lesser one
@@ -71,14 +71,14 @@ def shares_of_ties(
 def vote_variance(
     expected: Float[Array, "*shape"], n: Num[Array, "*shape"], ties: Num[Array, "*shape"], odds: Float[Array, "*odds"]
 ) -> Float[Array, "*shape"]:
-    """Variance of the points of one vote: p (1 - p) less a quarter of the share of ties."""
+    """Return the variance of the points of one vote: p (1 - p) less a quarter of the share of ties."""
     return expected * (1 - expected) - shares_of_ties(expected, n, ties, odds) / 4
 
 
 def measures(
     design: MisfitDesign, points: Float[Array, "*R Q"], ties: Num[Array, "*R Q"], theta: Float[Array, "*R M"]
 ) -> Measures:
-    """Measures of the ``points`` of the first models, with so many ``ties`` among the votes, at strengths ``theta``.
+    """Return measures of the first models' ``points`` at strengths ``theta``, with so many ``ties`` among the votes.
 
     Lanes, if any, are leading axes of all three. With ties, the deviance is that of shares of points divided by the
     dispersion, variance / (p (1 - p)).
@@ -112,7 +112,7 @@ def measures(
 
 
 def _surprise(observed: Float[Array, "*R Q"], expected: Float[Array, "*R Q"]) -> Float[Array, "*R Q"]:
-    """It is found * log(found / expected), and 0 where either is 0."""
+    """Return observed * log(observed / expected), and 0 where either is 0."""
     there, xp = (observed > 0) & (expected > 0), namespace(observed)
     return xp.where(there, observed * xp.log(xp.where(there, observed, 1.0) / xp.where(there, expected, 1.0)), 0.0)
 
@@ -203,7 +203,7 @@ def refit(board: FullBoard, changes: Change, terms: Terms, newton: bool, numbers
 def refit_changed(
     board: FullBoard, changes: Change, mesh: Mesh, terms: Terms, chunks: Chunks, *, newton: bool = False
 ) -> Changed:
-    """Refits with the ``changes`` (numbers), as `refit`: leading axes (devices, T, R)."""
+    """Refit with the ``changes`` (numbers), as `refit` does; results have the leading axes (devices, T, R)."""
 
     def chunk(numbers: Array, board: FullBoard, changes: Change, terms: Terms) -> Changed:
         return refit(board, changes, terms, newton, numbers)
@@ -226,7 +226,7 @@ class SimulatedLanes(NamedTuple):
 
 
 def misfit_of(boards: SimulatedLanes, solver: Solver, terms: Terms, numbers: Integer[Array, "R"]) -> Misfit:
-    """Misfit of the simulated boards ``numbers`` after refits of their strengths."""
+    """Refit the strengths of the simulated boards ``numbers``, and return their misfit."""
     design, xp = boards.design, namespace(boards.start)
     n, ties = design.n[design.position], boards.ties[numbers]
     points = boards.wins[numbers] + ties / 2

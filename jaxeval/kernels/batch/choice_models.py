@@ -36,7 +36,7 @@ class LaneDerivatives(NamedTuple):
 
 
 def derived(model: LogProbabilities, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> LaneDerivatives:
-    """LaneDerivatives by JAX. Lanes do not depend on each other, so that the gradient of their sum has those of all."""
+    """Return LaneDerivatives by JAX. Lanes do not depend on each other: the gradient of their sum has those of all."""
 
     def value(phi: Array) -> Array:
         log_p = model(phi)
@@ -76,7 +76,7 @@ def newton(
     gauge: Float[Array, "U P"],
     terms: Terms,
 ) -> Solution:
-    """Steps by each lane's own expected information, in all parameters that ``moves``, at once.
+    """Take steps by each lane's own expected information, in all parameters that ``moves`` marks, at once.
 
     No step goes along the ``gauge``: vectors, at right angles to each other whatever moves, about which the data say
     nothing. Where the data are few, whole steps may swing between two points for ever: a step that turns back
@@ -86,7 +86,7 @@ def newton(
     both = moves.T[:, :, None] & moves.T[:, None, :]
 
     def within(x: Array) -> Array:
-        """``x`` (R, P, ...) without its part along the gauge."""
+        """Return ``x`` (R, P, ...) without its part along the gauge."""
         return x - einsum("rup,ruq->rpq", fixed, einsum("rup,rpq->ruq", fixed, x))
 
     def step(phi: Array, _: Array, memory: tuple[Array, Array]) -> SolveStep:
@@ -125,7 +125,7 @@ def chord(
     alike: Bool[Array, "R"],
     terms: Terms,
 ) -> Solution:
-    """As `solve.chord`; the inverse is taken within the gauge, so that no step leaves it.
+    """Solve as `solve.chord` does; the inverse is taken within the gauge, so that no step leaves it.
 
     Lanes that are not ``alike``, as other parameters move in them than in the full data, are left alone, and have not
     converged.
@@ -136,7 +136,7 @@ def chord(
 
 
 def newton_cg(of_lanes: LaneDerivatives, problem: RefitProblem, moves: Bool[Array, "M R"], terms: Terms) -> Solution:
-    """As `solve.newton_cg`, of strengths."""
+    """Fit strengths as `solve.newton_cg` does."""
     assert of_lanes.products is not None  # of models that are fitted so
     start = centred(jnp.where(moves, problem.start[:, None], 0.0), moves)
     return solve.newton_cg(of_lanes.products, problem.inverse, problem.diagonal, start, terms, len(start), moves)
@@ -217,7 +217,7 @@ class LaneModel:
 def choice_slopes(
     model: LaneModel, data: Any, phi: Float[Array, "P"]
 ) -> tuple[Float[Array, "K C"], Float[Array, "K C P"]]:
-    """Log-probabilities and their derivatives by all parameters."""
+    """Return log-probabilities and their derivatives by all parameters."""
     return model(phi, data), jax.jacfwd(lambda phi: model(phi, data))(phi)
 
 
@@ -240,7 +240,7 @@ def fit_choices(
     gauge: Float[Array, "U P"],
     terms: Terms,
 ) -> Solution:
-    """Newton's method on the full data; the ridge has a coefficient for each parameter."""
+    """Fit the full data by Newton's method; the ridge has a coefficient for each parameter."""
     of_lane = model.derivatives(data, counts[..., None], terms.ridge)
     end = newton(of_lane, start[:, None], moves[:, None], gauge, terms)
     return Solution(*(x[..., 0] for x in end))

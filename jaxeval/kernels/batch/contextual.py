@@ -42,7 +42,7 @@ def _block(rows: ContextualRows, t: Integer[Array, ""]) -> ContextualRows:
 
 
 def over_blocks(rows: ContextualRows, add: Callable[[ContextualRows, Array, Any], Any], zero: Any) -> Any:
-    """The total after ``add(block, its number, total)`` of all blocks in use, one after the other, from ``zero`` on."""
+    """Return the total after ``add(block, its number, total)`` of all blocks in use in turn, from ``zero`` on."""
 
     def step(t: Any, total: Any) -> Any:
         return add(_block(rows, t), t, total)
@@ -88,7 +88,7 @@ def add_score(
     t: Float[Array, "E G R"] | None,
     n_models: int,
 ) -> Float[Array, "P R"]:
-    """``total`` plus a block's sums of weighted scores: ``z``, the derivatives by z, and ``t``, those by t."""
+    """Return ``total`` plus a block's sums of weighted scores: ``z``, the derivatives by z, and ``t``, those by t."""
     # In the precision of the total: few lanes are added in another order than many, and this makes no difference then.
     z = z.astype(total.dtype)
     of_group = z.sum(1)
@@ -128,7 +128,7 @@ def win_tables(
 def weighted(
     lanes: RowLanes, block: ContextualRows, t: Array, phi: Float[Array, "P R"]
 ) -> tuple[tie_models.Score, tie_models.Information]:
-    """Scores and information (E, G, R) of the rows of block ``t`` at ``phi``, times their weights."""
+    """Return scores and information (E, G, R) of the rows of block ``t`` at ``phi``, times their weights."""
     at = lanes.model, block.target[..., None], predictor(block, phi, lanes.n_models), phi[-1]
     weight = lanes.draws[t] * block.factor[..., None]
     score = tie_models.Score(*(weight * x for x in tie_models.score(*at)))
@@ -138,7 +138,7 @@ def weighted(
 def add_diagonal(
     block: ContextualRows, total: Float[Array, "P R"], of_rows: tie_models.Information, n_models: int
 ) -> Float[Array, "P R"]:
-    """``total`` plus what the rows of a block (E, G, R) add to the diagonal of the information."""
+    """Return ``total`` plus what the rows of a block (E, G, R) add to the diagonal of the information."""
     of_group = jnp.sum(of_rows.zz, 1)
     total = added(total, (block.first, of_group), (block.second, of_group))
     n_features = block.feature.shape[-1]
@@ -239,7 +239,7 @@ def at_estimate(problem: RefitProblem, form: RefitForm) -> tuple[RefitProblem, R
 
 
 def chord(lanes: RowLanes, base: RowBase) -> solve.Solution:
-    """Steps by the full data's information, shared by all lanes, for resamples whose information is not far from it.
+    """Take steps by the full data's information, shared by all lanes, for resamples whose own is not far from it.
 
     The gradient is that of the resample at the full data's estimate, plus what has changed since. Where ties are half a
     win, and the link is the logit, single precision is enough for the change, at a third of the cost. Each step then
@@ -321,7 +321,7 @@ def _drop(half: Float[Array, "E G R"], slope: Float[Array, "E G"], skew: Float[A
 def _add_single(
     block: ContextualRows, total: Float[Array, "P R"], z: Float[Array, "E G R"], n_models: int
 ) -> Float[Array, "P R"]:
-    """As `add_score`, for ``z`` in single precision.
+    """Add scores as `add_score` does, for ``z`` in single precision.
 
     Few rows are summed before sums become doubles: rounding hardly grows with the rows, and the order of the sums does
     not depend on the number of lanes.
@@ -336,9 +336,9 @@ def _add_single(
 
 
 def alive(lanes: RowLanes, active: Bool[Array, "M R"], free: Bool[Array, "D+1"]) -> Bool[Array, "M+D+1 R"]:
-    """Parameters that move: those of ``active`` models, and the ``free`` others; ``lanes`` are `among` these models.
+    """Return which parameters move: those of ``active`` models, and the ``free`` others.
 
-    In a lane without ties, t is at its limit, and does not move either.
+    ``lanes`` are `among` the active models. In a lane without ties, t is at its limit, and does not move either.
     """
 
     def add(block: ContextualRows, t: Array, total: Array) -> Array:
@@ -354,7 +354,7 @@ def alive(lanes: RowLanes, active: Bool[Array, "M R"], free: Bool[Array, "D+1"])
 
 
 def _at_limit(model: Response, phi: Float[Array, "P #R"], moves: Bool[Array, "P R"]) -> Float[Array, "P R"]:
-    """``phi`` for every lane, with t at its limit where it does not move."""
+    """Return ``phi`` for every lane, with t at its limit where it does not move."""
     xp = namespace(phi)
     phi = xp.broadcast_to(phi, moves.shape)
     return xp.concatenate([phi[:-1], xp.where(moves[-1:], phi[-1:], NO_TIES[model.ties])])
@@ -363,7 +363,7 @@ def _at_limit(model: Response, phi: Float[Array, "P #R"], moves: Bool[Array, "P 
 def newton(
     lanes: RowLanes, start: Float[Array, "P #R"], moves: Bool[Array, "P R"]
 ) -> tuple[solve.Solution, Float[Array, "R P P"]]:
-    """Newton's method by each lane's own information, from ``start``, for the parameters that ``moves``.
+    """Fit the parameters that ``moves`` marks by Newton's method, by each lane's own information, from ``start``.
 
     ``lanes`` are `among` models that move, here and below. It returns the information of the last step, too, which is
     that of the solution up to the tolerance.
@@ -382,7 +382,7 @@ def newton(
 
 
 def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R"]) -> Float[Array, "P R"]:
-    """``change`` of each lane, shrunk where it is too long; a threshold t stays positive."""
+    """Return the ``change`` of each lane, shrunk where it is too long; a threshold t stays positive."""
     change, xp = solve.capped(change), namespace(change)
     if model.ties != TieModel.RAO_KUPPER:
         return change
@@ -390,7 +390,7 @@ def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R
 
 
 def scaled_chord(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> solve.Solution:
-    """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
+    """Take chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
 
     Each step is one pass over the rows, in double precision.
     """
@@ -421,7 +421,7 @@ def _with_ridge(
 
 
 def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> solve.Solution:
-    """As `solve.newton_cg`: a pass over the rows gives each product with the information.
+    """Solve as `solve.newton_cg` does: a pass over the rows gives each product with the information.
 
     On wide boards this is far cheaper than an (M, M) table for every lane.
     """
@@ -529,5 +529,5 @@ def refit_contextual(
     posed: tuple[RefitProblem, RowBase], form: RefitForm, seed: Integer[Array, ""], terms: solve.Terms,
     numbers: Integer[Array, "R"],
 ) -> Refits:  # fmt: skip
-    """`refit_lanes` in a program."""
+    """Refit by `refit_lanes`, in a program."""
     return refit_lanes(posed, form, seed, terms, numbers)

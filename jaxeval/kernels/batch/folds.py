@@ -31,7 +31,7 @@ class TemperatureFit(NamedTuple):
 def fit_temperature(
     level: Float[Array, "L"], n: Float[Array, "L"], wins: Float[Array, "L"], fewest: Num[Array, ""], terms: Terms
 ) -> TemperatureFit:
-    """Newton's method from zero on the score levels.
+    """Fit the temperature by Newton's method from zero on the score levels.
 
     ``n`` is the weight of the battles at a level and ``wins`` their weight times target: all that the likelihood
     sees. Its derivative falls in beta, ever more slowly away from 0, so Newton's steps from 0 never overshoot.
@@ -102,12 +102,12 @@ class Scores(NamedTuple):
 
     @classmethod
     def of(cls, wins: Float[Array, "M M"], held_out: Integer[Array, ""]) -> "Scores":
-        """From the ``wins`` of the row against the column."""
+        """Return the scores of the ``wins`` of the row against the column."""
         return cls(row_sums(wins), wins[:, held_out])
 
 
 def soft_wins(judged: JudgedSet, beta: Float[Array, ""], n: Float[Array, "M M"]) -> Float[Array, "M M"]:
-    """Wins of the row against the column by the targets s(beta d) of all battles ``n``."""
+    """Return wins of the row against the column by the targets s(beta d) of all battles ``n``."""
     m = len(n)
     per_cell = judged.battles * probability(Link.LOGIT, beta * judged.level)[judged.label]
     per_pair = added(jnp.zeros(m * (m - 1) // 2 + 1), (judged.pair, per_cell))
@@ -155,9 +155,9 @@ def anchors(full: FullFit, score: Float[Array, "M"], held_out: Integer[Array, ""
 def rating(
     anchor: Float[Array, "M"], n: Num[Array, "M"], score: Float[Array, ""], start: Float[Array, ""], terms: Terms
 ) -> solve.Solution:
-    """Log-strength of one model that met the fixed ``anchor`` strengths ``n`` times and took ``score``.
+    """Rate one model that met the fixed ``anchor`` strengths ``n`` times and took ``score``, by its log-strength.
 
-    Newton's method, its steps capped, on a concave function of one variable.
+    Newton's method maximises a concave function of one variable; its steps are capped.
     """
     e = jnp.exp(anchor)
     n = n.astype(anchor.dtype)
@@ -226,7 +226,7 @@ def own_sums(problem: OwnProblem, draws: UInt8[Array, "R Q"]) -> tuple[Float64[A
 
 
 def sums_between(draws: UInt8[Array, "R Q"], first: Int32[Array, "M"], end: Int32[Array, "M"]) -> Float64[Array, "R M"]:
-    """Sums of the ``draws`` from ``first`` to before ``end``, if sixteen of them sum to under 256; 16 must divide Q.
+    """Sum the ``draws`` from ``first`` to before ``end``, if sixteen of them sum to under 256; 16 must divide Q.
 
     A product of 32-bit words adds four bytes, and another one adds four such sums. The rest is a product of matrices,
     with a sixteenth of the columns.
@@ -253,7 +253,7 @@ def sums_between(draws: UInt8[Array, "R Q"], first: Int32[Array, "M"], end: Int3
 def temperatures(
     level: Float[Array, "S L"], n: Float[Array, "S L"], wins: Float[Array, "S L"], fewest: Num[Array, ""], terms: Terms
 ) -> TemperatureFit:
-    """Temperatures of S judges by their score levels."""
+    """Fit the temperatures of S judges to their score levels."""
     return jax.vmap(lambda d, n, y: fit_temperature(d, n, y, fewest, terms))(level, n, wins)
 
 
@@ -261,7 +261,7 @@ def temperatures(
 def fold_temperatures(
     judged: JudgedSet, mesh: Mesh, fewest: Num[Array, ""], terms: Terms, chunks: Chunks
 ) -> tuple[Float[Array, "..."], Int8[Array, "..."]]:
-    """Temperatures of sets (slices) without the battles of models (numbers), one per lane, and their `Status`.
+    """Return temperatures of sets (slices) without the battles of models (numbers), one per lane, and their `Status`.
 
     The fold after the last model is that of all battles. Results have the leading axes (devices, T, R).
     """
@@ -289,7 +289,7 @@ class FoldProblem(NamedTuple):
 
 @program("mesh", "newton", runs="briefly")
 def hold_out(problem: FoldProblem, mesh: Mesh, terms: Terms, chunks: Chunks, *, newton: bool = False) -> HeldOut:
-    """Folds (numbers) of target maps (slices), one per lane.
+    """Compute the folds (numbers) of target maps (slices), one per lane.
 
     Results have the leading axes (devices, T, R). ``newton`` is as in `fold`.
     """

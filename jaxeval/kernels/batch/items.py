@@ -70,7 +70,7 @@ def split(theta: Float[Array, "P"], n_models: int) -> Parameters:
 
 
 def posterior(responses: Responses, now: Parameters, weight: Num[Array, "I"]) -> Posterior:
-    """Posteriors of abilities given the items, at nodes around ``now.mean``, spaced by the curvature there.
+    """Return posteriors of abilities given the items, at nodes around ``now.mean``, spaced by the curvature there.
 
     The posteriors' own standard deviations would not do as spacings: they collapse where the nodes miss the posterior.
     """
@@ -99,7 +99,7 @@ def _product(matrix: Float[Array, "M I"], vector: Float[Array, "I"]) -> Float[Ar
 
 
 def _item_sums(responses: Responses, now: Parameters, abilities: Posterior) -> tuple[Array, Array]:
-    """Sums over the models of expected successes times 1 and t (2, I), and of p (1 - p) times 1, t and t^2 (3, I)."""
+    """Sum over the models: expected successes times 1 and t (2, I), and p (1 - p) times 1, t and t^2 (3, I)."""
 
     def add(sums: tuple[Array, Array], node: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
         ability, share = node
@@ -135,7 +135,7 @@ def spread_of_slopes(responses: Responses, now: Parameters, weight: Num[Array, "
 def change(
     responses: Responses, curves: Curves, now: Parameters, weight: Num[Array, "I"]
 ) -> tuple[Parameters, Float[Array, "_"]]:
-    """One turn of EM: the changes of the parameters, and the gradient by those of the items.
+    """Take one turn of EM: return the changes of the parameters, and the gradient by those of the items.
 
     The M step is one step of Newton's method for every item. The level and the scale of the abilities are free within a
     turn, as the prior is of slopes a as shares of their mean: -prior / 2 sum (a / mean(a) - 1)^2. Both are then put
@@ -216,7 +216,7 @@ def evaluator_resamples(
     mesh: Mesh,
     chunks: Chunks,
 ) -> Any:
-    """``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of resamples.
+    """Return ``measure(scores (E, M), gold (M,), counts (M,), *arguments)`` of resamples.
 
     ``measure`` is of `rank_agreement`. ``counts`` (L, Q) of all resamples are those of models in Q slots and, for
     scores by item, those of items. What ``measure`` returns gets the leading axes (devices, T, R).
@@ -239,7 +239,7 @@ def evaluator_resamples(
 def delta_sums(
     pairs: rank_agreement.DeltaPairs, counts: Num[Array, "_ Q"], mesh: Mesh, chunks: Chunks
 ) -> rank_agreement.RankedPairs:
-    """Sums over pairs of fixed scores in resamples: (devices, T, R, E, D); ``counts`` are of models in all of them."""
+    """Sum over pairs of fixed scores in resamples: (devices, T, R, E, D); ``counts`` are of models in all of them."""
 
     def chunk(numbers: Array, pairs: rank_agreement.DeltaPairs, counts: Array) -> rank_agreement.RankedPairs:
         return rank_agreement.delta_sums_of_draws(counts[numbers], pairs)
@@ -276,7 +276,7 @@ def refit_item_response(
     seed: Integer[Array, ""],
     chunks: Chunks,
 ) -> Abilities:
-    """Refits to resamples of items, from the fit to all; results have the leading axes (devices, T, R)."""
+    """Refit to resamples of items, from the fit to all; results have the leading axes (devices, T, R)."""
 
     def abilities(weights: Array, data: tuple[Responses, Parameters, Terms]) -> Abilities:
         responses, start, terms = data

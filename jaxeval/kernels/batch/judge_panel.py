@@ -42,7 +42,7 @@ class PanelModel(LaneModel):
         return jnp.stack([nn.log_sigmoid(z), nn.log_sigmoid(-z)])
 
     def _parts(self, phi: Float[Array, "P ..."], data: Contests) -> tuple[Array, Array, Array]:
-        """Differences of strengths, discriminations and side biases of the contests."""
+        """Return the contests' differences of strengths, their discriminations and their side biases."""
         theta, g, b = namespace(phi).split(phi, [self.models, self.models + self.judges])
         return theta[data.first] - theta[data.second], g[data.judge], b[data.judge]
 

@@ -68,7 +68,7 @@ class Rated(NamedTuple):
 
 
 def take(values: Num[Array, "rows R"], index: Int32[Array, "_"]) -> Num[Array, "_ R"]:
-    """``values[index]``, unchecked."""
+    """Return ``values[index]``, unchecked."""
     if namespace(values) is np:
         return values[index]
     return values.at[index].get(mode="promise_in_bounds")
@@ -95,7 +95,7 @@ def counted_choices(choices: Choices, count: Num[Array, "C R"], n_items: int) ->
 
 
 def edges(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Bool[Array, "R {n_items} {n_items}"]:
-    """Whether the row's item took, in some ranking, the place right before the column's item, or the same place."""
+    """Return whether, in some ranking, the row's item stood right before the column's item or shared its place."""
     table = used(choices.edges, count, n_items**2) > 0
     return table.T.reshape(-1, n_items, n_items)
 
@@ -108,7 +108,7 @@ def rated_items(standing: Int8[Array, "M R"], is_item: Bool[Array, "M"], ridge: 
 
 
 def _over_places(items: Int32[Array, "width A"], add: Callable[[Array, Array], Array], start: Array) -> Array:
-    """``add`` to ``start`` for each place of sets of one width, whose items are given."""
+    """Apply ``add`` to ``start`` for each place of sets of one width, whose items are given."""
     if len(items) <= _UNROLLED or namespace(items) is np:
         for of_place in items:
             start = add(start, of_place)
@@ -128,7 +128,7 @@ def set_sums(choices: Choices, values: Float[Array, "M R"]) -> list[Float[Array,
 
 
 def item_sums(choices: Choices, values: list[Float[Array, "_ R"]], n_items: int) -> Float[Array, "{n_items} R"]:
-    """For every item, the sum over the sets that hold it of their ``values``, which are given by width."""
+    """Return every item's sum of the ``values`` of the sets that hold it; the values are given by width."""
 
     def of_width(total: Array, items: Array, weight: Array) -> Array:
         return _over_places(items, lambda sums, item: _increased(sums, item, weight), total)
@@ -150,7 +150,7 @@ class Slope(NamedTuple):
 
 
 def slope(choices: Choices, counts: Counts, rated: Rated, theta: Float[Array, "M R"], ridge: Num[Array, ""]) -> Slope:
-    """Derivatives at ``theta``.
+    """Return the derivatives at ``theta``.
 
     Without a ridge, items outside of the main group are at their limits: sets with an infinitely strong item say
     nothing about others, and infinitely weak items are in no set.
@@ -173,7 +173,7 @@ def product(choices: Choices, at: Slope, p: Float[Array, "M R"], ridge: Num[Arra
 
 
 def diagonal(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "M R"]:
-    """Diagonal of the information, for items that move."""
+    """Return the diagonal of the information, for items that move."""
     curvature = at.expected - at.mass**2 * item_sums(choices, at.bend, len(at.mass))
     return jnp.where(at.mass > 0, jnp.maximum(curvature, 0.0) + 2 * ridge, 0.0)
 
@@ -222,7 +222,7 @@ class RankingModel(LaneModel):
 def fit_rankings(
     choices: Choices, count: Num[Array, "C"], standing: Int8[Array, "M"], is_item: Bool[Array, "M"], terms: Terms
 ) -> tuple[Solution, Float[Array, "M M"], Float[Array, "M"]]:
-    """Newton's method on one slice with ``count`` rankings of every cell, whose items have that ``standing``.
+    """Fit one slice with ``count`` rankings of every cell, whose items have that ``standing``, by Newton's method.
 
     It also returns the pseudo-inverse of the information, and the diagonal of the information itself.
     """

@@ -201,7 +201,7 @@ def fit_powered(
     is_model: Bool[Array, "M"],
     terms: Terms,
 ) -> tuple[Solution, Int8[Array, "M"], Float[Array, "M M"], Float[Array, "M"]]:
-    """Newton's method on the full data, whose models (and padding) have that ``standing`` in the graph of who met.
+    """Fit the full data by Newton's method; models (and padding) have that ``standing`` in the graph of who met.
 
     It also returns the standing of all, the pseudo-inverse of the information, and the diagonal of the information
     itself.

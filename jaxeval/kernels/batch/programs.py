@@ -30,7 +30,7 @@ class Chunks(NamedTuple):
 def over_lanes(
     chunk: Callable[..., Any], mesh: Mesh, chunks: Chunks, shared: tuple[Any, ...], problems: Any = None
 ) -> Any:
-    """``chunk(numbers, *shared)`` for every one of the ``chunks``, shared out to the devices.
+    """Return ``chunk(numbers, *shared)`` for every one of the ``chunks``, shared out to the devices.
 
     Args:
         chunk: computes the lanes ``numbers`` (R,) of one slice; its results have the leading axis R.
@@ -179,7 +179,7 @@ class Program(Generic[T]):
 
 
 def jitted(function: Callable[..., Any], program: Program[Any], arguments: Any) -> Wrapped:
-    """``function`` jitted for a short process, as a command's, for ``arguments`` of these shapes.
+    """Return ``function`` jitted for a short process, as a command's, for ``arguments`` of these shapes.
 
     JAX's cache knows it by the name of ``program``.
     """
@@ -345,7 +345,7 @@ def _n_maps() -> int:
 
 @contextmanager
 def kept_in(store: Store) -> Iterator[None]:
-    """A context in which all programs are called through ``store``."""
+    """Let all programs within this context be called through ``store``."""
     global _store
     before, _store = _store, store
     try:
@@ -362,5 +362,5 @@ def program(*static_argnames: str, runs: Runs = "often") -> Callable[[Callable[.
 
 @program("kernel", runs="briefly")
 def elementwise(kernel: Callable[..., Any], *arguments: Any) -> Any:
-    """``kernel`` of trees of arrays, compiled for each kernel and each shape."""
+    """Return ``kernel`` of trees of arrays, compiled for each kernel and each shape."""
     return kernel(*arguments)

@@ -49,7 +49,7 @@ class SharedItems(NamedTuple):
 
 
 def resampled(votes: ReferenceVotes, draws: Integer[Array, "rows columns"]) -> Int32[Array, "C"]:
-    """Votes of every cell in a resample, given the ``draws`` of all units."""
+    """Return the votes of every cell in a resample, given the ``draws`` of all units."""
     drawn = draws.reshape(-1)[votes.unit] * votes.times
     return jax.ops.segment_sum(drawn, votes.cell, votes.battles.shape[0], indices_are_sorted=True)
 
@@ -66,7 +66,7 @@ def _ends(
 def used(
     pools: Pools, count: Int32[Array, "C"], budgets: Integer[Array, "B"], key: UInt64[Array, ""]
 ) -> Int32[Array, "B G M S"]:
-    """Votes of each cell among the first b votes that every model draws, for each b of the ascending ``budgets``.
+    """Return the votes of each cell among the first b that every model draws, for each b of the ascending ``budgets``.
 
     A model with fewer votes draws them all. A vote is drawn without replacement: first a reference, any of the set with
     votes left with equal chances, then one of the votes that are left against it. A model's vote v has the same random
@@ -110,14 +110,14 @@ def win_rates(pools: Pools, votes: Num[Array, "*lanes G M S"]) -> Float[Array, "
 
 
 def percent(points: Float[Array, "*shape"], n: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """``points`` of ``n``, percent; NaN of nothing."""
+    """Return ``points`` of ``n`` in percent; NaN of nothing."""
     return jnp.where(n > 0, 100 * points / jnp.where(n > 0, n, 1.0), jnp.nan)
 
 
 def tables(
     pools: Pools, votes: Num[Array, "*lanes G M S"]
 ) -> tuple[Float[Array, "*lanes K M S"], Float[Array, "*lanes K M S"]]:
-    """Weight of the votes, and points, of every model against every reference of the sets."""
+    """Return the weight of the votes, and the points, of every model against every reference of the sets."""
     n_references = pools.in_set.shape[0]
     shape = *votes.shape[:-3], n_references, votes.shape[-3] // n_references, *votes.shape[-2:]
     n, points = votes * pools.weight, votes * (pools.weight * pools.target)
@@ -127,7 +127,7 @@ def tables(
 def used_items(
     shared: SharedItems, count: Integer[Array, "X"], budgets: Integer[Array, "B"], key: UInt64[Array, ""]
 ) -> tuple[Float[Array, "B L M"], Float[Array, "B L M"], Float[Array, "B K S M"], Float[Array, "B K S M"]]:
-    """Votes and points on the first ``budgets`` items: against single references, then against those of sets.
+    """Return votes and points on the first ``budgets`` items: against single references, then against those of sets.
 
     The items, of which a resample holds ``count``, are drawn without replacement. An item draws one reference of every
     set, with equal chances, for all models.
@@ -259,7 +259,7 @@ class StudySettings(NamedTuple):
 def _fitted(
     n: Float[Array, "B K M S"], points: Float[Array, "B K M S"], in_set: Bool[Array, "K S"], terms: solve.Terms
 ) -> Float[Array, "B M S"]:
-    """Expected win rates by the Bradley-Terry fit of votes and points."""
+    """Return expected win rates by the Bradley-Terry fit of votes and points."""
 
     def one(n: Array, points: Array, in_set: Array) -> Array:
         end = strengths(n, points, terms)
@@ -273,7 +273,7 @@ def _drawn_scores(
     problem: ReferenceProblem, count: Int32[Array, "C"], items: Integer[Array, "X"] | None, settings: StudySettings,
     key: UInt64[Array, ""],
 ) -> Float[Array, "B M _"]:  # fmt: skip
-    """Scores of the models in one repeat: win rates against one reference, expected ones against several."""
+    """Return scores of the models in one repeat: win rates against one reference, expected ones against several."""
     if problem.shared is not None and items is not None:
         shared = problem.shared
         n, points, set_n, set_points = used_items(shared, items, settings.budgets, key)
@@ -295,7 +295,7 @@ def _drawn_scores(
 def _same_models(
     scores: Float[Array, "B M L_plus_S"], gold: Float[Array, "M"], members: Int32[Array, "K S"]
 ) -> SameModelSums:
-    """One repeat, given the ``scores`` of the L single references and of the S sets with ``members``."""
+    """Return one repeat's sums, given the ``scores`` of the L single references and of the S sets with ``members``."""
     n_budgets, m, _ = scores.shape
     several = scores[:, :, -members.shape[1] :]
     alone = scores[:, :, members]  # (B, M, K, S)
@@ -316,7 +316,7 @@ def _study(
     problem: ReferenceProblem, settings: StudySettings, number: Integer[Array, ""],
     draws: Integer[Array, "rows columns"], gold: Float[Array, "M"],
 ) -> tuple[SingleReferences, BudgetSums, SameModelSums]:  # fmt: skip
-    """One resample: references with all votes, and repeats under budgets. A negative ``number`` is the full data."""
+    """Study references in a resample: by all votes and under budgets. A negative ``number`` is the full data."""
     count = jnp.where(number < 0, problem.votes.battles, resampled(problem.votes, draws))
     items = None if problem.shared is None else jnp.where(number < 0, 1, draws.reshape(-1)[problem.shared.unit])
 

@@ -84,7 +84,7 @@ def draw_pairs(
     problem: RefitProblem, layout: pair_tables.Layout, form: RefitForm, seed: Integer[Array, ""],
     numbers: Integer[Array, "R"],
 ) -> tuple[Num[Array, "R {form.n_pairs}"], ...]:  # fmt: skip
-    """Per-pair statistics of the resamples ``numbers``."""
+    """Draw the per-pair statistics of the resamples ``numbers``."""
     draws = resample.draw(problem.units, form.scheme, form.packing, seed, problem.stream, numbers)
     keep_ties = form.model.ties != TieModel.HALF
 
@@ -130,7 +130,7 @@ def draw_one(
 
 
 def rated(standing: Int8[Array, "*shape"], ridge: Real[Array, ""]) -> Bool[Array, "*shape"]:
-    """Models with a finite rating: with a ridge all, though ``standing`` still says which ones the data leave open."""
+    """Return which models have finite ratings: with a ridge all, though ``standing`` says which the data leave open."""
     return (standing == Standing.IDENTIFIED) | (ridge > 0)
 
 
@@ -209,7 +209,7 @@ def stored(
     statistics: tuple[Num[Array, "R P"], ...],
     shape: tuple[int, ...],
 ) -> tuple[Num[Array, "R M M"], ...]:
-    """``function(statistics)``, a table of ``shape`` per lane and statistic, in memory before its use.
+    """Return ``function(statistics)``, a table of ``shape`` per lane and statistic, in memory before its use.
 
     XLA on the CPU would otherwise fuse the gather into every pass of the solver. It cannot fuse out of a conditional
     whose predicate depends on the data. This one always holds: no pair has that many battles. Accelerators compute
@@ -249,7 +249,7 @@ def draw(
     slice_: Integer[Array, ""],
     number: Integer[Array, ""],
 ) -> tuple[Num[Array, "M M"], Num[Array, "M M"] | None]:
-    """Battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
+    """Draw the battle weights and wins of one resample, as `refit` does: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)
     layout = problem.data
     (statistics,) = zip(*draw_pairs(problem, layout, form, seed, number[None]), strict=True)

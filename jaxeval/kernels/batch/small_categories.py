@@ -40,7 +40,7 @@ class Belief(NamedTuple):
 
 
 def beliefs(split: Split, spreads: Float[Array, "K"], start: Float[Array, "M"], terms: Terms) -> Belief:
-    """The beliefs at all ``spreads``, each sought from where the one before it was found, the first from ``start``."""
+    """Return the beliefs at all ``spreads``. Each is sought from the one before it, the first one from ``start``."""
 
     def advance(previous: Array, spread: Array) -> tuple[Array, Belief]:
         return _belief(split, spread, previous, terms)
@@ -109,5 +109,5 @@ def _centred_table(table: Float[Array, "M M"], among: Bool[Array, "M"]) -> Float
 
 @program()
 def category_beliefs(split: Split, spreads: Float[Array, "K"], start: Float[Array, "M"], terms: Terms) -> Belief:
-    """`beliefs` of C categories at K spreads, (C, K, ...)."""
+    """Return `beliefs` of C categories at K spreads, (C, K, ...)."""
     return jax.vmap(partial(beliefs, spreads=spreads, start=start, terms=terms))(split)

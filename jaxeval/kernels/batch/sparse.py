@@ -48,14 +48,14 @@ class Adjacency(NamedTuple):
 
 
 def take(values: Shaped[Array, "rows ..."], index: Integer[Array, "..."]) -> Shaped[Array, "..."]:
-    """``values[index]`` along the first axis, unchecked."""
+    """Return ``values[index]`` along the first axis, unchecked."""
     return values.at[index].get(mode="promise_in_bounds")
 
 
 def opponent_sums(
     adjacency: Adjacency, slot: Callable[[int], Shaped[Array, "R *lanes"]]
 ) -> Shaped[Array, "{adjacency.n_models} ..."]:
-    """Sum of ``slot(k)``, k = 0 .. 7, over all slots of every model; empty slots must hold 0."""
+    """Sum ``slot(k)``, k = 0 .. 7, over all slots of every model; empty slots must hold 0."""
     # One addition after the other: XLA's CPU reduction over an axis takes four times as long.
     return _merged(adjacency, sum((slot(k) for k in range(1, SLOTS)), start=slot(0)), jnp.add)
 
@@ -85,7 +85,7 @@ def _merged_slot(rows: Shaped[Array, "_ *lanes"], merge: Int32[Array, "8 R_k"], 
 def _over_slots(
     slot: Callable[[Array | int], Shaped[Array, "R *lanes"]], combine: Callable[[Array, Array], Array]
 ) -> Shaped[Array, "R *lanes"]:
-    """``slot(k)``, k = 0 .. 7, combined one after the other."""
+    """Combine ``slot(k)``, k = 0 .. 7, one after the other."""
 
     def turns(start: Array, unroll: bool | None) -> Array:
         return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, slot(k)), start, unroll=unroll)
@@ -124,7 +124,7 @@ def slot_battles(adjacency: Adjacency, pairs: SparsePairs) -> SlotBattles:
 
 
 def log_odds(adjacency: Adjacency, pairs: SparsePairs, active: Bool[Array, "M L"]) -> Float[Array, "M L"]:
-    """Centred log-odds of each model's own score, to start from."""
+    """Return the centred log-odds of each model's own score, to start from."""
     n, _, score = slot_battles(adjacency, pairs)
     battles = opponent_sums(adjacency, lambda k: n[k])
     return solve.centred(jnp.log((score + 1) / (battles - score + 1)), active)
@@ -221,7 +221,7 @@ def newton_step(
     least: Float[Array, "L"],
     running: Bool[Array, "L"],
 ) -> tuple[solve.ConjugateSolution, Float[Array, "L"]]:
-    """Solution of information * change = gradient by conjugate gradients, for the lanes ``running``.
+    """Solve information * change = gradient by conjugate gradients, for the lanes ``running``.
 
     The information is D - V + 2 ridge, V the slots' ``weights`` and D their sums. The residual's norm shrinks by
     ``shrink``, or, where that is 0, until the residual is worth less than a tenth of the tolerance in the direction of
@@ -259,7 +259,7 @@ class Graph(NamedTuple):
 
 
 def standing(graph: Graph, pairs: SparsePairs, weight: Num[Array, "M L"]) -> Int8[Array, "M L"]:
-    """Standing of every model, see `connectivity.standing_of`."""
+    """Return the standing of every model, see `connectivity.standing_of`."""
     adjacency = jax.tree.map(jnp.asarray, graph.adjacency)
     won, is_first = pairs.wins > 0, adjacency.is_first[..., None]
     other = pairs.n - pairs.wins > 0
@@ -286,7 +286,7 @@ def _rated(graph: Graph, standing: Int8[Array, "M L"], ridge: Real[Array, ""]) -
 
 
 def _among(graph: Graph, pairs: SparsePairs, active: Bool[Array, "M L"]) -> SparsePairs:
-    """``pairs`` without the battles of models that are not ``active``."""
+    """Return ``pairs`` without the battles of models that are not ``active``."""
     both = take(active, graph.first) & take(active, graph.second)
     return SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
 
@@ -300,9 +300,9 @@ def fit_sparse(
     start: Float[Array, "M"] | None = None,
     link: Link = Link.LOGIT,
 ) -> Refits:
-    """One fit to the battles' weights ``n`` of the pairs and what their first models took of them, ``wins``.
+    """Fit once to the battles' weights ``n`` of the pairs and what their first models took of them, ``wins``.
 
-    From ``start``, or from each model's own score.
+    The fit begins from ``start``, or from each model's own score.
     """
     pairs = SparsePairs(n[:, None], wins[:, None])
     adjacency = graph.adjacency

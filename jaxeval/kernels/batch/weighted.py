@@ -83,7 +83,7 @@ class RowForm(NamedTuple):
 def row_weights(
     rows: WeighedRows, form: RowForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "R N"]:
-    """Weights of the rows in the lanes ``numbers``."""
+    """Return the weights of the rows in the lanes ``numbers``."""
     if rows.groups is not None:
         return jnp.where(jnp.any(rows.groups == numbers[:, None, None], axis=-1), 0.0, jnp.asarray(rows.full))
     drawn = [drawn_rows(*factor, form.scheme, seed, numbers) for factor in zip(rows.factors, form.sizes, strict=True)]
@@ -109,7 +109,7 @@ def over_weights(
     statistic: Statistic, rows: WeighedRows, form: RowForm, data: Any, mesh: Mesh, seed: Integer[Array, ""],
     chunks: Chunks, entry: Int32[Array, "... N"] | None = None,
 ) -> Any:  # fmt: skip
-    """``statistic(weights, data)`` of every lane; results get the leading axes (devices, T, R).
+    """Return ``statistic(weights, data)`` of every lane; results get the leading axes (devices, T, R).
 
     ``rows`` are stacked over slices, and so is ``entry``: which entry of the ``data`` each row is, if not the n-th.
     """
@@ -185,7 +185,7 @@ def row_sums(
     rows: WeighedRows, form: RowForm, columns: tuple[Num[Array, "Q _"], ...], entry: Int32[Array, "... N"] | None,
     mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks,
 ) -> Float[Array, "devices chunks R _"]:  # fmt: skip
-    """Sums of ``columns`` (Q, K1), (Q, K2), ... in resamples, each in its precision: (devices, T, R, K1 + K2 + ...)."""
+    """Sum ``columns`` (Q, K1), (Q, K2), ... in resamples, each in its precision: (devices, T, R, K1 + K2 + ...)."""
 
     def sums(weights: Array, columns: tuple[Array, ...]) -> Array:
         return jnp.concatenate(
