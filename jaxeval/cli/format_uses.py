@@ -30,7 +30,12 @@ def known_formats(head: Head, others: Callable[[], Sequence[Head]] = lambda: ())
         chosen = _chosen(choices)
         asks = (*(form.asks(contents[0]) if contents else ()), *chosen)
         hint = form.hint if asks else ""
-        table = _table_of(form, contents, dict(zip(chosen[::2], chosen[1::2], strict=True))) if is_document else None
+        table = None
+        if is_document:
+            try:
+                table = _table_of(form, contents, dict(zip(chosen[::2], chosen[1::2], strict=True)))
+            except DataError as error:
+                hint = f"correct it first: {error}"
         if table is not None and not _is_complete(table):
             asks = (*asks, "--missing", "available")
             hint = "; ".join(filter(None, (hint, "each model is scored on the answers that have a score")))
@@ -46,12 +51,9 @@ def known_formats(head: Head, others: Callable[[], Sequence[Head]] = lambda: ())
 
 
 def _table_of(form: Format, documents: Sequence[Any], chosen: Mapping[str, str]) -> pd.DataFrame | None:
-    """Return the scores of answers in documents; None where one cannot be read."""
+    """Return the scores of answers in documents; None where some that have none are not named."""
     sources = [Source("", names=list(x), document=x, score=chosen.get("--score")) for x in documents]
-    try:
-        tables = [in_pandas(form.read(source)) for source in sources]
-    except DataError:
-        return None
+    tables = [in_pandas(form.read(source)) for source in sources]
     # A report need not name what was not resolved.
     return None if any(table.attrs.get("resolved") for table in tables) else pd.concat(tables)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from math import nan
 from typing import Any
@@ -12,6 +13,7 @@ from jaxeval.data.formats import Format, Source
 from jaxeval.data.harness_formats import metric_of, with_model
 from jaxeval.data.harness_runs import as_score
 from jaxeval.data.numbers import reject_values, whole_numbers
+from jaxeval.data.remote_names import base_name
 from jaxeval.data.roles import PAIR_LABELS, ROLES, USUAL_SIDES
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
@@ -22,6 +24,8 @@ _RAGAS = ("user_input", "response", "reference", "retrieved_contexts", "referenc
           "reference_context_ids", "multi_responses", "rubrics", "rubric", "model")  # fmt: skip
 _COUNTS = ("task_id|task|problem_id|problem|item", "n|n_samples|num_samples", "c|n_correct|num_correct")
 _MOST_SAMPLES = 10_000  # of an item
+#: Details of lighteval: the task, and a date.
+_DETAILS = re.compile(r"details_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+\.parquet")
 #: Columns of battles, and of labels: their tables may have those of these formats besides.
 _JUDGED = (*USUAL_SIDES, *PAIR_LABELS, *ROLES["judge"].names, *ROLES["judgment"].names, *ROLES["rater"].names)
 
@@ -114,6 +118,71 @@ def _number(value: Any) -> float:
         return nan
 
 
+def _lighteval(source: Source) -> pd.DataFrame:
+    """Read details of a task; equal queries are trials, and the folder of the date is in that of the model."""
+    now = {"doc", "metric"} <= {*source.names}
+    frame = source.columns(("doc", "metric") if now else ("example", "metrics"))
+    queries, every = frame.iloc[:, 0], [x if isinstance(x, Mapping) else {} for x in frame.iloc[:, 1]]
+    metric = metric_of(list(dict.fromkeys(name for one in every for name in one)), source.score)
+    items = [str(x["query"]) for x in queries] if now else list(map(str, queries))
+    frame = pd.DataFrame({"item": items, "score": [as_score(one.get(metric)) for one in every]})
+    frame["trial"] = frame.groupby("item").cumcount()
+    file = _DETAILS.fullmatch(base_name(source.name))
+    folders = str(source.name).replace("\\", "/").split("/")[:-1]
+    model = folders[folders.index("details") + 1 : -1] if "details" in folders else folders[-1:]
+    task = file[1] if file else base_name(source.name)
+    return frame.assign(benchmark=task, model="/".join(model) or task)
+
+
+def _lighteval_metrics(rows: pd.DataFrame) -> dict[str, list[str]]:
+    values = rows["metric" if "metric" in rows else "metrics"]
+    return {"--score": list(dict.fromkeys(name for one in values if isinstance(one, Mapping) for name in one))}
+
+
+def _lighteval_means(source: Source) -> pd.DataFrame:
+    raise DataError(
+        "results of lighteval have means of tasks and no samples: run lighteval with --save-details, and give the "
+        "files details_*.parquet, since items are resampled and compared"
+    )
+
+
+def _evalplus(source: Source) -> pd.DataFrame:
+    """Each solution of a task is a trial; with the extra tests, those of the base must pass, too."""
+    metric = metric_of(["plus", "base"], source.score or "plus")
+    rows = []
+    try:
+        for task, samples in source.document["eval"].items():
+            if isinstance(samples, Mapping):  # of early versions: lists of a status and its details
+                both = zip(samples["base"], samples["plus"] or samples["base"], strict=True)
+                samples = [{"base_status": base[0], "plus_status": plus[0]} for base, plus in both]
+            for trial, one in enumerate(samples):
+                # Without the extra tests, their status is none.
+                tests = ("base", "plus") if metric == "plus" and one.get("plus_status") else ("base",)
+                rows.append((task, trial, float(all(one[f"{x}_status"] in ("pass", "success") for x in tests))))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataError(
+            f"a task has no base_status of its solutions ({error}): expected results of EvalPlus"
+        ) from error
+    return with_model(pd.DataFrame(rows, columns=["item", "trial", "score"]), source.name)
+
+
+def _langfuse(source: Source) -> pd.DataFrame:
+    """Read scores of one name; runs of a data set are models."""
+    frame = source.columns(["traceId", "name", "dataType", "value", *source.keep], ["datasetRunId"])
+    names = frame.loc[frame["dataType"] != "CATEGORICAL", "name"].dropna().unique().tolist()
+    metric = metric_of(names, source.score)
+    frame = frame[frame["name"] == metric].reset_index(drop=True)
+    frame = frame.rename(columns={"traceId": "item", "value": "score", "datasetRunId": "model"})
+    if "model" in frame and frame["model"].isna().all():
+        frame = frame.drop(columns="model")
+    trial = frame.groupby(["item", *(["model"] if "model" in frame else [])]).cumcount()
+    return with_model(frame.drop(columns=["name", "dataType"]).assign(trial=trial), source.name)
+
+
+def _langfuse_choices(rows: pd.DataFrame) -> dict[str, list[str]]:
+    return {"--score": rows.loc[rows["dataType"] != "CATEGORICAL", "name"].dropna().unique().tolist()}
+
+
 #: The formats of applications, and of data sets of scored answers.
 APPLICATIONS = (
     Format("Ragas's scores", ("user_input", "response"), _ragas, shape="answer",
@@ -130,4 +199,15 @@ APPLICATIONS = (
            about="instructions are items",
            hint="each instruction was given to some models only, and each model is scored on its own",
            asks=lambda rows: ("--missing", "available")),
+    Format("details of lighteval", ("doc|example", "metric|metrics", "model_response|predictions"), _lighteval,
+           shape="answer", about="a folder is a model, a task a benchmark", one_of=_lighteval_metrics,
+           hint="there are several metrics, and the first is taken"),
+    Format("results of lighteval", ("config_general", "results", "config_tasks", "summary_tasks"), _lighteval_means,
+           shape="answer", is_document=True),
+    Format("results of EvalPlus", ("date", "hash", "eval"), _evalplus, shape="answer", is_document=True,
+           about="tasks are items, solutions trials, and a file is a model; --score base leaves out the extra tests"),
+    Format("scores of Langfuse", ("traceId", "name", "dataType", "value"), _langfuse, shape="answer",
+           about="traces are items, and a run of a data set, or else a file, is a model", one_of=_langfuse_choices,
+           hint="there are several scores, and the first is taken",
+           asks=lambda rows: ("--missing", "available") if rows.get("datasetRunId", pd.Series()).nunique() > 1 else ()),
 )  # fmt: skip

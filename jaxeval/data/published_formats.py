@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import entry_points
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -217,6 +218,20 @@ def _panda_lm(source: Source) -> pd.DataFrame:
     )
 
 
+def _nectar(source: Source) -> pd.DataFrame:
+    """Read rows of a prompt and its ranked answers, each pair of which is a battle; the smaller rank wins."""
+    every = source.columns(("answers",))["answers"]
+    try:
+        rows = [
+            (prompt, a["model"], b["model"], np.sign(b["rank"] - a["rank"]) / 2 + 0.5)
+            for prompt, answers in enumerate(every)
+            for a, b in combinations(answers, 2)
+        ]
+    except (KeyError, TypeError) as error:
+        raise DataError(f"an answer is no object with a model and a rank ({error}): expected Nectar's") from error
+    return pd.DataFrame(rows, columns=["item", "model_a", "model_b", "target"])
+
+
 def _baseline(battles: pd.DataFrame) -> pd.Series:
     """The baseline of Arena-Hard is A in the first game, and B in the second."""
     return battles["model_a"].astype(object).where(battles["game"] == 1, battles["model_b"].astype(object))
@@ -353,6 +368,8 @@ PAIRS = (
            hint="votes for neither are left out", asks=_comparia_choices),
     Format("Arena-Hard's games", ("model", "baseline", "game", "score"), _arena_hard_games, reference=_baseline,
            about="the baseline is A in the first game of a prompt, and B in the second"),
+    Format("Nectar's rankings", ("prompt", "answers", "good_natured"), _nectar, asks=lambda rows: ("--cluster", "item"),
+           about="every pair of answers to a prompt is a battle", hint="battles of a prompt are drawn together"),
     Format("a form with a column for each question between two models", (), _form, fits=pair_columns,
            about="'voter' is the person, 'item' the question", asks=lambda rows: ("--cluster", "voter")),
 )  # fmt: skip

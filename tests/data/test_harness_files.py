@@ -369,6 +369,53 @@ def test_tests_of_applications(tmp_path):
         read_scores(path, score="F")
 
 
+def test_lighteval(tmp_path):
+    """Details of both ways to write them; its results alone have no samples."""
+    folder = tmp_path / "details" / "org" / "m" / "2025-01-01T10-00-00.5"
+    folder.mkdir(parents=True)
+    rows = [{"doc": {"query": q, "id": q}, "model_response": {"text": ["x"]}, "metric": {"em": s, "f1": 0.5}}
+            for q, s in (("p", 1.0), ("q", 0.0))]  # fmt: skip
+    pd.DataFrame(rows).to_parquet(path := folder / "details_lighteval|gsm8k|0_2025-01-01T10-00-00.5.parquet")
+    assert line_of(tmp_path)[-2:] == ["--score", "em"]
+    found = read_scores(path, score="em")
+    assert means(found) == {"org/m": 0.5}
+    assert [*found.benchmark.names] == ["lighteval|gsm8k|0"]
+    rows = [{"example": q, "predictions": ["x"], "metrics": {"em": 1.0}} for q in "pq"]
+    pd.DataFrame(rows).to_parquet(path := tmp_path / "details_arc_2024-01-01T10-00-00.5.parquet")
+    assert [*means(read_scores(path)).values()] == [1]
+    keys = ("config_general", "results", "versions", "config_tasks", "summary_tasks")
+    (path := tmp_path / "results.json").write_text(json.dumps({key: {} for key in keys}))
+    assert "correct it first: results of lighteval have means of tasks and no samples" in said(path)
+
+
+def test_evalplus(tmp_path):
+    status = [("pass", "pass"), ("pass", "timeout"), ("fail", "pass")]
+    new = {"t": [{"task_id": "t", "solution": "", "base_status": a, "plus_status": b} for a, b in status]}
+    old = {"t": {"nfiles": 2, "base": [["success", []], ["failed", []]], "plus": []}}
+    for tasks, plus, base in ((new, 1 / 3, 2 / 3), (old, 1 / 2, 1 / 2)):
+        (path := tmp_path / "m.json").write_text(json.dumps({"date": "2024", "hash": "h", "eval": tasks}))
+        assert line_of(path) == ["scores", str(path)]
+        assert means(read_scores(path)) == {"m": pytest.approx(plus)}
+        assert means(read_scores(path, score="base")) == {"m": pytest.approx(base)}
+    path.write_text(json.dumps({"date": "2024", "hash": "h", "eval": {"t": [{}]}}))
+    with pytest.raises(DataError, match="expected results of EvalPlus"):
+        read_scores(path)
+
+
+def test_langfuse(tmp_path):
+    kinds = [("right", "BOOLEAN"), ("tone", "CATEGORICAL")]
+    rows = [
+        {"traceId": f"t{k}", "name": name, "dataType": kind, "value": k % 2, "datasetRunId": ["r1", "r2"][k // 2 % 2]}
+        for k in range(8) for name, kind in kinds
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(path := tmp_path / "scores.csv", index=False)
+    assert line_of(path)[2:] == ["--missing", "available"]
+    assert means(read_scores(path)) == {"r1": 0.5, "r2": 0.5}
+    pd.DataFrame(rows).drop(columns="datasetRunId").to_csv(path, index=False)
+    assert line_of(path)[2:] == []
+    assert means(read_scores(path)) == {"scores": 0.5}
+
+
 def test_counts_of_right_samples(tmp_path):
     """The estimator of pass@k from n samples and c right ones is that of their trials."""
     table = pd.DataFrame({"task": [*"pqpq"], "model": [*"aabb"], "n": [4, 4, 4, 4], "c": [1, 4, 0, 2]})

@@ -269,6 +269,14 @@ def test_another_package_adds_formats(package):
     assert read_scores(scores).means["score"].to_dict() == {"x": 0.5}
 
 
+def test_nectar(tmp_path):
+    answers = [{"answer": "...", "model": model, "rank": rank} for model, rank in (("x", 2.0), ("y", 1.0), ("z", 3.0))]
+    path = write(tmp_path, [{"prompt": "...", "answers": answers, "turns": 1, "source": ["s"], "good_natured": True}])
+    battles = read_battles(path, keep=["item"])
+    assert battles_of(battles) == [("x", "y", 0.0), ("x", "z", 1.0), ("y", "z", 1.0)]
+    assert battles.column("item").tolist() == [0] * 3
+
+
 def test_formats_are_named_in_the_docs():
     """The page of files names every format of votes, the page of scores those of scores."""
     pages = {shape: (DOCS / f"{name}.md").read_text() for shape, name in (("pair", "files"), ("answer", "scores"))}
