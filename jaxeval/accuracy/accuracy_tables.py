@@ -160,7 +160,7 @@ def of_slice(table: pd.DataFrame, label: str) -> pd.DataFrame:
 def where_defined(
     status: Words, estimate: Float, ends: tuple[Float, Float], drawn: Sequence[Float]
 ) -> dict[str, Float]:
-    """Columns of an estimator by its statuses: NaN where there is no number, infinite ends where nothing bounds it.
+    """Return an estimator's columns by its statuses: NaN where there is no number, infinite ends where unbounded.
 
     ``drawn`` are the median and the ends of the resamples.
     """
@@ -181,7 +181,7 @@ def where_defined(
 
 
 def accuracy_table(part: Slice, binary: Bool, level: float, sampling: CalibrationSampling | None) -> PlainTable:
-    """`JudgeAccuracy.table` of one slice."""
+    """Return `JudgeAccuracy.table` of one slice."""
     m, j = len(part.test.models), len(part.test.judges)
     own, nothing = estimated(part, binary), np.full((m, j), np.nan)
     closed = closed_form(part, own, binary, level)
@@ -225,7 +225,7 @@ def accuracy_table(part: Slice, binary: Bool, level: float, sampling: Calibratio
 
 
 def rates_table(part: Slice, binary: Bool, level: float) -> PlainTable:
-    """`JudgeAccuracy.rates` of one slice: rates of every model and judge, strata together."""
+    """Return `JudgeAccuracy.rates` of one slice: rates of every model and judge, strata together."""
     m, j = len(part.test.models), len(part.test.judges)
     point, draws = rates_of(part.judged.total.own), rates_of(part.judged.draws.own)
     # Scores may lie outside of [0, 1].
@@ -284,7 +284,7 @@ class FacetedAccuracies:
         self.facets: RandomFacets = self.cells or self.others  # type: ignore[assignment]
 
     def widened(self, table: pd.DataFrame, binary: Bool, level: float) -> pd.DataFrame:
-        """The table of accuracies with intervals made longer by what facets other than judges add, in quadrature."""
+        """Lengthen the intervals of the table of accuracies by what facets other than judges add, in quadrature."""
         if self.others is None:
             return table
         table = table.copy()
@@ -315,7 +315,7 @@ class FacetedAccuracies:
                 table[end] = column
 
     def over_judges(self, table: pd.DataFrame, binary: Bool, level: float) -> pd.DataFrame | None:
-        """Accuracies by judges like these: means over judges, of the estimator that is believed of most of them.
+        """Return accuracies by judges like these: means over judges, of the estimator that is believed of most.
 
         Cells are items by judges, each with the estimate of its judge and N times what its item contributes to it.
         """

@@ -69,7 +69,7 @@ DECLARE = DECLARE_OTHER.replace(': "', ': "random" if they are a random part, "'
 def checked_sampling(
     sampling: CalibrationSampling | None, of_answers: CalibrationSampling | None = None
 ) -> CalibrationSampling | None:
-    """``sampling``, or a ValueError if it is no design; where it is not given, what the answers say of themselves."""
+    """Return ``sampling``, or what the answers say where it is None; a ValueError is raised if it is no design."""
     if sampling is not None:
         check_choice("sampling", sampling, CalibrationSampling, " or None")
     return of_answers if sampling is None else sampling
@@ -152,7 +152,7 @@ def usual_estimator(sampling: CalibrationSampling | None, binary: Bool) -> str:
 
 
 def why_none(status: Mapping[str, str], sampling: CalibrationSampling | None) -> str:
-    """Why no estimate is believed, by the statuses of the estimators, and what to do."""
+    """Say why no estimate is believed, by the statuses of the estimators, and what to do."""
     ppi, by_rates = status["ppi_plus_plus"], status["rogan_gladen"]
     if ppi in (EstimateStatus.NO_LABELS, EstimateStatus.NO_TEST):
         return ppi
@@ -173,7 +173,7 @@ def tolerance_of(name: str) -> str:
 
 
 def tolerance(distance: Float, sensitivity: Float) -> Float:
-    """By how much the calibration may differ until an estimate has moved by ``distance``; 1 is as much as there is."""
+    """Return how far the calibration may differ until an estimate has moved by ``distance``; 1 is as far as can be."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.isfinite(distance), np.minimum(np.abs(distance) / np.abs(sensitivity), 1.0), np.nan)
 

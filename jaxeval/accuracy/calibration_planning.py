@@ -54,7 +54,7 @@ def allocate_calibration(
     pilot0: ArrayLike = _PILOT,
     pilot1: ArrayLike | None = None,
 ) -> Allocation:
-    """Splits ``m`` calibration labels so that the interval of `rogan_gladen` is about shortest.
+    """Split ``m`` calibration labels so that the interval of `rogan_gladen` is about shortest.
 
     This is Algorithm 1 of arXiv:2511.21140: m0 / m1 = (1 / p - 1) sqrt(kappa) with kappa = (1 - q0) / (1 - q1), where
     the pilot's rates have one success and one failure more. No class gets fewer labels than the pilot already has.
@@ -120,7 +120,7 @@ def interval_length(
     p: ArrayLike, q0: ArrayLike, q1: ArrayLike, n: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: float = 0.95, *,
     truncated: bool = True,
 ) -> Numbers:  # fmt: skip
-    """Length of the interval of `rogan_gladen`; ``n`` may be infinite (Figure 3).
+    """Return the length of the interval of `rogan_gladen`; ``n`` may be infinite (Figure 3).
 
     It is NaN where the interval is undefined. Where J is near 0 or a class has few labels, it is 1, or infinite if not
     truncated.
@@ -142,7 +142,7 @@ def labels_for_length(
     adaptive: bool = True,
     truncated: bool = True,
 ) -> Numbers:
-    """Fewest calibration labels (both classes) with which the interval of `rogan_gladen` is no longer than ``length``.
+    """Return the fewest calibration labels (both classes) for an interval of `rogan_gladen` of at most ``length``.
 
     Args:
         length: of the interval, at most.
@@ -185,7 +185,7 @@ def labels_for_length(
 
 
 def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Numbers:
-    """Variance of Rogan-Gladen over that of human labels alone, with as many labels and unlimited test items.
+    """Return the variance of Rogan-Gladen over that of as many human labels alone, with unlimited test items.
 
     ((1 - theta) q0 (1 - q0) + theta q1 (1 - q1)) / (J^2 theta (1 - theta)), where a share ``theta`` of the calibration
     items is right, as in the test (Eq. 14). Below 1 the judge pays off (Figure 4). The ratio is infinite at J <= 0, and
@@ -201,7 +201,7 @@ def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Numbers:
 
 
 def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: float = 0.05) -> bool | Bool:
-    """Whether ``m`` labels with a judge beat ``m`` labels alone, for a judge with q0 = q1 = ``q`` (Proposition 6.1).
+    """Return whether ``m`` labels with a judge of q0 = q1 = ``q`` beat ``m`` labels alone (Proposition 6.1).
 
     The condition is sufficient with probability 1 - ``delta`` over the labels. For infinite ``m`` it is necessary, too.
     The result is False also where the proposition says nothing: where epsilon = sqrt(log(2 / delta) / (2 m)) is not

@@ -81,7 +81,7 @@ EVERYTHING = Subject("all", None, ())
 
 
 def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
-    """Cautions about the accuracy of each model by each judge, those on which number to believe first."""
+    """Yield cautions about each model's accuracy by each judge, those on which number to believe first."""
     yield from _design(accuracy)
     if accuracy.settings.sampling == "random":
         for label, part in accuracy.slices.items():
@@ -109,7 +109,7 @@ def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
 
 
 def _rates_and_errors(accuracy: AccuracyTables) -> list[dict[Any, Any]]:
-    """Rows of the judges' rates, with errors on labelled items, the fewest labels of a stratum, and test items."""
+    """Return rows of judges' rates, with errors on labelled items, the fewest labels of a stratum, and test items."""
     sums = [(part.judged.total.own, part.judged.total.test) for part in accuracy.slices.values()]
 
     def column(of_slices: Iterable[Float]) -> Float:
@@ -255,7 +255,7 @@ def _other_shares(label: str, part: Slice) -> Iterator[Caution]:
 
 
 def pair_cautions(comparison: DifferenceTables) -> Iterator[Caution]:
-    """Cautions about the differences between models."""
+    """Yield cautions about the differences between models."""
     for row in comparison.stability.to_dict("records"):
         delta, lower, upper, bias = (row[k] for k in ("delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"))
         if lower > 0 or upper < 0:

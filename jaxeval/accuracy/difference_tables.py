@@ -72,7 +72,7 @@ _Shared = tuple[Estimated, Rates, str]
 def difference_tables(
     part: Slice, accuracy: AccuracyTables, believe: Words, pairs: Sequence[Pair], labels_of_b: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`ModelComparison.table` and ``stability`` of one slice, in which the estimates ``believe`` (M, J) are marked.
+    """Return `ModelComparison.table` and ``stability`` of one slice, where the estimates ``believe`` (M, J) are marked.
 
     With ``labels_of_b`` the shared calibration is that of B where B has labels; else the one of ``accuracy``.
     """
@@ -129,7 +129,7 @@ def _labelled(pairs: Sequence[Pair], part: Slice, columns: Columns) -> pd.DataFr
 
 
 def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
-    """With the calibration of model number ``only``, or the one that models share."""
+    """Estimate with the calibration of model number ``only``, or with the one that models share."""
     data, total, drawn, _ = part.judged
     labelled, draws, name, binary = total.shared, drawn.shared, accuracy.settings.shared, accuracy.binary
     if only is not None:

@@ -65,19 +65,19 @@ class Slice(NamedTuple):
         return self.every if name in OF_ALL_ANSWERS else self.judged
 
     def labels(self, name: str) -> tuple[LabelledSums, Float | None]:
-        """Sums of the labels that the estimator ``name`` uses; (2, J) distinct labels where models share answers."""
+        """Return sums of the labels that estimator ``name`` uses; (2, J) distinct labels where models share answers."""
         data, total, *_ = self.of(name)
         return (total.shared, data.shared_labels) if name == "rogan_gladen_shared" else (total.own, None)
 
     def label_counts(self, name: str, labelled: LabelledSums, distinct: Float | None) -> tuple[Float, Float]:
-        """(M, J) labels wrong and right that an estimator uses: those of its sums, or the ``distinct`` ones (2, J)."""
+        """Return (M, J) labels wrong and right that an estimator uses: of its sums, or the ``distinct`` ones (2, J)."""
         factor = {"naive": 0.0, "ppi_plus_plus_half": 0.5}.get(name, 1.0)
         right = labelled.label.sum(0)
         counts = (factor * (labelled.n.sum(0) - right), factor * right) if distinct is None else distinct
         return tuple(np.broadcast_to(x, self.test.judged.shape[1:]) for x in counts)  # type: ignore[return-value]
 
     def truth(self) -> tuple[Float, Float]:
-        """(M, J) mean label of the test answers that have one, NaN where none has, and the number of these labels."""
+        """Return the mean label (M, J) of labelled test answers, NaN where there are none, and their number."""
         n = (~np.isnan(self.test.label)).sum(0)
         with np.errstate(invalid="ignore"):
             mean = np.nansum(self.test.label, axis=0) / n
@@ -119,7 +119,7 @@ def estimate_draws(part: Slice, binary: Bool) -> dict[str, Float]:
 
 
 def contributions(part: Slice, binary: Bool) -> dict[str, Contributions]:
-    """Contributions of items to the estimates that have a closed form."""
+    """Return contributions of items to the estimates that have a closed form."""
     data, total, *_ = part.judged
     all_data, all_total, *_ = part.every
     each = _by_estimator(judge_error.by_stratum, total, all_total, binary)
@@ -157,7 +157,7 @@ def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
 
 
 def degrees(part: Slice, binary: Bool, items: Contributions | None = None) -> Float:
-    """(M, J) degrees of freedom: infinite for verdicts, the number of labels less 2 for scores; of clusters fewer."""
+    """Return (M, J) degrees of freedom: infinite for verdicts, labels less 2 for scores; of clusters fewer."""
     labels = np.maximum(part.every.total.own.n.sum(0) - 2, 1)
     freedom = np.where(binary, np.inf, labels)
     return freedom if items is None else np.minimum(freedom, influence.freedom(items, part.judged.data.units))
@@ -262,7 +262,7 @@ def estimated(part: Slice, binary: Bool) -> dict[str, Estimated]:
 
 
 def closed_form(part: Slice, own: Mapping[str, Estimated], binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
-    """Untruncated ends (M, J) by estimator."""
+    """Return untruncated ends (M, J) by estimator."""
     items = {name: x.items for name, x in own.items() if x.items is not None}
     quantile = {name: student_quantile(level, own[name].degrees) for name in items}
     ends: dict[str, tuple[Float, ...]] = {}
@@ -305,7 +305,7 @@ def intervals_of_proportions(
 
 
 def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: LabelledSums | None = None) -> Words:
-    """(M, J) status of the estimates (M, J) of one estimator, in words; ``labelled`` in place of its own labels."""
+    """Return one estimator's status (M, J) in words by its estimates (M, J); ``labelled`` for its own labels."""
     n_test, shares = part.of(name).total.test.n, part.test.shares
     units = part.judged.data.units
     if name == "rogan_gladen" and labelled is None:

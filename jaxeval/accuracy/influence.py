@@ -29,11 +29,11 @@ class Contributions(NamedTuple):
     calibration: Float
 
     def variance(self) -> Float:
-        """Variance (M, J) of each accuracy."""
+        """Return the variance (M, J) of each accuracy."""
         return (self.test**2).sum(0) + (self.calibration**2).sum(0)
 
     def covariance(self, a: Int | int, b: Int | int) -> Float:
-        """Covariances (..., J) of the accuracies of models ``a`` and ``b`` (...)."""
+        """Return covariances (..., J) of the accuracies of models ``a`` and ``b`` (...)."""
         test, calibration = (x[:, a] * x[:, b] for x in self)
         return np.asarray(test.sum(0) + calibration.sum(0))
 
@@ -65,7 +65,7 @@ def together(items: Contributions, units: DrawnItems | None) -> Contributions:
 
 
 def effect(alone: Float, grouped: Float, units: DrawnItems | None) -> Float:
-    """Design effect: variance of units over that of independent items; the mean size of units where both are 0."""
+    """Return the design effect: variance of units over that of independent items; units' mean size where both are 0."""
     if units is None:
         return np.ones_like(alone)
     size = (len(units.calibration) + len(units.test)) / max(units.n, 1) if units.clustered else 1.0
@@ -75,7 +75,7 @@ def effect(alone: Float, grouped: Float, units: DrawnItems | None) -> Float:
 
 
 def freedom(items: Contributions, units: DrawnItems | None) -> Float:
-    """(M, J) Satterthwaite's degrees of freedom of a variance over clusters; infinite where items are independent."""
+    """Return (M, J) Satterthwaite degrees of freedom of a variance over clusters; infinite for independent items."""
     if units is None or not units.clustered:
         return np.full(items.test.shape[1:], np.inf)
     of = [degrees_of_freedom(size) if len(size) > 1 else 1.0 for size in units.sizes()]
@@ -105,7 +105,7 @@ def bounds_of_draws(
 
 
 def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Contributions:
-    """Contributions to estimates ``each`` (T, M, J): mean label plus ``weight`` (T, M, J) times the judge's shift."""
+    """Return contributions to ``each`` (T, M, J): mean label plus ``weight`` (T, M, J) times the judge's shift."""
     used, y, f = data.own.by_stratum(data.n_strata)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (total.own.label - weight * total.own.judgment) / total.own.n
@@ -114,7 +114,7 @@ def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Co
 
 
 def shift(data: Arrays, total: Sums) -> Contributions:
-    """Contributions to the judge's mean judgment of the test less that of the calibration."""
+    """Return contributions to the judge's mean judgment of the test less that of the calibration."""
     nothing = np.zeros_like(total.own.n)
     bare = total._replace(own=total.own._replace(label=nothing, product=nothing))
     without = data._replace(own=data.own._replace(label=np.zeros_like(data.own.label)))
@@ -124,12 +124,12 @@ def shift(data: Arrays, total: Sums) -> Contributions:
 
 
 def naive(data: Arrays, total: Sums, each: Float) -> Contributions:
-    """Contributions to the judge's raw share."""
+    """Return contributions to the judge's raw share."""
     return Contributions(_of_test(data, total, each, np.ones_like(each)), np.zeros_like(data.own.label))
 
 
 def rogan_gladen(data: Arrays, total: Sums, each: Float) -> Contributions:
-    """Contributions with every model's own calibration."""
+    """Return contributions with every model's own calibration."""
     wrong, right = _of_rates(data.own, total.own, data.n_strata)
     return _with_rates(data, total, total.own, each, wrong, right)
 
@@ -137,7 +137,7 @@ def rogan_gladen(data: Arrays, total: Sums, each: Float) -> Contributions:
 def shared_rogan_gladen(
     data: Arrays, total: Sums, shared: LabelledSums, only: int | None, each: Float
 ) -> Contributions:
-    """Contributions with one calibration (T, 1, J) for all models: that of model ``only``, or of those that share."""
+    """Return contributions with one calibration (T, 1, J) for all: of model ``only``, or of the models that share."""
     answers = data.shared if only is None else data.own.of_model(only)
     parts = _of_rates(answers, shared, data.n_strata)
     wrong, right = (x.sum(2, keepdims=True) for x in parts)
@@ -145,7 +145,7 @@ def shared_rogan_gladen(
 
 
 def youden_j(data: Arrays, total: Sums) -> Contributions:
-    """Contributions to Youden's J of each model, strata together; test items have none."""
+    """Return contributions to Youden's J of each model, strata together; test items have none."""
     whole = LabelledSums(*(x.sum(0) for x in total.own))
     with np.errstate(invalid="ignore", divide="ignore"):
         q0, q1, m0, m1 = (np.asarray(x) for x in judge_error.rates(whole))

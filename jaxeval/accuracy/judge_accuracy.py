@@ -44,7 +44,7 @@ _OF_JUDGED = "the raw share and Rogan-Gladen use judged answers alone"
 
 
 def missing_judgments(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
-    """Warnings about labelled answers of ``calibration`` and answers of ``test`` that the same judges did not judge.
+    """Warn of labelled answers of ``calibration`` and answers of ``test`` that the same judges did not judge.
 
     Shares that are missing are compared between answers labelled wrong and right, between models, and between
     calibration and test, for every judge, by Fisher's exact test (two groups) or the chi-square test, at level 0.01.
@@ -98,7 +98,7 @@ def _differences(
 
 
 def _differ(counts: Int) -> bool:
-    """Whether the missing shares of groups, from the missing and all answers (K, 2) of each, differ beyond chance."""
+    """Return whether groups' missing shares differ beyond chance, by each group's missing and all answers (K, 2)."""
     counts = counts[counts[:, 1] > 0]
     table = np.stack([counts[:, 0], counts[:, 1] - counts[:, 0]])
     if len(counts) < 2 or (table.sum(1) == 0).any():
@@ -114,7 +114,7 @@ def _share(counts: Int) -> str:
 def aligned(
     calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable, sampling: CalibrationSampling | None = None
 ) -> tuple[JudgedAnswers, list[str]]:
-    """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
+    """Return ``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
     if np.isnan(calibration.label).all():
         raise DataError("the calibration answers have no human labels: name the column of labels (label=, --human)")
     for role, one, other in (("models", calibration.models, test.models), ("judges", calibration.judges, test.judges)):
@@ -162,7 +162,7 @@ def aligned(
 
 
 def _in_both(calibration: JudgedAnswers, test: JudgedAnswers) -> int:
-    """Items of both; where models have labels of their own, those with an answer of one model in both."""
+    """Count items of both; where models have labels of their own, those with an answer of one model in both."""
     # As text: one file may hold items as numbers, and another not.
     here = calibration.items.map(str).get_indexer_for(test.items.map(str))
     of_model = calibration.models.get_indexer(test.models)
@@ -173,7 +173,7 @@ def _in_both(calibration: JudgedAnswers, test: JudgedAnswers) -> int:
 
 
 def _unlike_items(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
-    """Where some models have a judgment of a test item and others have none: why, and what to do."""
+    """Say why some models have a judgment of a test item and others have none, and what to do."""
     answered = np.asarray(test.judged).max(axis=2)
     absent = answered.max(axis=1, keepdims=True) & ~answered
     if not absent.any():
@@ -223,7 +223,7 @@ def _truth_warnings(test: JudgedAnswers) -> list[str]:
 def slices_of(
     calibration: JudgedAnswers, test: JudgedAnswers, by: str | None
 ) -> dict[str, tuple[JudgedAnswers, JudgedAnswers]]:
-    """Calibration and test of every value of ``by``."""
+    """Return calibration and test of every value of ``by``."""
     if by is None:
         return {}
     calibration.covariate(by)
@@ -238,7 +238,7 @@ def slices_of(
 
 
 def _only(answers: JudgedAnswers, by: str, level: Hashable) -> JudgedAnswers:
-    """The answers whose ``by`` is ``level``."""
+    """Return the answers whose ``by`` is ``level``."""
     covariate = answers.covariate(by)
     number = covariate.levels.get_indexer([level])[0]
     return answers.only(np.logical_and(covariate.number == number, number >= 0))
@@ -308,7 +308,7 @@ def judge_accuracy(
     shared: Hashable = POOLED,
     **options: Unpack[JudgeAccuracyArguments],
 ) -> JudgeAccuracy:
-    """Accuracy of every model of ``test`` by every judge, corrected by the labelled items of ``calibration``.
+    """Estimate each ``test`` model's accuracy by every judge, corrected by the labelled items of ``calibration``.
 
     Test items and calibration items are resampled apart, in batched calls. An item is drawn as a whole: the judgments
     of all models and judges on it stay together.

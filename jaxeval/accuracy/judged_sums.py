@@ -118,7 +118,7 @@ def arrays(
     calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None, shared: Hashable, strata: str | None = None,
     cluster: str | None = None,
 ) -> Arrays:  # fmt: skip
-    """`Arrays` of answers with labels and of those to rate, by the same judges.
+    """Return `Arrays` of answers with labels and of those to rate, by the same judges.
 
     Answers are corrected within values of ``stratify``, and items drawn within those of ``strata``, or with the passage
     or conversation, ``cluster``, that they belong to. ``shared`` is "pooled" or a model of the calibration.
@@ -150,7 +150,7 @@ def arrays(
 
 
 def with_missing_filled(data: Arrays) -> Arrays:
-    """``data`` with all labelled answers and all test answers; the same object where no judgment is missing.
+    """Return ``data`` with all labelled answers and all test answers; the same object where no judgment is missing.
 
     A missing judgment counts as the judge's mean judgment of the model's test answers (in the stratum), in calibration
     and test alike. So no label is lost. The estimators that use these data add the judge's shift from calibration to
@@ -231,7 +231,7 @@ def resampled(
 def _of_sets(
     sets: Sequence[Arrays], columns: Sequence[tuple[Float, Float, Float]], test: Float, drawn: Float
 ) -> list[tuple[Sums, LabelledSums]]:
-    """Drawn sums of the columns of all sets, set by set: (B, ...) of the test, (2, B, ...) of the calibration."""
+    """Return drawn sums of the columns of all sets, set by set: (B, ...) of test, (2, B, ...) of calibration."""
     parts = []
     for data, of_test, of_both in zip(sets, np.split(test, len(sets), 1), np.split(drawn, len(sets), 2), strict=True):
         n_own = columns[0][1].shape[1]
@@ -256,7 +256,7 @@ def item_strata(answers: JudgedAnswers, strata: str | None) -> Int | None:
 
 
 def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | None) -> DrawnItems | None:
-    """Clusters of items; without them the items, if some are in both; None where all items are independent.
+    """Return clusters of items; without them the items, if some are in both; None where all items are independent.
 
     An item in several clusters or in none, and a column that was not kept, are a DataError.
     """

@@ -97,7 +97,7 @@ def compare_models(
     shared: Hashable | None = None,
     **options: Unpack[JudgeAccuracyArguments],
 ) -> ModelComparison:
-    """Compares models A and B by every judge and estimator, as arXiv:2605.06939 does.
+    """Compare models A and B by every judge and estimator, as arXiv:2605.06939 does.
 
     Test items are resampled with the judgments of all models on them. Calibration items are resampled apart.
 
@@ -150,7 +150,7 @@ def _believed(accuracy: JudgeAccuracy, label: str) -> Words:
 
 
 def checked_pairs(test: JudgedAnswers, pairs: Sequence[Pair] | Pair | None) -> list[Pair]:
-    """``pairs`` as a list of pairs of models of ``test``; all of them for None."""
+    """Return ``pairs`` as a list of pairs of models of ``test``; all of them for None."""
     if pairs is None:
         if len(test.models) < 2:
             raise DataError(

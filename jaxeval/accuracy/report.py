@@ -100,7 +100,7 @@ class JudgeReport(Result):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """The table of estimates, or of differences, with a column of the kinds of caution that apply to each row."""
+        """Return the table of estimates, or of differences, with a column of the kinds of caution about each row."""
         return in_pandas(self._with_cautions())
 
     def _with_cautions(self) -> Any:
@@ -115,7 +115,7 @@ class JudgeReport(Result):
         return kinds
 
     def _kinds_about(self, subject: Subject) -> dict[str, None]:
-        """Kinds of caution about each model of ``subject``, and about all of them; in order."""
+        """Return kinds of caution about each model of ``subject``, and about all of them; in order."""
         subjects = [*(subject._replace(models=(model,)) for model in subject.models), subject]
         return dict.fromkeys(kind for one in subjects for kind in self._kinds.get(one, ()))
 
@@ -269,7 +269,7 @@ class JudgeReport(Result):
 
 
 def judge_report(accuracy: AccuracyTables, comparison: DifferenceTables | None = None) -> JudgeReport:
-    """The report of accuracies, or of a comparison, with all cautions that the checks find, those of pairs first."""
+    """Report accuracies, or a comparison, with all cautions that the checks find, those of pairs first."""
     cautions = list(model_cautions(accuracy))
     if comparison is not None:
         involved = {model for pair in comparison.pairs for model in pair}

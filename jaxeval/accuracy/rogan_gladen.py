@@ -115,7 +115,7 @@ def class_shares(
 
 
 def corrected_shares(counts: ArrayLike, judged: ArrayLike) -> tuple[Float, Float, NDArray[np.str_]]:
-    """Unclipped shares (..., K), their covariances (..., K, K) and statuses (...), for batches of judges or models.
+    """Return unclipped shares (..., K), covariances (..., K, K) and statuses (...), for batches of judges or models.
 
     Calibration items are counted by judged class (row) and labelled class (column), test items by judged class.
     """
@@ -268,7 +268,7 @@ class RoganGladen(Result):
 def rogan_gladen(
     p: ArrayLike, q0: ArrayLike, q1: ArrayLike, n: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: float = 0.95
 ) -> RoganGladen:
-    """Accuracy (p + q0 - 1) / (q0 + q1 - 1) with its interval (arXiv:2511.21140, Eq. 5 to 8).
+    """Return the accuracy (p + q0 - 1) / (q0 + q1 - 1) with its interval (arXiv:2511.21140, Eq. 5 to 8).
 
     The interval is that of Lang and Reiczigel (DOI 10.1016/j.prevetmed.2013.09.015). It adjusts all three proportions:
     it adds z^2/2 successes among z^2 items to p, and 1 success among 2 labels to q0 and to q1. Only its ends are
@@ -350,7 +350,7 @@ class YoudenJ(Result):
 
 
 def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: float = 0.95) -> YoudenJ:
-    """Youden's J with the interval of Agresti and Caffo (DOI 10.1080/00031305.2000.10474560), Wilson's for the rates.
+    """Return Youden's J with Agresti and Caffo's interval (DOI 10.1080/00031305.2000.10474560), rates with Wilson's.
 
     The interval of J adds one success and one failure to each class, as that of `rogan_gladen` does. A judge who never
     erred on a few labels is thus not taken for perfect.

@@ -221,7 +221,7 @@ class Audit(Result):
         return [*sections, Part("What it rests on", below=basis)]
 
     def to_markdown(self) -> str:
-        """One page to read: the verdict, each question with its findings and its first table, and what it rests on."""
+        """Return one page: the verdict, each question with its findings and first table, and what they rest on."""
         return markdown_page(*self._sections(), **self._page)
 
     def to_html(self) -> str:
@@ -292,7 +292,7 @@ class AuditedBoard(Answered):
 
 
 def audited_board(audited: Audited) -> AuditedBoard:
-    """The ``rank``, ``rating``, interval and votes of each model, best first; models without a rating come last."""
+    """Return each model's ``rank``, ``rating``, interval and votes, best first; models without a rating come last."""
     fit, level = audited.fit, audited.options.level
     finite = fit.ratings.where(np.isfinite(fit.ratings))
     ends = fit.interval(level).where(finite.notna(), np.nan)
@@ -368,7 +368,7 @@ PARTS = (
 
 @spelled_out(AuditOptions, RunningOptions)
 def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **options: Unpack[AuditArguments]) -> Audit:
-    """Can this leaderboard be believed? A verdict in words, and a table for each question.
+    """Say whether this leaderboard can be believed: a verdict in words, and a table for each question.
 
     All parts share one fit. A part whose column nobody named, or that is not defined for these battles, says so in
     ``absent``, and the others go on.

@@ -128,7 +128,7 @@ class _Rows:
     inverse: Float  # (M, M)
 
     def pulls(self, x: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-        """(U, K) what each unit adds to the scores of covariates ``x`` (R, K), but for signs where votes are alone."""
+        """Return each unit's share (U, K) in scores of covariates ``x`` (R, K), up to signs where votes are alone."""
         if self.units is None:
             return scipy.sparse.csr_array(x * (self.residual * np.sqrt(self.times))[:, None])
         return scipy.sparse.csr_array(self.units @ (x * (self.residual * self.times)[:, None]))
@@ -234,7 +234,7 @@ class Chance(NamedTuple):
 
 
 def share_above(value: Float | float, draws: Float) -> Float:
-    """The p-values of ``value`` (...) among B ``draws``: (1 + draws as large) / (B + 1); NaN draws count as larger."""
+    """Return p-values of ``value`` (...) by B ``draws``: (1 + draws as large) / (B + 1); NaN draws count as larger."""
     known = np.sort(draws[~np.isnan(draws)])
     below = np.searchsorted(known, np.asarray(value) * (1 - 1e-9), side="left")
     return np.asarray((1 + len(draws) - below) / (len(draws) + 1))
@@ -247,7 +247,7 @@ def _identity(votes: PairVotes, triads: Int, n_resamples: int, seed: int) -> Ide
 def simulated_chance(
     board: Board, votes: PairVotes, triads: Int, n_resamples: int, seed: int, running: RunOptions
 ) -> Chance:
-    """By boards simulated at the fit, of independent votes for a win, a tie or a loss."""
+    """Draw chance by boards simulated at the fit, of independent votes for a win, a tie or a loss."""
     simulated = simulated_boards(board, votes, triads, n_resamples, seed)
     with open_run(partial(_identity, votes, triads, n_resamples, seed), n_resamples, "boards", **running) as run:
         misfit = refitted(simulated, run)
@@ -276,7 +276,7 @@ def signed_chance(
     fitted: Board, votes: PairVotes, triads: Int, drawn: VoteGroups, n_resamples: int, seed: int,
     running: RunOptions,
 ) -> Chance:  # fmt: skip
-    """By random signs of clusters, or of votes; log-odds that no strengths explain vary as X2 does, to first order."""
+    """Draw chance by random signs of clusters, or of votes; unexplained log-odds vary as X2 does, to first order."""
     multipliers = Multipliers.of(fitted, drawn)
     with open_run(partial(_identity, votes, triads, n_resamples, seed), n_resamples, "boards", **running) as run:
         chance = multipliers.misfit(votes, triads, n_resamples, seed, run.advance)

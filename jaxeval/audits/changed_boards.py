@@ -179,7 +179,7 @@ class VoteMoves:
         return len(self.first)
 
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
-        """(L, V) how much each move closes the gap of each lane, at first order; of the moves ``at`` (L, K), (L, K).
+        """Return how much each move closes each lane's gap, to first order: (L, V), or (L, K) of moves ``at`` (L, K).
 
         ``theta`` is (M,) or (L, M) log-strengths, ``pull`` (L, M) the inverse information times above less below.
         """
@@ -220,13 +220,13 @@ class VoterMoves:
         return sum(self.times.shape)
 
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
-        """As of `VoteMoves`."""
+        """Sum the gains of each voter's votes, as `VoteMoves` gives them."""
         if at is not None:
             raise NotImplementedError("gains of voters are those at the full board")
         return np.asarray((self.times @ self.votes.gains(theta, pull).T).T)
 
     def entries(self, at: Int, times: Float) -> VoteChanges:
-        """As of `VoteMoves`: the cells of all voters of a lane, summed."""
+        """Return the changes of `VoteMoves`: the cells of all voters of a lane, summed."""
         lanes = np.repeat(np.arange(len(at)), at.shape[1])
         chosen = scipy.sparse.csr_array((times.reshape(-1), (lanes, at.reshape(-1))), (len(at), len(self.capacity)))
         chosen.eliminate_zeros()

@@ -176,7 +176,7 @@ class _Bound(NamedTuple):
 
     @classmethod
     def of(cls, board: Board, inverse: Float, core: Bool, moves: VoteMoves) -> _Bound | None:
-        """None where the votes of the ``core`` do not connect it, or where one changed vote is too much already."""
+        """Return a bound; None where votes of the ``core`` do not connect it, or one change is too much already."""
         cells, theta = board.cells, board.theta
         i, j = (x[cells.pair].astype(np.int64) for x in (cells.first, cells.second))
         weight = battle_weights(board, cells) * cells.count

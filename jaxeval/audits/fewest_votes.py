@@ -319,7 +319,7 @@ def _whole(values: Float) -> Any:
 
 
 def without_each_model(boards: ChangedBoards, order: Int) -> tuple[list[Any], pd.DataFrame]:
-    """For neighbours in the ``order`` (R,) a model without which they swap, or ""; and a row for each model removed.
+    """Find a model without which neighbours in ``order`` (R,) swap, or "", and return a row for each model removed.
 
     The columns are ``removed``, ``first``, ``swapped``, ``moved`` and ``rank_change``, see `FewestVotes.models`. All
     but the first are missing where the votes of the others alone do not rate them all.

@@ -367,7 +367,7 @@ def _reasons(votes: PairVotes, chance: Chance) -> dict[str, str]:
 
 
 def _cyclic(votes: PairVotes, chance: Chance, dof: int) -> tuple[float, float, float]:
-    """Of the cyclic share: its floor, the share less the floor, and the standard deviation that chance gives it.
+    """Return the cyclic share's floor, the share less the floor, and the standard deviation that chance gives it.
 
     The share is of what chance does not explain of all log-odds. Where that is little, no share of it is known: NaN.
     """

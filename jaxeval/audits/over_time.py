@@ -395,7 +395,7 @@ def anytime_intervals(
     tuned_for: float = TUNED_FOR,
     comparisons: int | Literal["all"] = 1,
 ) -> AnytimeIntervals:
-    """Intervals of all rating differences that hold at all looks at once, however often one looks at a growing board.
+    """Return intervals of all rating differences that hold at all looks at once, however many, at a growing board.
 
     difference -+ s sqrt((1 + 1 / u) log((1 + u) / alpha^2)), with the sandwich standard error s and u = c (tuned_for /
     s)^2; an asymptotic confidence sequence (Waudby-Smith et al., arXiv:2103.06476). On 300 simulated boards of 6
@@ -454,7 +454,7 @@ def audited_anytime(audited: Audited) -> AnytimeIntervals:
 
 
 def wider_at_all_looks(lower: Float, upper: Float, level: float) -> float:
-    """How many times as wide the median interval of ratings would be if it were to hold at all looks; NaN for none."""
+    """Return how many times as wide the median interval of ratings is if it holds at all looks; NaN for none."""
     z = normal_quantile(level)
     error = (upper - lower) / (2 * z)
     error = error[np.isfinite(error) & (error > 0)]

@@ -150,7 +150,7 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
 
 
 def _squares(votes: TimedVotes, values: Float) -> Float:
-    """(T, U, U) sums of ``values`` (E,) times outer products of slopes: 1 for the first unit, -1 for the second."""
+    """Sum ``values`` (E,) times outer products of slopes, 1 for the first unit and -1 for the second: (T, U, U)."""
     u = votes.n_units
     place = votes.period.astype(np.int64) * u * u
     sums = np.zeros(votes.n_periods * u * u)
@@ -275,7 +275,7 @@ def _as_times(values: pd.Series, column: str) -> pd.Series:
 
 
 def usual_period(seconds: Int) -> Every:
-    """Days, weeks or months, the longer the votes span; ten equal shares of the votes if they span under five days."""
+    """Choose days, weeks or months by the time that votes span; ten equal shares of votes if it is under five days."""
     days = np.ptp(seconds) / 86_400
     lengths: dict[float, Every] = {5: 10, 35: "day", 1_800: "week", np.inf: "month"}
     return next(every for most, every in lengths.items() if days < most)

@@ -52,7 +52,7 @@ class GroupedVotes(NamedTuple):
 
     @classmethod
     def of(cls, cells: Cells, board: Board, group: Int, cell: Int, times: Int | None, n_groups: int) -> GroupedVotes:
-        """Those of rows of ``group`` (R,), -1 for none, and ``cell`` (R,), which stand for ``times`` votes each."""
+        """Group rows of ``group`` (R,), -1 for none, and ``cell`` (R,), which stand for ``times`` votes each."""
         decided = (cells.target == 0) | (cells.target == 1)
         rated = board.active[cells.first] & board.active[cells.second]
         usable = decided & rated[cells.pair]
@@ -120,7 +120,7 @@ class Points(NamedTuple):
         return self.points - self.expected
 
     def taste(self) -> Taste:
-        """By how many logits the groups' likings of a model differ: standard deviation, robust to a few odd groups.
+        """Estimate the standard deviation of groups' likings of a model (logits), robustly to a few odd groups.
 
         It is the s with which the mean of min(z^2, 4) is that of a normal z, where z^2 = excess^2 / (variance + s^2
         taste variance), over all rows with a variance of 1 or more. It is 0 if fewer than 30 rows have one.
@@ -205,7 +205,7 @@ def preference(votes: GroupedVotes, taste: float, n_models: int) -> dict[str, Fl
 
 
 def beside_coins(votes: GroupedVotes) -> tuple[Float, Float]:
-    """(G,) chances that coins prefer higher rated models as little as each group, or less; and as much, or more."""
+    """Return (G,) chances that coins prefer higher rated models at most as much as each group; and at least as much."""
     gap, higher = np.abs(votes.logit), np.where(votes.logit >= 0, votes.won, 1 - votes.won)
     coins = ChanceSums(votes.group, np.full(len(gap), 0.5), gap, votes.times, votes.n_groups)
     observed, above = coins.total(gap * higher), np.ones(votes.n_groups, bool)
@@ -264,7 +264,7 @@ class Repeats(NamedTuple):
 
 
 def repeats(voter: Int, cell: Int, cells: Cells, prompt: Int | None, times: Int | None, n_voters: int) -> Repeats:
-    """The repeats among rows of ``times`` votes each, with ``voter`` and ``prompt`` (R,), -1 for none, and ``cell``."""
+    """Count repeats in rows of ``times`` votes each, with ``voter`` and ``prompt`` (R,), -1 for none, and ``cell``."""
     times = np.ones(len(voter), np.int64) if times is None else times
     known = voter >= 0 if prompt is None else (voter >= 0) & (prompt >= 0)
     pair = cells.pair[cell]
@@ -342,7 +342,7 @@ class ChanceSums(NamedTuple):
         return self.total(self.weight**2 * self.probability * (1 - self.probability))
 
     def tail(self, observed: Float, above: Bool, *, whole: bool) -> Float:
-        """(G,) probabilities of a sum of ``observed`` or more where ``above``, and of ``observed`` or less elsewhere.
+        """Return (G,) chances of a sum of ``observed`` or more where ``above``, or of ``observed`` or less elsewhere.
 
         ``whole``: all weights are 1, so that sums are whole numbers.
         """

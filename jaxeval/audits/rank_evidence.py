@@ -340,7 +340,7 @@ def _votes_needed(fit: BradleyTerryFit, above: Int, below: Int, gap: Float, leve
 def _families(
     joint: Draws, families: Mapping[Any, str] | None, ranked: Bool, finite: Bool, competitor: Noun
 ) -> pd.DataFrame:
-    """What the best of each family gains by chance, over the draws in which all ranked models are ``finite`` (B,)."""
+    """Return what each family's best gains by chance, over draws in which all ranked models are ``finite`` (B,)."""
     columns = ["family", "n_models", "best", "rating", "standard_error", "gain"]
     if families is None:
         return pd.DataFrame(columns=columns)
@@ -415,7 +415,7 @@ def first_votes(battles: Battles, time: str) -> pd.Series:
 
 
 def newest(rests_on: pd.DataFrame, n: int, first: pd.Series | None) -> Bool:
-    """(M,) the ``n`` models, a quarter at most, whose first vote is latest; without times those with fewest votes."""
+    """Mark the ``n`` models (M,), a quarter at most, whose first vote is latest; without times, of fewest votes."""
     n = min(n, -(-len(rests_on) // 4))
     order: Any = -rests_on["vote_count"] if first is None else first
     ranks = pd.Series(order.to_numpy(), rests_on.index).rank(ascending=False, method="first", na_option="bottom")
@@ -472,7 +472,7 @@ def winner(draws: Draws, level: float = 0.95) -> Winner | None:
 
 
 def zoom_radius(estimate: Float, noise: Float, error: Float, level: float) -> float:
-    """Standard errors to either side of the largest of (M,) estimates, from (B, M) ``noise`` about 0; see `winner`.
+    """Return standard errors to either side of the largest of (M,) estimates by (B, M) ``noise`` about 0; see `winner`.
 
     Every radius on the way is at least the one that is sought, so the distances that it leaves open are valid for the
     next one.

@@ -131,7 +131,7 @@ def replication(
     top: int = 10,
     **options: Unpack[AuditArguments],
 ) -> Replication:
-    """Would this board come out again? Simulated boards, and random halves of the votes.
+    """Tell whether this board would come out again, by simulated boards and by random halves of the votes.
 
     Votes are simulated at the fitted values, with the board's own pairs and numbers of votes; a pair ties as often as
     its votes did. Each simulated board is fitted, and claims intervals, sets of ranks and tiers; whether they are true
@@ -368,7 +368,7 @@ class TrueBoard:
         }  # fmt: skip
 
     def _critical_of_each(self, statistic: Float) -> Float:
-        """(M,) critical values by steps down, see `Differences.rank_sets`; of k models left, those of the k nearest."""
+        """Return (M,) critical values by steps down (`Differences.rank_sets`); of k models left, of the k nearest."""
         models = np.arange(len(statistic))
         left = np.full(len(models), len(models) - 1)
         while True:
@@ -380,7 +380,7 @@ class TrueBoard:
             left = still
 
     def _ranks(self, theta: Float, truth: Float, apart: Bool) -> tuple[Float, Float]:
-        """(M,) whether sets of ranks hold, and how many ranks they have, from which pairs are told ``apart`` (M, M)."""
+        """Return (M,) whether sets of ranks hold, and how many ranks they have, by pairs told ``apart`` (M, M)."""
         n = int(np.isfinite(truth).sum())
         best, worst = open_ranks(theta, apart, n)
         true_best, true_worst = open_ranks(truth, np.ones_like(apart), n)

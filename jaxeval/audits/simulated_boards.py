@@ -109,7 +109,7 @@ def pair_votes(fitted: Board) -> PairVotes:
 
 
 def tie_odds(expected: Float, n: Float, ties: Float) -> float:
-    """The odds of Davidson's model that expect as many ``ties`` in all as there were, at ``expected`` shares (P,)."""
+    """Return the odds of Davidson's model that expect as many ``ties`` in all as came, at ``expected`` shares (P,)."""
     total = float(ties.sum())
 
     def more(log_odds: float) -> float:
@@ -303,7 +303,7 @@ def simulated_counts(possible: PossibleVotes, seed: int, number: int) -> Int:
 
 
 def separated_chances(possible: PossibleVotes, n_models: int) -> Float:
-    """(M,) chance that a model wins or loses all of its votes on a simulated board, and so has no finite rating."""
+    """Return each model's chance (M,) to win or lose all votes on a simulated board, and so have no finite rating."""
     cells = possible.cells
     first, second = (side[cells.pair[::3]] for side in (cells.first, cells.second))
     with np.errstate(divide="ignore"):

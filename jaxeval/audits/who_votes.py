@@ -442,7 +442,7 @@ def _refits(
 
 
 def _shift(without: Board, full: Board) -> Float:
-    """(M,) Elo that a model has on the ``full`` board beyond that ``without`` some votes; NaN where either has none."""
+    """Return each model's Elo (M,) on the ``full`` board beyond that ``without`` some votes; NaN if either has none."""
     both = without.active & full.active
     moved = full.theta - without.theta
     level = moved[both].mean() if both.any() else 0.0

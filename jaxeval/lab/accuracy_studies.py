@@ -41,7 +41,7 @@ from jaxeval.wording import counted
 
 
 def performance(estimate: Float, lower: Float, upper: Float, truth: Float, axis: int) -> dict[str, Float]:
-    """Bias, its Monte Carlo error, coverage, length and the share of undefined estimates, by name.
+    """Return bias, its Monte Carlo error, coverage, length and the share of undefined estimates, by name.
 
     Replications are on ``axis``. Undefined ones (NaN) are left out of bias and length. They cover the truth only if
     their ends do.
@@ -118,7 +118,7 @@ def _binomial(n_settings: int, replications: int, seed: int) -> Callable[[Float,
 
 
 def _table(kind: str, settings: dict[str, Float], columns: dict[str, dict[str, Float]]) -> pd.DataFrame:
-    """A row per setting and name: the name in column ``kind``, the settings, and the ``columns`` (S,) of that name."""
+    """Return a row per setting and name: the name in column ``kind``, settings, and that name's ``columns`` (S,)."""
     labels = {name: x.reshape(-1) for name, x in settings.items()}
     return pd.concat(
         [pd.DataFrame({kind: name, **labels, **numbers}) for name, numbers in columns.items()], ignore_index=True
@@ -158,7 +158,7 @@ def comparison_study(
     j_a: ArrayLike, delta_j: ArrayLike, theta_a: ArrayLike = 0.7, theta_b: ArrayLike = 0.75, n: int = 1000,
     m: int = 400, *, replications: int = 10_000, level: float = 0.95, seed: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Bias and coverage of theta_B - theta_A where the judge errs differently on A and B (arXiv:2605.06939, Figure 1).
+    """Estimate bias and coverage of theta_B - theta_A if the judge errs unlike on A and B (arXiv:2605.06939, Figure 1).
 
     The judge has q0 = q1 = (1 + J) / 2, where J is ``j_a`` on A and ``j_a + delta_j`` on B. Both models answer ``n``
     test items and ``m`` calibration items, independently of each other. "rogan_gladen_shared" uses the labels of A for
@@ -268,7 +268,7 @@ def split_study(
     answers: JudgedAnswers, calibration_share: float = 1 / 3, n_splits: int = 1000, *, replacement: bool = False,
     level: float = 0.95, seed: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Bias, coverage and length of every closed-form interval over random splits of labelled ``answers``, in one batch.
+    """Estimate bias, coverage and length of all closed-form intervals over random splits of labelled ``answers``.
 
     Args:
         answers: judged answers with labels. Those without are left out, and counted in ``attrs["n_unlabelled"]``.
@@ -336,7 +336,7 @@ def _weights(n: int, share: float, n_splits: int, replacement: bool, seed: int) 
 
 
 def _item_products(weight: Float, answers: LabelledAnswers) -> Float:
-    """(R, J, 4, 4) sums over items of products of an item's answers wrong, those judged wrong, right, judged right."""
+    """Return (R, J, 4, 4) sums of products of items' counts: wrong answers, those judged wrong, right, judged right."""
     y, f, used, _ = answers
     counts = np.stack([x.sum(1) for x in (used - y, (used - y) * (1 - f), y, y * f)], axis=-1)  # (N, J, 4)
     return np.einsum("ri,ija,ijb->rjab", weight, counts, counts, optimize=True)

@@ -275,7 +275,7 @@ def method_tables(
 
 
 def heterogeneity(verdicts: AnchoredVerdicts, *, prior: float = 0.5) -> pd.DataFrame:
-    """Variance tau^2 between tasks of each model's win probability, by DerSimonian and Laird, averaged over judges."""
+    """Return the variance tau^2 of a model's win probability over tasks (DerSimonian and Laird), mean over judges."""
     scores = anchored_scores(verdicts, ["model", "anchor", "judge", "task"], prior=prior)
     rows = []
     for (model, anchor), scores_of_model in scores.groupby(["model", "anchor"], sort=False, observed=True):

@@ -315,7 +315,7 @@ def error_of(study: Answer) -> float:
 
 
 def of_several(each: Mapping[str, Answer]) -> Answer:
-    """What holding models out says of the best of several judges, with the tables, notes and warnings of all."""
+    """Say what holding models out shows of the best of several judges, with the tables, notes and warnings of all."""
     best = min(each, key=lambda judge: error_of(each[judge]))
     if len(each) == 1:
         return each[best]
@@ -342,7 +342,7 @@ def held_out_answer(
     cluster: str | None, strata: str | None, by: str | None, length_a: str | None, length_b: str | None, budget: bool,
     smoothing: bool, ridge: float, n_resamples: int, seed: int, base: float, random: Sequence[str] | None = None,
 ) -> Answer:  # fmt: skip
-    """Every model of one judge held out in turn."""
+    """Hold out every model of one judge in turn."""
     held_out = soft_elo(
         battles, ridge, n_resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
         random=random or (), **running,
@@ -400,7 +400,7 @@ def _heads(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _parts(tables: Mapping[str, pd.DataFrame], splits: int, by: str | None) -> list[Part]:
-    """The best method's error first, then its ratings beside those of the humans."""
+    """Return the best method's error first, then its ratings beside those of the humans."""
     heads = _heads(tables["summary"])
     parts = [Part(_TITLE, heads, rows="method"), _board(tables, heads["method"].iloc[0])]
     if "smoothing" in tables:

@@ -78,7 +78,7 @@ def compare_rating_systems(verdicts: AnchoredVerdicts, *, seed: int = 0) -> Rati
 
 
 def _places(verdicts: AnchoredVerdicts, seed: int) -> Int:
-    """(N,) place of each verdict in a random order of its reference's models, prompts and runs, one for all judges."""
+    """Return (N,) places of verdicts in one random order, for all judges, of a reference's models, prompts and runs."""
     run, n_runs = runs_of_judges(verdicts)
     answer, table = verdicts.groups(["anchor", "model", "item"])
     of_anchor, anchors = verdicts.groups(["anchor"])

@@ -133,7 +133,7 @@ def reference_study(
     few_pairs: int = FEW_PAIRS,
     **options: Unpack[RunOptions],
 ) -> ReferenceStudy:
-    """How rankings by the votes against single references, and sets of references, agree with the ranking by all votes.
+    """Study how rankings by votes against one reference, or a set of them, agree with the ranking by all votes.
 
     Against one reference, models are ranked by win rate; a tie counts as half (Eq. 1). The ranking leaves out the
     reference itself, models that never met it, and models without a comparable rating on all votes; tables count them.

@@ -149,7 +149,7 @@ def _ranked_and_short(
 
 
 def relative_changes(single: SingleReferences) -> Float:
-    """(B + 1, L, T) rank changes by tier as shares of the greatest possible one: the number of models ranked, less 1.
+    """Return (B + 1, L, T) rank changes by tier over the greatest possible one: the number of models ranked, less 1.
 
     References rank different numbers of models, and one that ranks few cannot be many places off.
     """
@@ -239,7 +239,7 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
 
 
 def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
-    """How well close pairs are ordered, at the smallest delta under which half of the references have enough pairs."""
+    """Say how well close pairs are ordered, at the smallest delta with enough pairs for half of the references."""
     for delta, rows in by_delta[np.isfinite(by_delta["delta"])].groupby("delta"):
         known = hide_few_pairs(rows, "tau", settings.few_pairs).dropna(subset="tau")
         if 2 * len(known) >= len(rows):
@@ -252,7 +252,7 @@ def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> It
 
 
 def set_advice(table: pd.DataFrame, board: ReferenceBoard, settings: ReferenceStudySettings) -> Iterator[str]:
-    """Sets of references against their members alone, at the largest budget that nearly all models have votes for."""
+    """Compare sets of references with their members alone, at the largest budget that nearly all models have."""
     shown = hide_few_pairs(table, "gain", settings.few_pairs)
     fair = shown["n_short"] <= _MOST_SHORT * shown["n_models"]
     for label, rows in shown[fair & shown["gain"].notna()].groupby("references", sort=False):
@@ -297,7 +297,7 @@ def weak_points(table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterat
 
 
 def _sure(score: Float) -> str:
-    """In how many resamples the best of ``score`` (B + 1, candidates), the highest, is that of the full data."""
+    """Say in how many resamples the candidate of the highest ``score`` (B + 1, candidates) is that of the full data."""
     if len(score) == 1:
         return "; without resamples nothing says how sure that is"
     draws = centred(score)

@@ -177,7 +177,7 @@ def simulate_judge_outputs(
     seed: int = 0,
     **options: Unpack[JudgedOptions],
 ) -> pd.DataFrame:
-    """What judges print about the battles of `simulate_judged_battles`, one row per call, each pair in both orders.
+    """Simulate what judges print about battles of `simulate_judged_battles`: a row per call, each pair in both orders.
 
     A reply scores both sides on six criteria from 1 to 10 and names the better one, as JSON in fences: the format of
     Appendix A of arXiv:2606.13221. The replies of a judge without noise of its own are read as exactly those battles.

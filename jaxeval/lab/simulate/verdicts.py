@@ -146,7 +146,7 @@ def simulate_panel(
     strengths: pd.Series | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Verdicts of a panel: each judge chooses a side of each item's two models, as `fit_judge_panel` takes them.
+    """Simulate verdicts for `fit_judge_panel`: each judge of a panel chooses a side of each item's two models.
 
     Judge k takes side A with probability s(g_k (theta_a - theta_b) + b_k). There are no ties.
 
