@@ -3,7 +3,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups come first and together, in their order; within them, and after them, tests stay in theirs."""
     order = {group: place for place, group in enumerate(_ALIKE)}
     items.sort(key=lambda item: order.get(_group(item.nodeid), len(order)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays to the end: nothing of it is garbage, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
