@@ -111,8 +111,8 @@ def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
         hint = f"--full prints {counted(len(hidden), 'more table')}"
         titles = folded(f"{hint}: {named([part.title for part in hidden if part.title], 3)}", width)
         notes = [(titles if titles.count("\n") < 2 else hint, "dim"), *notes]
-    plain = for_programs and not console.is_terminal
-    tables = [list(_laid_out(grid, n, width, plain)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
+    room = 0 if console.is_terminal else console.width
+    tables = [list(_laid_out(grid, n, width, room)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
     blocks: list[Sequence[Printed]] = [sentences, *tables, advice, notes, warnings]
     if for_programs:  # which read the first line
         blocks[0] = [(sentence, "bold") for sentence in answer.sentences]
@@ -120,8 +120,8 @@ def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
         if k:
             console.print()
         for part, style in block:
-            lines = isinstance(part, str) and (block is blocks[0] or style is None)
-            console.print(part, style=style, soft_wrap=for_programs and lines)
+            whole_lines = isinstance(part, str) and (style is None or (for_programs and block is blocks[0]))
+            console.print(part, style=style, soft_wrap=whole_lines)
 
 
 class _Fitted(NamedTuple):
@@ -217,11 +217,19 @@ def _counter_of_lines(console: Console) -> Callable[[_Fitted, int], int]:
     def n_lines(grid: _Fitted, rows: int) -> int:
         key = id(grid.part), grid.legends, rows
         if key not in known:
-            parts = _laid_out(grid, rows, max(console.width, _LEAST_TEXT))
-            known[key] = sum(len(console.render_lines(part, pad=False)) for part, _ in parts)
+            parts = _laid_out(grid, rows, max(console.width, _LEAST_TEXT), console.width)
+            known[key] = sum(_n_lines_of(part, console) for part, _ in parts)
         return known[key]
 
     return n_lines
+
+
+def _n_lines_of(part: RenderableType, console: Console) -> int:
+    from rich.cells import cell_len
+
+    lines = part.split("\n") if isinstance(part, str) else []
+    fits = lines and max(map(cell_len, map(visible, lines))) <= console.width
+    return len(lines) if fits else len(console.render_lines(part, pad=False))
 
 
 def _as_table(fitted: _Fitted, n_rows: int) -> RenderableType:
@@ -236,30 +244,37 @@ def _as_table(fitted: _Fitted, n_rows: int) -> RenderableType:
     return table
 
 
-def _as_text(fitted: _Fitted, n_rows: int) -> str | None:
-    """Return a table as Rich prints it where there is room, in a tenth of the time; None for cells that it changes."""
+def _as_text(fitted: _Fitted, n_rows: int, room: int) -> str | None:
+    """Return a table as Rich prints it, in a tenth of the time; None where it would fold a line or change a cell."""
     from rich.cells import cell_len
 
-    columns = []
+    columns, taken = [], -_GAP
     for column in fitted.columns:
         cells = list(map(visible, (column.head, *column.cells[:n_rows])))
         if any((column.right and cell != cell.rstrip()) or "\n" in cell or "\t" in cell for cell in cells):
             return None
         lengths = list(map(cell_len, cells))
-        room = [" " * (max(lengths) - length) for length in lengths]
-        pairs = zip(room, cells, strict=True) if column.right else zip(cells, room, strict=True)
+        widest = max(lengths)
+        taken += _GAP + widest
+        if taken > room:
+            return None
+        blanks = [" " * (widest - length) for length in lengths]
+        pairs = zip(blanks, cells, strict=True) if column.right else zip(cells, blanks, strict=True)
         columns.append(list(map("".join, pairs)))
     return "\n".join(map((" " * _GAP).join, zip(*columns, strict=True))) or None
 
 
-def _laid_out(fitted: _Fitted, n_rows: int, width: int, plain: bool = False) -> Iterator[Printed]:
-    """Yield the parts of a table as they are printed, with their styles; ``plain`` where no terminal shows these."""
+def _laid_out(fitted: _Fitted, n_rows: int, width: int, room: int) -> Iterator[Printed]:
+    """Yield the parts of a table as they are printed, with their styles.
+
+    A table of at most ``room`` characters is text: 0 where a terminal shows styles.
+    """
     part = fitted.part
     if part.title:
         yield folded(part.title, width), "bold"
     if part.meaning:
         yield folded(part.meaning, width), "dim"
-    yield (_as_text(fitted, n_rows) if plain else None) or _as_table(fitted, n_rows), None
+    yield _as_text(fitted, n_rows, room) or _as_table(fitted, n_rows), None
     below = []
     if n_rows < fitted.n_rows:
         one, many = Noun.of(part.rows)

@@ -274,9 +274,13 @@ def test_a_pipe_gets_every_row_and_column(tmp_path):
 ])  # fmt: skip
 def test_a_pipe_gets_what_rich_prints(table, monkeypatch):
     screen = Answer("Table", pd.DataFrame(table))
-    plain = shown(screen, 160, for_programs=True)
-    monkeypatch.setattr(screens, "_as_text", lambda fitted, n_rows: None)
-    assert plain == shown(screen, 160, for_programs=True)
+
+    def all_shown():
+        return [shown(screen, 160, for_programs=True), *(shown(screen, width) for width in (160, 40, 20))]
+
+    plain = all_shown()
+    monkeypatch.setattr(screens, "_as_text", lambda fitted, n_rows, room: None)
+    assert plain == all_shown()
 
 
 def test_cells_of_several_lines_keep_them(evaluators):
