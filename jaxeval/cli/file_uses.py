@@ -47,6 +47,7 @@ from jaxeval.data.found_columns import (
     SidePairs,
     fits,
     found,
+    found_panel,
     found_rankings,
     is_binary,
     is_person,
@@ -96,10 +97,11 @@ def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> li
     if uses:  # the columns alone would say less than the format
         return uses
     rows, sides = head.rows, sides_of(head.rows)
+    of_panel = found_panel(rows, sides)
     kinds = (
-        benchmarks(rows, sides), panel(rows, sides), judged(rows, sides), _rankings(rows), _anchored(rows, sides),
-        votes(rows, sides), against(rows), _answers(head, sides), item_scores(head, sides), scores_by_metric(rows),
-        meta(rows, sides), families(rows, sides), _labels(rows, sides),
+        benchmarks(rows, sides), panel(rows, of_panel), judged(rows, sides), _rankings(rows), _anchored(rows, sides),
+        votes(rows, sides, of_panel), against(rows), _answers(head, sides), item_scores(head, sides),
+        scores_by_metric(rows), meta(rows, sides), families(rows, sides), _labels(rows, of_panel),
     )  # fmt: skip
     for kind in kinds:
         uses += [use for use in kind if use.words not in [other.words for other in uses]]
@@ -239,12 +241,12 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
     return None
 
 
-def _labels(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
+def _labels(frame: pd.DataFrame, of_panel: FoundJudgments | None) -> Iterator[Use]:
     """Labels of judges and people without pairs of models, found as the command finds them."""
     if (
         has_usual_sides(frame)
         or usual_column(frame, None, "output") is not None
-        or verdicts_of_several(frame, sides)[1]
+        or verdicts_of_several(frame, of_panel)[1]
     ):
         return
     options: tuple[str, ...] = ()
@@ -296,19 +298,20 @@ def _stand_in(frame: pd.DataFrame, raters: Sequence[str], why: str) -> Use | Non
 
 
 def _anchored(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
+    output, has_verdicts = usual_column(frame, None, "output"), "verdict" in frame
+    counts = {"wins", "losses"} <= {*frame} and not has_verdicts
+    if not (counts or has_verdicts) and (output is None or columns_of(frame, ANSWER_LABELS)):
+        return
     if any(next(results_of(frame, *two_sides), None) is not None for two_sides in sides):
         return
-    if {"wins", "losses"} <= {*frame} and "verdict" not in frame:
+    if counts:
         note = "all are taken as against one reference: else write a row for each pair of models"
         yield use_of("anchored", (), found(counts=("wins", "losses")), note)
-        return
-    output = usual_column(frame, None, "output")
-    if "verdict" not in frame and (output is None or columns_of(frame, ANSWER_LABELS)):
         return
     for options in ((), ("--missing", "drop")):
         if fits(AnchoredVerdicts.from_pandas, frame, missing="drop" if options else "error"):
             roles = [name for name in ("model", "judge", "anchor", "task", "item", "run") if name in frame]
-            why = f"verdicts of one model against a reference in {'verdict' if 'verdict' in frame else output!r}"
+            why = f"verdicts of one model against a reference in {'verdict' if has_verdicts else output!r}"
             yield use_of("anchored", options, f"{why}; besides {quoted(roles)}")
             return
 

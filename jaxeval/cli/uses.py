@@ -24,7 +24,6 @@ from jaxeval.data.found_columns import (
     differ,
     fits,
     found,
-    found_panel,
     names_people,
     quoted,
     reading_of,
@@ -145,10 +144,10 @@ _MOST_GROUPS = 20  # that a board may be cut into
 _SURELY_PER_CENT = 10  # scores may have other scales up to this
 
 
-def votes(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
-    """Yield battles and their results."""
+def votes(frame: pd.DataFrame, sides: SidePairs, of_panel: FoundJudgments | None) -> Iterator[Use]:
+    """Yield battles and their results; ``of_panel`` is how the same table is read as one of a panel, if it is."""
+    judges, people = verdicts_of_several(frame, of_panel)
     for two_sides in sides:
-        judges, people = verdicts_of_several(frame, sides)
         ways = (way for way in results_of(frame, *two_sides) if way.arguments.get("winner") not in people)
         read = next(ways, None)
         if read is not None:
@@ -268,9 +267,8 @@ def _one_slice(
     return None
 
 
-def panel(frame: pd.DataFrame, sides: SidePairs) -> Iterator[Use]:
-    """Verdicts of several judges: in rows, or in columns."""
-    read = found_panel(frame, sides)
+def panel(frame: pd.DataFrame, read: FoundJudgments | None) -> Iterator[Use]:
+    """Verdicts of several judges: in rows, or in columns, ``read`` so if it is not None."""
     if read is None:
         return
     judge, human, item = usual(frame, "judge", "human", "item")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
@@ -41,7 +42,7 @@ from jaxeval.lazy_names import pd
 from jaxeval.wording import MARKS, named, words_of
 
 _LONGEST = 60  # letters of a name
-_SENTENCE = r"[.!?]\s*$|(?:\S+\s+){4}\S"  # what somebody wrote: it ends like one, or has five words
+_SENTENCE = re.compile(r"[.!?]\s*$|(?:\S+\s+){4}\S")  # what somebody wrote: it ends like one, or has five words
 _PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler", "author", "reviewer")
 #: Judges that a panel may have.
 MOST_JUDGES = 20
@@ -108,13 +109,13 @@ def _sides_by_values(frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _holds_names(column: pd.Series) -> bool:
     """Whether the values are short texts, most of which come again, and few are sentences."""
-    values = column.dropna()
-    texts = isinstance(values.dtype, pd.StringDtype) or all(isinstance(value, str) for value in values)
-    if not len(values) or not texts:
+    values = column.dropna().tolist()
+    if not values or not all(isinstance(value, str) for value in values):
         return False
-    if values.str.contains(_SENTENCE).mean() > _FEW:
+    times = Counter(values)
+    if len(times) > max(len(values) * 2 // 3, 2) or max(map(len, times)) > _LONGEST:
         return False
-    return values.str.len().max() <= _LONGEST and values.nunique() <= max(len(values) * 2 // 3, 2)
+    return sum(n for text, n in times.items() if _SENTENCE.search(text)) <= _FEW * len(values)
 
 
 def differ(x: str, y: str, one: str, other: str) -> bool:
@@ -405,9 +406,11 @@ def found_panel(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
     return FoundJudgments(read_as, f"{found(two_sides=(a, b))}, {whose}", hint, "panel")
 
 
-def verdicts_of_several(frame: pd.DataFrame, sides: SidePairs) -> tuple[list[str], list[str]]:
-    """Columns of verdicts of several judges, and of several people, none of which says by itself who won."""
-    read = found_panel(frame, sides)
+def verdicts_of_several(frame: pd.DataFrame, read: FoundJudgments | None) -> tuple[list[str], list[str]]:
+    """Columns of verdicts of several judges, and of several people, none of which says by itself who won.
+
+    ``read`` is how the panel of the table is read, if it has one.
+    """
     judges, people = ([] if read is None else read.arguments.get(role, []) for role in ("judges", "human"))
     several_people = len(people) > 1 and usual_column(frame, None, "human") is None
     return judges if len(judges) > 1 else [], people if several_people else []
