@@ -136,7 +136,7 @@ def compare_scores(
     level: float = 0.95,
     seed: int = 0,
 ) -> ScoreComparison:
-    """The paired difference of two models' scores, with its interval and exact tests.
+    """Return the paired difference of two models' scores, with its interval and exact tests.
 
     The items that both models have are compared; several trials of an item are averaged first. Right and wrong answers
     have Tango's score interval and tests of a margin, which hold where hardly any answers differ; with clusters, of
@@ -221,7 +221,7 @@ def _compare_under(
     scores: ItemScores, cells: facets.FacetCells, places: list[int], margin: float | None, alternative: Alternative,
     level: float, seed: int,
 ) -> ScoreComparison:  # fmt: skip
-    """As `_compare`, where facets besides items are drawn anew."""
+    """Compare as `_compare` does, where facets besides items are drawn anew."""
     alone = facets.over_items(scores, cells, places)
     comparison = _compare(alone, [0, 1], margin, alternative, level, seed)
     errors = facets.errors_of(cells, [(places[0], places[1])], cells.shared(places))
@@ -232,7 +232,7 @@ def _compare_under(
     error, dof = float(np.sqrt(errors.variance[0])), float(errors.dof[0])
 
     def p_of(gap: float, other: float, side: Alternative) -> float:
-        """Never more lenient than the test over items alone."""
+        """Return a p-value that is never more lenient than the test over items alone."""
         return float(np.maximum(paired_tests.student_p(gap, error, dof, side), other))
 
     tests: dict[str, Any] = dict.fromkeys(_OF_ITEMS, np.nan)
@@ -264,7 +264,7 @@ def compare_with_baseline(
     level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Every model beside a baseline: paired differences, with p-values adjusted for their number by Holm's steps.
+    """Compare every model with a baseline: paired differences, with p-values adjusted for their number by Holm's steps.
 
     Args:
         scores: as in `compare_scores`.
@@ -339,7 +339,7 @@ def compare_with_baseline(
 
 
 def place_of(scores: ItemScores | JudgeAccuracy | facets.FacetCells, model: Any) -> int:
-    """The position of a model."""
+    """Return the position of a model."""
     if model not in scores.models:
         raise DataError(
             f"no model is called {model!r}, of {counted(len(scores.models), 'model')}"
@@ -349,7 +349,7 @@ def place_of(scores: ItemScores | JudgeAccuracy | facets.FacetCells, model: Any)
 
 
 def places_of(scores: ItemScores | JudgeAccuracy | facets.FacetCells, a: Any, b: Any) -> list[int]:
-    """The positions of two models."""
+    """Return the positions of two models."""
     places = [place_of(scores, model) for model in (a, b)]
     if places[0] == places[1]:
         raise DataError(f"{plain(a)!r} is compared with itself: name two models")
@@ -357,7 +357,7 @@ def places_of(scores: ItemScores | JudgeAccuracy | facets.FacetCells, a: Any, b:
 
 
 def paired(scores: ItemScores, places: Sequence[int]) -> tuple[ItemScores, Bool]:
-    """The score of one model less that of another on each item, and the (I,) items that both have."""
+    """Return one model's score less another's on each item, and the (I,) items that both have."""
     pair = scores.scores[:, 0][:, list(places)]
     shared = np.asarray(~np.isnan(pair).any(1))
     if shared.sum() < 2:

@@ -106,7 +106,7 @@ def error_budget(
     prices: Mapping[str, float] | None = None,
     level: float = 0.95,
 ) -> ErrorBudget:
-    """Variance components of scores, the error of every model and difference by facet, and what would make it smaller.
+    """Split scores into variance components and errors of models and differences by facet; say what lowers them.
 
     A score is a sum of effects: y = model + item + judge + ... + their interactions + residual. Items are random in any
     case; ``random`` names the other facets that another evaluation would draw anew. Components come from sums of
@@ -190,7 +190,7 @@ def error_shares(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def _whole_design(cells: facets.FacetCells) -> tuple[FacetDesign, list[str]]:
-    """The effects of all single scores, models and interactions among them."""
+    """Return the effects of all single scores, models and interactions among them."""
     there = ~np.isnan(cells.score)
     cell, model = np.nonzero(there)
     factors = {} if len(cells.models) < 2 else {MODEL: model}
@@ -247,7 +247,7 @@ def _error_table(errors: facets.FacetErrors, names: dict[str, Any], what: str, l
 
 
 def _coefficients(design: FacetDesign, components: Float, n_models: int) -> tuple[float, float]:
-    """Generalizability and dependability (Brennan 2001) of mean scores over the cells that are there."""
+    """Return generalizability and dependability (Brennan 2001) of mean scores over the cells that are there."""
     by_name = {effect.name: k for k, effect in enumerate(design.effects)}
     if MODEL not in by_name:
         return float("nan"), float("nan")
@@ -287,7 +287,7 @@ def _checked_prices(prices: Mapping[str, float] | None, cells: facets.FacetCells
 def _decision(
     cells: facets.FacetCells, pair: tuple[int, int], target: float, prices: Mapping[str, float]
 ) -> pd.DataFrame:
-    """Designs whose standard error of the difference is ``target`` times the present one, or less."""
+    """Return designs whose standard error of the difference is at most ``target`` times the present one."""
     there = cells.shared(pair)
     error = float(np.sqrt(facets.errors_of(cells, [pair], there).variance[0]))
     try:
@@ -310,14 +310,14 @@ def _decision(
     n_scores, goal = int(there.sum()), target**2 * parts.sum()
 
     def variance(ratio: Mapping[str, Any]) -> Any:
-        """Of designs with so many times the levels that there are."""
+        """Return the variance of designs with so many times the levels that there are."""
         return sum(
             part / np.prod(np.broadcast_arrays(1.0, *(ratio[name] for name in names)), 0)
             for part, names in zip(parts, scaled, strict=True)
         )
 
     def levels(ratio: Mapping[str, Any]) -> dict[str, Any]:
-        """Levels of every factor, those of the factors that it is nested in counted; and single scores."""
+        """Return levels of every factor, those of the factors that it is nested in counted; and single scores."""
         sizes = {
             name: now[name] * np.prod([ratio[x] for x in factors if x == name or x in within.get(name, ())], 0)
             for name in factors
@@ -328,7 +328,7 @@ def _decision(
         return sum(price * sizes[name] for name, price in prices.items() if price > 0 and name in sizes)
 
     def grown(ratio: Mapping[str, Any], name: str) -> Any:
-        """The ratio with so many levels of one factor that the goal is reached; infinite where none are enough."""
+        """Return the ratio with enough levels of one factor to reach the goal; infinite where none are enough."""
         rest = variance({**ratio, name: np.inf})
         with np.errstate(divide="ignore", invalid="ignore"):
             times = np.where(rest < goal, (variance({**ratio, name: 1.0}) - rest) / (goal - rest), np.inf)

@@ -153,7 +153,7 @@ class ScoreEstimates:
 
 
 def as_item_scores(scores: ItemScores | Any) -> ItemScores:
-    """`ItemScores` of one evaluator, or of a table with the standard columns."""
+    """Return `ItemScores` of one evaluator, or of a table with the standard columns."""
     if not isinstance(scores, ItemScores):
         named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
         scores = ItemScores.from_pandas(scores, **named_so)
@@ -245,7 +245,7 @@ def estimate_scores(
     drawn: Population = "items",
     benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
 ) -> ScoreEstimates:
-    """Weighted mean scores of the chosen ``items`` (I,) mask, averaged over benchmarks, with the influence of units.
+    """Return mean scores, weighted over the ``items`` (I,) mask, averaged over benchmarks, with the influence of units.
 
     The score of model m is sum_g W_g (sum_{i in g} w_i s_im) / (sum_{i in g} w_i), over the items of benchmark g that
     the model has.
@@ -299,7 +299,7 @@ def estimate_scores(
 
 
 def accuracy_of(scores: Any) -> JudgeAccuracy | None:
-    """``scores`` that `judge_accuracy` gave, whose module is then there; None for others, which need not import it."""
+    """Return ``scores`` if `judge_accuracy` gave them, whose module is then there; else None, with no import of it."""
     module = sys.modules.get("jaxeval.accuracy.judge_accuracy")
     return scores if module is not None and isinstance(scores, module.JudgeAccuracy) else None
 
@@ -313,7 +313,7 @@ def few_units_text(estimates: ScoreEstimates) -> str:
 
 
 def _of_lone_units(parts: Float, size: Float, estimate: Float, bounded: bool) -> Float:
-    """(U, M) influences of units that are alone in their benchmark, whose shares are ``size`` (U, M); 0 for others.
+    """Return (U, M) influences of units alone in their benchmark, whose shares are ``size`` (U, M); 0 for others.
 
     Their common variance is the mean square of how far they are off the score, which is too large where benchmarks
     differ; between 0 and 1 as if one more had been at the far end.
@@ -333,7 +333,7 @@ def _worth(size: Float) -> Float:
 
 
 def _small_samples(size: Float, stratum: Int) -> tuple[Float, Float]:
-    """(U, M) factors of units by their shares ``size`` (U, M), NaN for a lone one; and (S, M) degrees of freedom."""
+    """Return (U, M) factors of units by their shares ``size`` (U, M), NaN if lone; and (S, M) degrees of freedom."""
     columns, number = _distinct_columns(size)
     factor = np.full((len(columns), len(stratum)), np.nan)
     freedom = np.full((len(columns), int(stratum.max(initial=-1)) + 1), np.nan)
@@ -347,14 +347,14 @@ def _small_samples(size: Float, stratum: Int) -> tuple[Float, Float]:
 
 
 def _distinct_columns(values: Float) -> tuple[Float, NDArray[np.intp]]:
-    """(K, U) distinct columns of (U, M) values, and (M,) the number of each; where models share items there is one."""
+    """Return (K, U) distinct columns of (U, M) values, and each one's number (M,); one where models share items."""
     if (values == values[:, :1]).all():
         return values[:, :1].T, np.zeros(values.shape[1], np.intp)
     return values.T, np.arange(values.shape[1])
 
 
 def item_shares(scores: ItemScores, items: Bool) -> tuple[Float, Float, Float]:
-    """Scores (N,) of the only model on the chosen items, their shares in its score, and what each is off its benchmark.
+    """Return the only model's scores (N,) on the chosen items, their shares in its score, and their influences.
 
     The last are influences of items: shares of the differences from the means of benchmarks.
     """

@@ -32,7 +32,7 @@ ITEM = "item"
 
 
 def with_facets(scores: ItemScores | Any, random: str | Sequence[str]) -> ItemScores:
-    """Scores that hold the random facets, from a table or from scores that were read with them."""
+    """Return scores that hold the random facets, from a table or from scores that were read with them."""
     names = facet_names(random)
     if not isinstance(scores, ItemScores):
         frame = as_frame(scores)
@@ -81,11 +81,11 @@ class FacetCells:
         return [name for name in self.factors if name != ITEM]
 
     def shared(self, models: Sequence[int]) -> Bool:
-        """(C,) cells that all of some models have."""
+        """Return the cells (C,) that all of some models have."""
         return np.asarray(~np.isnan(self.score[:, list(models)]).any(1))
 
     def design(self, there: Bool, most: int = 1) -> FacetDesign:
-        """The random effects of the cells that are ``there`` (C,).
+        """Return the random effects of the cells that are ``there`` (C,).
 
         A mean counts items alike, or by their weights, within benchmarks that count alike; and cells alike within an
         item.
@@ -102,7 +102,7 @@ class FacetCells:
 
 
 def cells_of(scores: ItemScores) -> FacetCells:
-    """FacetCells of scores that hold facets."""
+    """Return the `FacetCells` of scores that hold facets."""
     facets = scores.facets
     assert facets is not None
     n_models = len(scores.models)
@@ -163,13 +163,13 @@ class FacetErrors:
     design: FacetDesign
 
     def interval(self, level: float) -> tuple[Float, Float]:
-        """Student's interval; NaN without a variance."""
+        """Return Student's interval; NaN without a variance."""
         reach = student_quantile(level, self.dof) * np.sqrt(np.where(self.variance > 0, self.variance, np.nan))
         return self.estimate - reach, self.estimate + reach
 
 
 def errors_of(cells: FacetCells, columns: Sequence[tuple[int, ...]], there: Bool) -> FacetErrors:
-    """Errors of scores of models (m,), and of differences (a, b), that all have the cells ``there`` (C,)."""
+    """Return errors of scores of models (m,), and of differences (a, b), that all have the cells ``there`` (C,)."""
     design = cells.design(there)
     used = sorted({m for column in columns for m in column})
     values = cells.score[there][:, used]
@@ -193,14 +193,14 @@ def errors_of(cells: FacetCells, columns: Sequence[tuple[int, ...]], there: Bool
 
 
 def board_errors(cells: FacetCells) -> tuple[FacetErrors, FacetErrors]:
-    """Errors of all models, and of the differences of all pairs a < b in the order of `np.triu_indices`."""
+    """Return errors of all models, and of the differences of all pairs a < b in the order of `np.triu_indices`."""
     n_models = cells.score.shape[1]
     pairs = [(int(a), int(b)) for a, b in zip(*np.triu_indices(n_models, 1), strict=True)]
     return _by_cells(cells, [(m,) for m in range(n_models)]), _by_cells(cells, pairs)
 
 
 def _by_cells(cells: FacetCells, columns: Sequence[tuple[int, ...]]) -> FacetErrors:
-    """As `errors_of`, where models have cells of their own: columns of the same cells together."""
+    """Return `errors_of` models that have cells of their own: columns of the same cells together."""
     if not columns:
         return errors_of(cells, [], cells.shared([0]))
     alike: dict[bytes, list[int]] = {}
@@ -231,7 +231,7 @@ def _by_cells(cells: FacetCells, columns: Sequence[tuple[int, ...]]) -> FacetErr
 
 
 def over_items(scores: ItemScores, cells: FacetCells, models: Sequence[int]) -> ItemScores:
-    """Scores of some models on the cells that they share, averaged over facets: a comparison over items alone."""
+    """Average scores of some models over facets, on cells that they share: a comparison over items alone."""
     there = cells.shared(models)
     item = cells.factors[ITEM][there]
     means = np.full((len(scores.items), 1, len(models)), np.nan)
@@ -245,7 +245,7 @@ def over_items(scores: ItemScores, cells: FacetCells, models: Sequence[int]) -> 
 def widened(
     errors: FacetErrors, lower: Float, upper: Float, variance: Float, dof: Float, level: float
 ) -> tuple[Float, Float]:
-    """Ends (K,) of intervals over items alone, made longer by what other facets add.
+    """Lengthen intervals over items alone by what other facets add: their ends (K,).
 
     What Student's interval of all facets is longer than that over items, of a ``variance`` (K,) with ``dof`` degrees of
     freedom, is added in quadrature to both sides. So intervals of shares stay those of shares where facets add nothing.
@@ -272,7 +272,7 @@ class BoardFacets:
 
     @classmethod
     def of(cls, scores: ItemScores, items: Bool) -> BoardFacets:
-        """Those of the chosen ``items`` (I,) of scores that hold facets."""
+        """Return `BoardFacets` of the chosen ``items`` (I,) of scores that hold facets."""
         facets = scores.facets
         assert facets is not None
         chosen = items[facets.cell // len(scores.models)]
@@ -282,7 +282,7 @@ class BoardFacets:
         return cls(models, differences, facet_sentence(cells), facet_warnings(cells, models.design))
 
     def pairs(self, estimate: Float) -> PairwiseDifferences:
-        """Differences of all pairs by Student's t, of models ranked by their ``estimate`` (M,)."""
+        """Return differences of all pairs by Student's t, of models ranked by their ``estimate`` (M,)."""
         n = len(estimate)
         first, second = np.triu_indices(n, 1)
         p = np.full((n, n), np.nan)

@@ -123,7 +123,7 @@ def fit_item_response(
     seed: int = 0,
     **running: Unpack[RunOptions],
 ) -> ItemResponse:
-    """Abilities of models on one scale, whichever items each model has: Rasch and two-parameter models.
+    """Fit abilities of models on one scale, whichever items each model has, by Rasch or two-parameter models.
 
     A model of ability t solves item i with probability 1 / (1 + exp(-a_i (t - b_i))): b_i is the difficulty of the
     item, a_i its discrimination. In the Rasch model all items have one discrimination. Abilities are N(0, 1) over the
@@ -311,7 +311,7 @@ def _problem(s: Float, answers: Float) -> tuple[Responses, Parameters]:
 
 
 def _draw(scores: ItemScores, used: Bool) -> tuple[WeighedRows, RowForm]:
-    """Items, or their clusters, that resamples draw, and how."""
+    """Return the items, or their clusters, that resamples draw, and how."""
     number = np.arange(int(used.sum()))
     if scores.cluster is not None:
         number, _ = pd.factorize(scores.cluster.number[used], sort=True)

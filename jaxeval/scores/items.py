@@ -42,7 +42,7 @@ _N_RANDOM = 20  # random subsets beside the one that is chosen
 
 
 def item_report(scores: ItemScores | Any, *, level: float = 0.95) -> pd.DataFrame:
-    """Every item: how hard it is, and whether better models do better on it.
+    """Say of every item how hard it is, and whether better models do better on it.
 
     ``discrimination`` is the correlation, over models, of the score on the item with the mean score on all others
     (item-rest correlation). An item that worse models solve more often than better ones is likely to have a wrong key.
@@ -158,7 +158,7 @@ class ItemSubset(Result):
 def item_subset(
     scores: ItemScores | Any, k: int, *, missing: MissingScores = "error", n_folds: int = 5, seed: int = 0
 ) -> ItemSubset:
-    """K items whose weighted mean stands for the mean over all items, and the error of that mean for other models.
+    """Choose k items whose weighted mean stands for that of all items, and estimate its error for other models.
 
     Items that the same models solve are put into one of k clusters (k-means over the models' scores); the item nearest
     to a cluster's mean stands for it, with the cluster's share of the items as its weight (anchor points, Vivek et al.
@@ -255,7 +255,7 @@ def _spread_out(values: Float, k: int, rng: np.random.Generator) -> Float:
 
 
 def _errors(values: Float, k: int, n_folds: int, seed: int) -> pd.DataFrame:
-    """Errors of estimated scores of models, each while it is left out of the choice."""
+    """Return errors of models' estimated scores, each model's while it is left out of the choice."""
     n_items, n_models = values.shape
     rng = np.random.default_rng([seed, 1])
     fold = rng.permutation(np.arange(n_models) % n_folds)
@@ -323,7 +323,7 @@ def pass_hat_k(scores: ItemScores | Any, k: int, *, missing: str = "error", leve
 
 
 def chance_that_none(successes: Int, n: Int, k: int) -> Float:
-    """C(n - c, k) / C(n, k): the chance that k of the n trials, drawn without replacement, hold none of c successes."""
+    """Return C(n - c, k) / C(n, k): the chance that k of n trials, drawn without replacement, hold no success of c."""
     chance = np.ones(np.broadcast_shapes(successes.shape, n.shape))
     for drawn in range(k):
         chance = chance * np.clip((n - successes - drawn) / np.maximum(n - drawn, 1), 0.0, 1.0)

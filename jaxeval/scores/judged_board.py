@@ -28,7 +28,7 @@ _SHOWN_FIRST = ("category", "rank", "model", "score", "lower", "upper", "standar
 def judged_leaderboard(
     accuracy: JudgeAccuracy, judge: str | None, estimator: str | None, simultaneous_ranks: bool
 ) -> pd.DataFrame:
-    """The table of `score_leaderboard` of judge accuracies: closed-form intervals, and ranks from the joint draws."""
+    """Return `score_leaderboard`'s table of judge accuracies: closed-form intervals, and ranks from joint draws."""
     level = accuracy.settings.level
     judge, estimator = _checked(accuracy, judge, estimator)
     tables = []
@@ -66,7 +66,7 @@ def judged_leaderboard(
 
 
 def _freedom(accuracy: JudgeAccuracy, judge: str, estimator: str, rated: Bool) -> float | None:
-    """Fewest degrees of freedom of the variance of a rated (M,) model's score; None where there is no formula.
+    """Return the fewest degrees of freedom of a rated (M,) model's score's variance; None where there is no formula.
 
     The variance is a sum of squares of independent contributions, of which few labels make most: its degrees are those
     of a chi-square with its mean and variance. Clusters have theirs, too.
@@ -87,7 +87,7 @@ def _freedom(accuracy: JudgeAccuracy, judge: str, estimator: str, rated: Bool) -
 
 
 def _errors(accuracy: JudgeAccuracy, judge: str, estimator: str, status: pd.Series) -> Float:
-    """Errors of the models' scores, in closed form; NaN where nothing bounds a score, or there is no formula."""
+    """Return closed-form errors of models' scores; NaN where nothing bounds a score, or there is no formula."""
     (part,) = accuracy.slices.values()
     errors = standard_errors(part, accuracy.binary).get(estimator)
     if errors is None:
@@ -100,7 +100,7 @@ def judged_differences(
     accuracy: JudgeAccuracy, pairs: Sequence[Sequence[int]], judge: str | None, estimator: str | None,
     margin: float | None, alternative: Alternative,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """The fields of a `ScoreComparison` for each pair of models; tests are those of the intervals, in closed form."""
+    """Return a `ScoreComparison`'s fields for each pair of models; tests are those of intervals, in closed form."""
     judge, estimator = _checked(accuracy, judge, estimator)
     of_all = accuracy.of("all") if len(accuracy.slices) > 1 else accuracy
     table = compare(of_all, [(of_all.models[a], of_all.models[b]) for a, b in pairs]).table
@@ -148,7 +148,7 @@ def _difference(
 
 
 def _checked(accuracy: JudgeAccuracy, judge: str | None, estimator: str | None) -> tuple[str, str]:
-    """The names of the judge and of the estimator; an error where there is none, or several judges and no choice."""
+    """Return the names of judge and estimator; an error where there is none, or several judges and no choice."""
     judges = list(accuracy.judges)
     if judge is None and len(judges) > 1:
         raise ValueError(

@@ -42,7 +42,7 @@ _BLOCK = 1024
 
 
 def mcnemar(only_a: Int | int, only_b: Int | int, alternative: Alternative = "two-sided") -> Float:
-    """Exact p of McNemar's test (DOI 10.1007/BF02295996), from the items that only one of two models solves.
+    """Return McNemar's exact p (DOI 10.1007/BF02295996), from the items that only one of two models solves.
 
     Under the null each such item is solved by either model with probability 1/2. Without one, p is 1.
     """
@@ -53,7 +53,7 @@ def mcnemar(only_a: Int | int, only_b: Int | int, alternative: Alternative = "tw
 
 
 def least_p(n: Int | int, alternative: Alternative = "two-sided") -> Float:
-    """The smallest p-value of any exact test of ``n`` differences that are not 0: that of one sign for all."""
+    """Return the smallest p-value of any exact test of ``n`` differences that are not 0: one sign for all."""
     return np.asarray(0.5 ** np.maximum(np.asarray(n) - (alternative == "two-sided"), 0))
 
 
@@ -87,7 +87,7 @@ def sign_flips(difference: Float, seed: int, alternative: Alternative = "two-sid
 
 
 def _as_far(sums: Float, total: float, alternative: Alternative, largest: float) -> Bool:
-    """Sums that are at least as extreme as the ``total``, up to rounding."""
+    """Return which sums are at least as extreme as the ``total``, up to rounding."""
     slack = 1e-12 * largest
     if alternative == "two-sided":
         return np.abs(sums) >= abs(total) - slack
@@ -95,7 +95,7 @@ def _as_far(sums: Float, total: float, alternative: Alternative, largest: float)
 
 
 def student_p(difference: float, error: float, dof: float, alternative: Alternative = "two-sided") -> float:
-    """The p-value of a difference with a standard error of ``dof`` degrees of freedom; NaN without an error."""
+    """Return the p-value of a difference whose standard error has ``dof`` degrees of freedom; NaN without an error."""
     if not error > 0:
         return float("nan")
     t = difference / error
@@ -105,7 +105,7 @@ def student_p(difference: float, error: float, dof: float, alternative: Alternat
 
 
 def anytime_p(difference: Float, alternative: Alternative = "two-sided", null: float = 0.0) -> float:
-    """A p-value of the mean of (U,) differences between -1 and 1 that holds at every look at growing data.
+    """Return a p-value of the mean of (U,) differences between -1 and 1 that holds at every look at growing data.
 
     A gambler who bets a share x of the wealth on each difference ends with prod(1 + x (d_u - null)) times the start.
     Under the null, a mean of ``null``, this is a fair game for every x, and so is the mean over many x. Wealth then
@@ -134,7 +134,7 @@ def check_margin(margin: float | None, widest: float) -> None:
 
 
 def of_margin(margin: float | None, p_beyond: Beyond, anytime: Anytime) -> dict[str, float]:
-    """The tests of a margin, by their names. Those that hold at every look are never more lenient than the others."""
+    """Return the tests of a margin, by name. Those for every look are never more lenient than the others."""
     if margin is None:
         return {}
     not_worse, worse, below = p_beyond(-margin, 1), p_beyond(-margin, -1), p_beyond(margin, -1)
@@ -146,7 +146,7 @@ def of_margin(margin: float | None, p_beyond: Beyond, anytime: Anytime) -> dict[
 
 
 def interval_of_answers(differences: ItemScores, shared: Bool, level: float) -> tuple[float, float, Beyond]:
-    """Tango's interval of right and wrong answers, and his test.
+    """Return Tango's interval of right and wrong answers, and his test.
 
     Weighted items, benchmarks and clusters hold as much as their effective number of items.
     """
@@ -170,7 +170,7 @@ def interval_of_answers(differences: ItemScores, shared: Bool, level: float) -> 
 def interval_of_scores(
     estimates: ScoreEstimates, level: float, anytime: Anytime, scale: float, bounded: bool
 ) -> tuple[float, float, Beyond]:
-    """As `interval_of_answers`, of other scores: Student's and Hall's, without variance by what holds at every look.
+    """Return `interval_of_answers` of other scores: Student's and Hall's; without variance, what holds at every look.
 
     Differences as large as the ``scale`` may not have been seen, so that no p-value is smaller than theirs would be.
     """
@@ -204,7 +204,7 @@ def interval_of_scores(
 
 
 def _end(p: Callable[[float], float], difference: float, limit: float, level: float) -> float:
-    """Where the p-value of nulls from the ``difference`` to a ``limit`` falls below that of one side; NaN without."""
+    """Find where the p-value of nulls from ``difference`` to a ``limit`` falls below that of one side; NaN without."""
     tail = (1 - level) / 2
     at_limit = p(limit)
     if at_limit >= tail or at_limit != at_limit:
@@ -215,7 +215,7 @@ def _end(p: Callable[[float], float], difference: float, limit: float, level: fl
 def anytime_test(
     parts: Float, estimates: ScoreEstimates, pair: Float, bounds: tuple[float, float] | None, weighted: bool
 ) -> tuple[Anytime, float, bool]:
-    """The p-value, of a null, that holds at every look, the scale of the scores, and whether it is known.
+    """Return the p-value of a null that holds at every look, the scale of the scores, and whether it is known.
 
     The p-value is NaN without bounds, or where units do not count alike. Without bounds, the scale is what scores span.
     """
@@ -242,7 +242,7 @@ class PairwiseDifferences:
     known: Bool  # (M,) models that have a test
 
     def tiers(self, level: float) -> Int:
-        """(M,) tiers, 1 = top: each starts at the first model that is told apart from the leader of the tier above.
+        """Return (M,) tiers, 1 = top: each starts at the first model told apart from the leader of the tier above.
 
         0 for models that are not known.
         """
@@ -317,7 +317,7 @@ def _few_differ(estimates: ScoreEstimates, level: float) -> bool:
 
 
 def units_that_differ(parts: Float) -> Int:
-    """(M, M) units to which two models owe different parts of their scores; from 64 on they are not counted to an end.
+    """Count units (M, M) to which two models owe different parts of their scores; from 64 on not counted to an end.
 
     From (U, M) ``parts``.
     """

@@ -39,7 +39,7 @@ def plan_scores(
     power: float = 0.8,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """The smallest difference that a paired comparison of two models detects, its power, and the items that it needs.
+    """Plan paired comparisons of two models: the smallest difference that one detects, its power, the items it needs.
 
     The difference of two models on an item, the mean of k trials each, has the variance between + within / k. A test of
     N items at ``level`` detects a difference D with the probability Phi(D / sqrt(variance / N) - z), and the smallest
@@ -99,7 +99,7 @@ def planned(
     n_trials: Sequence[int] | None, random: str | Sequence[str], n_levels: Mapping[str, int] | None, one_sided: bool,
     power: float, level: float,
 ) -> PlainTable:  # fmt: skip
-    """The table of `plan_scores`, without pandas."""
+    """Return the table of `plan_scores`, without pandas."""
     facets = facet_names(random)
     if n_levels and not facets:
         raise ValueError("n_levels are of random facets: name these (random=, --random)")
@@ -277,7 +277,7 @@ def _row_under_facets(
     scores: ItemScores, cells: FacetCells, n_levels: Mapping[str, int], pair: tuple[Any, Any], *,
     n_items: int | None, difference: float | None, power: float, level: float, one_sided: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """What is to be expected of one pair where judges, prompts or seeds are drawn anew, too."""
+    """Return what to expect of one pair where judges, prompts or seeds are drawn anew, too."""
     a, b = places = places_of(scores, *pair)
     there = cells.shared(places)
     errors = errors_of(cells, [(a, b)], there)
@@ -289,7 +289,7 @@ def _row_under_facets(
     within = {effect.factors[0]: effect.within for effect in errors.design.effects}
 
     def variance(n: float) -> tuple[float, float]:
-        """Of the difference with n items, and its degrees of freedom."""
+        """Return the variance of the difference with n items, and its degrees of freedom."""
         ratio = {name: levels[name] / now[name] if name in levels else n / now[ITEM] for name in now}
         of = {}
         for name, part in parts.items():
@@ -336,7 +336,7 @@ def _t(dof: float, p: float) -> float:
 
 
 def _fewest(enough: Callable[[int], bool]) -> int | None:
-    """The fewest items that are enough, if more are never worse; None where none are."""
+    """Return the fewest items that are enough, if more are never worse; None where none are."""
     high = _FEWEST
     while not enough(high):
         high *= 2

@@ -94,7 +94,7 @@ class ScoreBoard:
         return np.where(errors > 0, errors, np.nan)
 
     def ranks(self, level: float, simultaneous: bool) -> dict[str, Whole]:
-        """(M,) ``rank_best, rank_worst, tier``: by draws of all pairs at once, or pair by pair where these err."""
+        """Return (M,) ``rank_best, rank_worst, tier``: by draws of all pairs at once, or by pairs where these err."""
         estimates, precision = self.estimates, self.drawn.precision
         if self.facets is not None or by_pairs(estimates, level):
             rounded = np.round(estimates.score / precision) * precision if precision else estimates.score
