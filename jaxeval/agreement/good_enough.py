@@ -38,7 +38,7 @@ class Beside(NamedTuple):
 
 
 def beside_people(sums: Float, level: float) -> Beside:
-    """Differences of agreement with Student's intervals over items.
+    """Return differences of agreement with Student's intervals over items.
 
     Two items are added, one on which only the judge agrees and one on which only people do (Bonett and Price, Adjusted
     Wald confidence interval for a difference of binomial proportions based on paired data, Journal of Educational and
@@ -60,7 +60,7 @@ def beside_people(sums: Float, level: float) -> Beside:
 
 
 def verdict_beside(beside: Beside, chance: Float, kappas: Float, n_items: Float) -> NDArray[np.str_]:
-    """Verdicts (...) of judges beside people.
+    """Return verdicts (...) of judges beside people.
 
     "yes": with confidence the judge has 80 % of people's agreement beyond chance, and both it and people agree beyond
     chance. "no": it agrees with people less often than people do. A judge as good as a person is called "no" in at
@@ -76,7 +76,7 @@ def verdict_beside(beside: Beside, chance: Float, kappas: Float, n_items: Float)
 
 
 def items_needed(beside: Beside, chance: float, n_items: int) -> int | None:
-    """About how many items would tell whether the judge is good enough; None where the difference is at the edge."""
+    """Estimate how many items would tell whether the judge is good enough; None where the difference is at the edge."""
     margin = (1 - SHARE) * float(beside.people - chance)
     half = (float(beside.upper) - float(beside.lower)) / 2
     gap = float(np.maximum(beside.value + margin, -beside.value))
@@ -145,7 +145,7 @@ def _with_ends(measure: Float, digits: int) -> str:
 
 
 def _ties(battles: LabelledVerdicts, verdict: Float) -> list[str]:
-    """Shares of ties, or of answers that were not attempted, where the judge and people differ."""
+    """Say the shares of ties, or of answers that were not attempted, where the judge and people differ."""
     both = ~np.isnan(verdict) & ~np.isnan(battles.human).all(1)
     if not battles.scale.has_middle or not both.any():
         return []
@@ -172,7 +172,7 @@ def _orders(battles: LabelledVerdicts, ends: Ends, name: Any) -> list[str]:
 
 
 def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
-    """How far the judge's ranking of models is people's, on the same battles or answers."""
+    """Say how far the judge's ranking of models is people's, on the same battles or answers."""
     people, models = battles.people, battles.models
     both = ~np.isnan(verdict) & ~np.isnan(people)
     if battles.scale.kind == "pairs":
@@ -245,7 +245,7 @@ def unit_of(battles: LabelledVerdicts) -> str:
 def sentences_of(
     battles: LabelledVerdicts, decided: Mapping[Any, int], ends: Ends, answers: Mapping[Any, GoodEnough], common: Float
 ) -> list[str]:
-    """What a manager can use: whether the panel or the judge is good enough, each judge, and what a panel is worth.
+    """Say what a manager can use: whether panel or judge is good enough, each judge, and what a panel is worth.
 
     Each judge, and the panel, decides so many battles, has an answer, and ``common`` (K, 2, 3) sums over the battles
     that it and people, or the panel, decide.
@@ -294,7 +294,7 @@ def sentences_of(
 
 
 def _decides(battles: LabelledVerdicts, n_decided: int) -> str:
-    """How many of the battles on which people chose a side the panel decides: where judges are split, it does not."""
+    """Say how many battles, of those on which people chose a side, the panel decides; judges who split decide none."""
     n_sides = _n_sides(battles)
     chose = "chose a side" if battles.scale.kind in ("pairs", "sides") else "decided"
     words = f" (it decides {n_decided:,} of {n_sides:,} on which people {chose})"
@@ -309,7 +309,7 @@ def _n_sides(battles: LabelledVerdicts) -> int:
 
 
 def _beside_people(battles: LabelledVerdicts, ends: Ends, name: Any, common: Float, *, in_full: bool) -> str:
-    """How far a judge is from people's agreement with each other, on battles that both decide."""
+    """Say how far a judge is from people's agreement with each other, on battles that both decide."""
     if ("agreement", PEOPLE) not in ends:
         return ""
     who = "the panel" if name == PANEL else "the judge"

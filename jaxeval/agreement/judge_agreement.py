@@ -200,7 +200,7 @@ def judge_agreement(
     seed: int = 0,
     **running: Unpack[RunOptions],
 ) -> JudgeAgreement:
-    """Agreement of judges with people, with intervals over items, and what the verdicts show of biases.
+    """Measure judges' agreement with people, with intervals over items, and what the verdicts show of biases.
 
     Items are resampled whole, with all battles, judges and labels; draws of all measures are joint. Shares have
     Clopper and Pearson's interval, for the number of independent battles that would have their variance over resamples:
@@ -343,7 +343,7 @@ def _check(battles: LabelledVerdicts) -> None:
 
 
 def _chance(battles: LabelledVerdicts, whole: Mapping[str, Float]) -> dict[Any, float]:
-    """The agreement that chance explains, of each judge with people, and of people with each other."""
+    """Return the agreement that chance explains, of each judge with people, and of people with each other."""
     codes = np.array(battles.scale.sides)
     tables = [*whole["confusion"][0], whole["people"][0]]
     expected = [float(cohen_kappa(table[codes[:, None], codes])[1]) for table in tables]
@@ -353,7 +353,7 @@ def _chance(battles: LabelledVerdicts, whole: Mapping[str, Float]) -> dict[Any, 
 def _intervals(
     joint: Draws, known: Sequence[tuple[str, Any]], n_items: NDArray[np.intp], level: float, chance: Mapping[Any, float]
 ) -> Ends:
-    """Intervals of the ``known`` measures, of which ``n_items`` (K,) say something."""
+    """Return intervals of the ``known`` measures, of which ``n_items`` (K,) say something."""
     lower, upper = joint.ends(level)
     share = np.array([measure in SHARES for measure, _ in known])
     p, error = joint.estimate[share], joint.errors[share]
@@ -377,7 +377,7 @@ def _answers(
     battles: LabelledVerdicts, common: Float, chance: float, ends: Ends, level: float,
     wider_draws: tuple[Draws, Sequence[tuple[str, Any]]] | None,
 ) -> dict[Any, GoodEnough]:  # fmt: skip
-    """Whether each judge and the panel are good enough; the level of several judges holds for all at once.
+    """Decide whether each judge and the panel are good enough; the level of several judges holds for all at once.
 
     With random facets, their draws of the known measures make intervals wider.
     """
@@ -400,7 +400,7 @@ def _answers(
 def _labels(
     verdicts: Any, human: Any, judges: Sequence[str] | None, label_coding: Any, item: str | None, **columns: Any
 ) -> LabelledVerdicts:
-    """Labels of pairs of models; or, where the table has no columns of them, labels alone."""
+    """Return labels of pairs of models; or, where the table has no columns of them, labels alone."""
     of_pairs = isinstance(verdicts, JudgeOutputs)
     if not of_pairs:
         verdicts = verdicts if isinstance(verdicts, PlainTable) else as_frame(verdicts)

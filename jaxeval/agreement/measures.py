@@ -52,7 +52,7 @@ _SIDES = (0, 2)  # codes of the labels that name one of two sides
 
 
 def columns_of(battles: LabelledVerdicts, families: Mapping[Any, str] | None) -> dict[str, Float]:
-    """(N, ...) what each battle adds to the sums, by name."""
+    """Return what each battle adds to the sums (N, ...), by name."""
     scale = battles.scale
     n_labels, sides = len(scale.values), np.array(scale.sides)
     verdict, human = _codes(np.column_stack([*with_panel(battles).values()]), scale), _codes(battles.human, scale)
@@ -77,7 +77,7 @@ def columns_of(battles: LabelledVerdicts, families: Mapping[Any, str] | None) ->
 
 
 def measures(sums: Mapping[str, Float], judges: list[Any], scale: LabelScale = PAIRS) -> dict[tuple[str, Any], Float]:
-    """Every measure by its name and judge, of (B, ...) sums of the columns."""
+    """Return every measure by its name and judge, of (B, ...) sums of the columns."""
     codes = np.array(scale.sides)
     distance = distance_of(scale)
     names = names_of(judges)
@@ -119,7 +119,7 @@ def measures(sums: Mapping[str, Float], judges: list[Any], scale: LabelScale = P
 def influences(
     columns: Mapping[str, Float], known: Sequence[tuple[str, Any]], judges: list[Any], scale: LabelScale
 ) -> Float:
-    """(N, K) N times what a battle adds to each of the ``known`` measures, by central differences."""
+    """Return (N, K) N times what a battle adds to each of the ``known`` measures, by central differences."""
     rows = sums_of_items(columns, np.arange(len(next(iter(columns.values())))))
     more, less = (measures(by_name(rows.sum(0) + step * rows, columns), judges, scale) for step in (_STEP, -_STEP))
     with np.errstate(invalid="ignore"):
@@ -128,7 +128,7 @@ def influences(
 
 
 def error_correlations(sums: Float) -> Float:
-    """(B, P) Pearson's correlations of the errors of pairs of judges, of (B, P, 6) sums."""
+    """Return (B, P) Pearson's correlations of the errors of pairs of judges, of (B, P, 6) sums."""
     n, x, y, xy, xx, yy = np.moveaxis(sums, -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = (xx - x * x / n) * (yy - y * y / n)
@@ -147,7 +147,7 @@ def with_panel(battles: LabelledVerdicts) -> dict[Any, Float]:
 
 
 def _codes(target: Float, scale: LabelScale = PAIRS) -> NDArray[np.intp]:
-    """Places of labels on their scale; -1 for NaN."""
+    """Return the places of labels on their scale; -1 for NaN."""
     return np.where(np.isnan(target), -1, np.searchsorted(scale.values, target))
 
 
@@ -156,7 +156,7 @@ def _one_hot(codes: NDArray[np.intp], n_labels: int) -> Float:
 
 
 def distance_of(scale: LabelScale) -> Float | None:
-    """(L, L) squared distances of grades; None for labels that are equal or not."""
+    """Return (L, L) squared distances of grades; None for labels that are equal or not."""
     values = np.array(scale.values)
     return (values[:, None] - values) ** 2 if scale.kind == "grades" else None
 
@@ -167,7 +167,7 @@ def _ratio(part: Float, whole: Float) -> Float:
 
 
 def _people(labelled: Float, are_two: bool) -> Float:
-    """(N, 3, 3) pairs of labels of one battle, which weigh 1 together.
+    """Return (N, 3, 3) pairs of labels of one battle, which weigh 1 together.
 
     With two raters the rows are the first one's, and kappa is Cohen's. With more raters, or raters without names, pairs
     count both ways.
@@ -180,7 +180,7 @@ def _people(labelled: Float, are_two: bool) -> Float:
 
 
 def _common(seen: Float, labels: Float, people: Float) -> Float:
-    """(N, K, 2, 3) each judge beside people, and beside the last judge (the panel), on battles that both decide.
+    """Return (N, K, 2, 3) each judge beside people and the last judge (the panel), on battles that both decide.
 
     The weight of the battle, the judge's agreement with people, and the other's: people's with each other.
     """
@@ -194,7 +194,7 @@ def _common(seen: Float, labels: Float, people: Float) -> Float:
 
 
 def _orders(orders: Float) -> Float:
-    """(N, J, 4) battles with a side in both orders, those that flip; verdicts for a side, those for the first shown."""
+    """Count (N, J, 4) battles with a side in both orders, those that flip; verdicts for a side, for the first shown."""
     side = np.isin(orders, (0.0, 1.0))
     both = side.all(-1)
     first = np.stack([orders[..., 0] == 1, orders[..., 1] == 0], -1)
@@ -202,7 +202,7 @@ def _orders(orders: Float) -> Float:
 
 
 def _longer(battles: LabelledVerdicts, verdict: NDArray[np.intp], human: NDArray[np.intp]) -> Float:
-    """(N, J + 1, 2) verdicts for a side where one answer is longer, those for the longer; of judges, then of people."""
+    """Count (N, J + 1, 2) verdicts for a side where one answer is longer, and for the longer; of judges, of people."""
     apart = (np.abs(battles.longer) == 1) & (battles.scale.kind in ("pairs", "sides"))
     choices = [_chosen(verdict[:, k], battles.longer > 0, apart) for k in range(verdict.shape[1])]
     labels = np.stack([_chosen(codes, battles.longer > 0, apart) for codes in human.T] or [np.zeros((len(apart), 2))])
@@ -211,13 +211,13 @@ def _longer(battles: LabelledVerdicts, verdict: NDArray[np.intp], human: NDArray
 
 
 def _chosen(codes: NDArray[np.intp], is_a: NDArray[np.bool_], among: NDArray[np.bool_]) -> Float:
-    """(N, 2) whether a side is chosen, and whether it is side A where ``is_a`` and side B elsewhere."""
+    """Return (N, 2) whether a side is chosen, and whether it is side A where ``is_a`` and side B elsewhere."""
     side = among & np.isin(codes, _SIDES)
     return np.stack([side, side & ((codes == 2) == is_a)], -1).astype(float)
 
 
 def _family(battles: LabelledVerdicts, families: Mapping[Any, str] | None) -> Float:
-    """(N, J, 5) of battles of a model of the judge's family against another.
+    """Return (N, J, 5) counts of battles of a model of the judge's family against another.
 
     Verdicts for a side, those for the own family; and where people chose a side, too: battles, choices of the own
     family by the judge and by people.
@@ -238,7 +238,7 @@ def _family(battles: LabelledVerdicts, families: Mapping[Any, str] | None) -> Fl
 
 
 def _errors(battles: LabelledVerdicts) -> Float:
-    """(N, P, 6) of pairs of judges: 1, both errors, their product and squares, where people chose a side.
+    """Return (N, P, 6) of pairs of judges: 1, both errors, their product and squares, where people chose a side.
 
     An error is 1 for the other side and 1/2 for a tie.
     """
@@ -256,12 +256,12 @@ def _errors(battles: LabelledVerdicts) -> Float:
 
 
 def sums_of_items(columns: Mapping[str, Float], item: NDArray[np.intp]) -> Float:
-    """(I, K) columns summed over the battles of each item, side by side."""
+    """Return (I, K) columns summed over the battles of each item, side by side."""
     return sums_by(item, np.concatenate([values.reshape(len(item), -1) for values in columns.values()], axis=1))
 
 
 def by_name(sums: Float, columns: Mapping[str, Float]) -> dict[str, Float]:
-    """(B, K) sums of the columns side by side, each in its shape again."""
+    """Split (B, K) sums of the columns side by side, each in its shape again."""
     shapes = {name: values.shape[1:] for name, values in columns.items()}
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
     parts = np.split(sums, ends, axis=1)
@@ -269,7 +269,7 @@ def by_name(sums: Float, columns: Mapping[str, Float]) -> dict[str, Float]:
 
 
 def correlation_table(battles: LabelledVerdicts, sums: Mapping[str, Float]) -> PlainTable:
-    """(J, J) correlations of the judges' errors, of the sums of all items, behind a column of the judges."""
+    """Return (J, J) correlations of judges' errors, of the sums of all items, behind a column of the judges."""
     n = len(battles.judges)
     table = np.eye(n)
     j, k = np.triu_indices(n, 1)
@@ -286,7 +286,7 @@ def fitted(battles: Battles) -> BradleyTerryFit:
 
 
 def _decided(battles: LabelledVerdicts) -> list[tuple[Any, Float, Bool, Bool]]:
-    """Judge, its verdicts (N,), on which battles it and most people chose a side, and whether they agree."""
+    """Return each judge, its verdicts (N,), on which battles it and most people chose a side, and if they agree."""
     people, decided = battles.people, np.array(battles.scale.values)[list(battles.scale.sides)]
     sides = np.isin(people, decided)
     return [
@@ -301,7 +301,7 @@ def _share(among: Bool, agree: Bool, item: NDArray[np.intp], level: float) -> di
 
 
 def by_gap(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
-    """Agreement on decided battles by the gap of people's ratings."""
+    """Return agreement on decided battles by the gap of people's ratings."""
     people = battles.people
     voted = ~np.isnan(people)
     sides = {"model_a": battles.models[battles.model_a], "model_b": battles.models[battles.model_b]}
@@ -319,7 +319,7 @@ def by_gap(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
 
 
 def by_model(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
-    """Agreement on decided battles of each model, and by how much more often the judge names it than people do."""
+    """Return agreement on decided battles of each model, and how much more often the judge names it than people do."""
     rows, people = [], battles.people
     for name, verdict, decided, agree in _decided(battles):
         for k, model in enumerate(battles.models):
@@ -336,7 +336,7 @@ def by_model(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
 def by_confidence(
     battles: LabelledVerdicts, level: float
 ) -> tuple[pd.DataFrame | PlainTable, dict[Any, dict[str, float]]]:
-    """Stated confidence against agreement on decided battles, in bins; and by judge the calibration error."""
+    """Compare stated confidence with agreement on decided battles, in bins; and give calibration errors by judge."""
     parts, errors = [], {}
     for k, (name, _, decided, agree) in enumerate(_decided(battles)[: len(battles.judges)]):
         stated = battles.confidence[:, k]
@@ -353,7 +353,7 @@ def by_confidence(
 
 
 def by_raters(battles: LabelledVerdicts) -> PlainTable:
-    """Agreement and Cohen's kappa of every pair of named raters, with ties as a label."""
+    """Return agreement and Cohen's kappa of every pair of named raters, with ties as a label."""
     rows = []
     for j, k in combinations(range(len(battles.raters or [])), 2):
         x, y = battles.human[:, j], battles.human[:, k]

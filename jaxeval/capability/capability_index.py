@@ -471,7 +471,7 @@ def _p_of_equal_models(cells: BenchmarkCells, seed: int) -> float:
 
 
 def _scale_line(capability: Float, models: pd.Index, anchors: Mapping[str, float] | None) -> tuple[float, float]:
-    """Intercept and slope of the index by capability."""
+    """Return intercept and slope of the index by capability."""
     if anchors is None:
         at, start, rise, apart = _MEAN, np.nanmean(capability), _SD, np.nanstd(capability)
     else:

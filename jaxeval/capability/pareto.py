@@ -240,7 +240,7 @@ def _sure(p: float) -> str:
 
 
 def _costs(draws: Draws, cost: Any) -> Draws:
-    """Costs in the order of the quality's names, missing where there is none."""
+    """Return costs in the order of the quality's names, missing where there is none."""
     joint = cost if isinstance(cost, Draws) else getattr(cost, "joint", None)
     if isinstance(joint, Draws):
         if not joint.names.equals(draws.names) or len(joint.draws) != len(draws.draws):

@@ -125,7 +125,7 @@ def other_choices(tasks: Tasks, settings: Mapping[str, Any], curves: Sequence[st
 
 
 def rows_of(tasks: Tasks, stages: Sequence[str], minutes_sd: float, seed: int) -> dict[str, Any]:
-    """Rows for the statistic: tasks, or as many parts of each as an agent has runs at most, where runs are drawn."""
+    """Return the statistic's rows: tasks; where runs are drawn, as many parts of each as an agent has runs at most."""
     parts = np.ones(len(tasks.table), int)
     if "run" in stages:
         parts = tasks.runs.max(1).astype(int)
@@ -164,7 +164,7 @@ def statistic_of(settings: Mapping[str, Any], levels: Sequence[float]) -> Any:
 
 
 def estimates_of(tasks: Tasks, settings: Mapping[str, Any], levels: Sequence[float]) -> Float:
-    """Log2 of the horizons (A, L) of all tasks of a length, without draws."""
+    """Return log2 of the horizons (A, L) of all tasks of a length, without draws."""
     rows = {k: as_leaf(x, np.float64) for k, x in rows_of(tasks, (), settings["minutes_sd"], settings["seed"]).items()}
     n, shape = len(tasks.agents), (len(tasks.agents), len(levels))
     statistic, weights = statistic_of(settings, levels), as_leaf(np.ones(len(tasks.x)), np.float64)
@@ -178,7 +178,7 @@ def estimates_of(tasks: Tasks, settings: Mapping[str, Any], levels: Sequence[flo
 
 
 def horizons_of(tasks: Tasks, settings: Mapping[str, Any], levels: Sequence[float], **running: Any) -> list[Draws]:
-    """Draws of log2 of the horizons, by agent and level: of all tasks of a length, and of a typical one with spread."""
+    """Draw log2 of the horizons, by agent and level: of all tasks of a length, and of a typical one with spread."""
     stages = settings["resample"]
     data = rows_of(tasks, stages, settings["minutes_sd"], settings["seed"])
     drawn = {"n_resamples": settings["n_resamples"], "seed": settings["seed"], "cluster": list(stages), **running}
@@ -190,7 +190,7 @@ def horizons_of(tasks: Tasks, settings: Mapping[str, Any], levels: Sequence[floa
 
 
 def bounds_of(tasks: Tasks, levels: Sequence[float], level: float, estimate: Float) -> tuple[pd.DataFrame, Bool]:
-    """Flags and one-sided bounds of each agent and level; and which have a horizon."""
+    """Return flags and one-sided bounds of each agent and level; and which have a horizon."""
     rows, known = [], []
     x = tasks.table["minutes"].to_numpy()
     family = tasks.table["family"].to_numpy()

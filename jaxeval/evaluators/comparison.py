@@ -260,7 +260,7 @@ def compare_evaluators(
 
 
 def _ends_of_differences(difference: Float, settings: resamples.EvaluatorResamples) -> dict[str, Any]:
-    """The columns of the intervals of (1 + B, P) differences, and which of them stand out of all at once (max-t).
+    """Return the columns of intervals of (1 + B, P) differences, and which stand out of all at once (max-t).
 
     The best of several is chosen, and compared with all others: without it .37 of 300 sets of six equal evaluators of
     30 models had one that was told from the best.
@@ -323,7 +323,7 @@ def evaluator_advice(
 
 
 def _best(comparison: pd.DataFrame) -> Iterator[str]:
-    """The evaluator that ranks most like gold, the others that the data tell from it, and those that they do not."""
+    """Name the evaluator that ranks most like gold, the others that the data tell from it, and those they do not."""
     rows = comparison[comparison["evaluator"] == comparison["evaluator"].iloc[0]]
     known = rows["difference"].notna()
     if not known.any():

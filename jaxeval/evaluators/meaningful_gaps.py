@@ -67,7 +67,7 @@ class AgreementFits(Shown):
         return replace(self, scores=self.scores.of(k), regressions=regressions, edges=self.edges[k])
 
     def by_gap(self, deltas: Sequence[float] | ArrayLike) -> pd.DataFrame:
-        """As `agreement_by_gap` describes it."""
+        """Return the table that `agreement_by_gap` describes."""
         gaps = resamples.checked_deltas(deltas, finite=True)
         aligned, settings, fits = self.scores, self.settings, self.regressions
         probability = expit(fits.intercept[..., None] + fits.slope[..., None] * gaps)
@@ -102,7 +102,7 @@ class AgreementFits(Shown):
         return self._table([("delta", gaps)], columns)
 
     def smallest_gap(self, probability: float = 0.75) -> pd.DataFrame:
-        """As `smallest_gap` describes it."""
+        """Return the table that `smallest_gap` describes."""
         _check_probability(probability)
         aligned, settings, fits = self.scores, self.settings, self.regressions
         most = _largest_gaps(aligned)
@@ -186,7 +186,7 @@ class AgreementFits(Shown):
 def agreement_fits(
     scores: Scores, gold: Gold, *, ridge: float = 0.01, **options: Unpack[KendallTauArguments]
 ) -> AgreementFits:
-    """The regressions behind `agreement_by_gap` and `smallest_gap`, fitted once for any number of calls of both."""
+    """Fit the regressions behind `agreement_by_gap` and `smallest_gap` once, for any number of calls of both."""
     checked_positive("ridge", ridge)
     aligned, settings = resamples.opened(scores, gold, options)
     edges = _bins(aligned)
@@ -294,7 +294,7 @@ def _largest_gaps(scores: ModelScores) -> Float:
 
 
 def _gaps(scores: ModelScores) -> list[Float]:
-    """Of every evaluator, the gaps above 0 between two models."""
+    """Return, for every evaluator, the gaps above 0 between two models."""
     first, second = np.triu_indices(len(scores.gold), 1)
     gaps = np.abs(scores.scores[:, first] - scores.scores[:, second])
     return [apart[apart > 0] for apart in gaps]  # False for NaN

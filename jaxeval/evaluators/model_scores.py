@@ -66,7 +66,7 @@ class ModelScores(Shown):
         return np.array([len(np.unique(self.gold[~np.isnan(x)])) == 1 for x in self.scores])
 
     def of(self, evaluators: NDArray[np.intp], kept: Bool | Literal[True] = True) -> ModelScores:
-        """Scores by each of the ``evaluators`` (K,), which may repeat, of the models that are ``kept`` (K, M) only.
+        """Return scores by each of the ``evaluators`` (K,), which may repeat, of models that are ``kept`` (K, M) only.
 
         The models keep their places, so the resamples stay the same.
         """
@@ -192,7 +192,7 @@ def of_evaluators(scores: ModelScores, chosen: Bool, facts: Sequence[str]) -> st
 
 
 def hide_few_pairs(table: pd.DataFrame, name: str, few_pairs: int = FEW_PAIRS, count: str = "n_pairs") -> pd.DataFrame:
-    """``table`` with NaN for the numbers ``name``, and their intervals, that come from fewer than ``few_pairs``.
+    """Return ``table`` with NaN for numbers ``name``, and their intervals, that come from fewer than ``few_pairs``.
 
     The interval is the columns ``name``_lower and ``name``_upper, or else lower and upper. The column ``count`` counts
     the pairs behind each number, and stays as it is.

@@ -91,7 +91,7 @@ def resampled(
     settings: EvaluatorResamples,
     size: int,
 ) -> Any:
-    """What ``measure``, of `kernels.rank_agreement`, returns, with a leading axis 1 + B: the data, then the resamples.
+    """Return what ``measure``, of `kernels.rank_agreement`, gives of data, then of resamples, on a leading axis 1 + B.
 
     It is a kernel of scores (E, M), gold (M,), counts (M,) and ``arguments``, of results (E, ...). The arguments are
     the same in every resample; those by evaluator or model are `in_slots`. A lane holds ``size`` numbers at a time.
@@ -139,7 +139,7 @@ def run_lanes(
     task = Task(call=call, budget=EVALUATORS, entries=size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
 
     def identity() -> Identity:
-        """Measures, and the parts of one measure, share a folder; sections tell them apart."""
+        """Let measures, and the parts of one measure, share a folder; sections tell them apart."""
         drawn = {"resample": settings.resample, "strata": settings.strata, "seed": settings.seed}
         return Identity(drawn, gold, {"n_resamples": settings.n_resamples, "level": settings.level}, section)
 
@@ -148,7 +148,7 @@ def run_lanes(
 
 
 def drawn_counts(scores: ModelScores, settings: EvaluatorResamples) -> tuple[Counts, ...]:
-    """(1 + B, Q) counts of each model in the data and the resamples; for scores by item, then those of each item."""
+    """Return (1 + B, Q) counts of each model in the data and resamples; for scores by item, then those of each item."""
     draws: list[tuple[int, str, bool, Int | None]] = [(len(scores.gold), "models", settings.resample != "items", None)]
     if settings.resample != "models" and scores.items is not None:
         draws.append((len(scores.items), "items", True, settings.item_strata(scores)))
@@ -164,7 +164,7 @@ def drawn_counts(scores: ModelScores, settings: EvaluatorResamples) -> tuple[Cou
 
 
 def _draws(n: int, stream: str, settings: EvaluatorResamples, stratum: Int | None) -> Counts:
-    """(B, Q) how often each of ``n`` things is drawn: a function of the seed, the stream and the resample's number."""
+    """Return (B, Q) how often each of ``n`` things is drawn: a function of seed, stream and the resample's number."""
     order = np.arange(n) if stratum is None else np.argsort(stratum, kind="stable")
     slots = slots_one_by_one(np.argsort(order), None if stratum is None else stratum)
     task = lanes_task(
@@ -193,7 +193,7 @@ def _item_totals(items: Float) -> ItemTotals:
 
 
 def _width(n: int) -> int:
-    """Slots of ``n`` models or items, the last of which is empty."""
+    """Return how many slots ``n`` models or items have, the last of which is empty."""
     return padded(n + 1, Step.ITEMS)
 
 
@@ -224,7 +224,7 @@ def resampled_delta_sums(
 
 
 def pair_type(n_models: int) -> type:
-    """float32 where sums are exact in it, else float64: all pairs of M drawn models weigh at most M^2 / 2 together."""
+    """Return float32 if sums are exact in it, else float64: pairs of M drawn models together weigh at most M^2 / 2."""
     return np.float32 if n_models**2 / 2 < _EXACT else np.float64
 
 
@@ -350,7 +350,7 @@ def shown_draws(values: Float, settings: EvaluatorResamples) -> Float:
 
 
 def first_reason(*reasons: tuple[Bool, str]) -> NDArray[Any]:
-    """The text of the first condition that holds, else "ok"; the conditions broadcast to the shape of the result."""
+    """Return the text of the first condition that holds, else "ok"; conditions broadcast to the result's shape."""
     conditions = np.broadcast_arrays(*(condition for condition, _ in reasons))
     return np.select(conditions, [text for _, text in reasons], OK).astype(object)
 
@@ -378,7 +378,7 @@ def evaluator_table(
 
 
 def _said(table: pd.DataFrame, name: str, inner: Sequence[str]) -> Iterator[str]:
-    """A sentence for each evaluator: its number with the interval, at the last of the ``inner`` values that has one."""
+    """Say of each evaluator its number with the interval, at the last of the ``inner`` values that has one."""
     known = with_evaluator(table)
     known = known[known[name].notna()]
     for evaluator, rows in known.groupby("evaluator", sort=False):

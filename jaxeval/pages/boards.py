@@ -129,7 +129,7 @@ def board_title(name: Any, board: Given) -> str:
 
 
 def columns_of(tables: Sequence[Given]) -> list[dict[str, Any]]:
-    """Columns beyond those of every leaderboard, with their kinds; they are of models ("model") or of rows ("row")."""
+    """Return columns beyond those of every leaderboard, with their kinds, of models ("model") or of rows ("row")."""
     columns: dict[str, dict[str, Any]] = {}
     for board in tables:
         kinds = dict(zip(board.table.columns, kinds_of(board.table), strict=True))
@@ -234,7 +234,7 @@ def _slice_of(sentence: str, board: Given, names: Sequence[Any]) -> Any:
 
 
 def _join_controls(boards: Sequence[dict[str, Any]]) -> None:
-    """Where a category has one board with covariates and one without, each names the other."""
+    """Name in each board of a category, one with covariates and one without, the other."""
     of_category: dict[Any, list[dict[str, Any]]] = {}
     for board in boards:
         of_category.setdefault(board["category"], []).append(board)
@@ -279,7 +279,7 @@ class Given(NamedTuple):
 
 
 def scale_of(settings: Mapping[str, Any]) -> str:
-    """In words, all that ratings of two days must share to be compared: gauge, link, ties and covariates."""
+    """Say all that ratings of two days must share to be compared: gauge, link, ties and covariates."""
     usual = {"link": "logit", "ties": "half", "features": ()}
     parts = [str(settings.get("gauge", ""))]
     for name, value in usual.items():

@@ -145,7 +145,7 @@ def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Ma
 
 
 def _half_of_change(row: Mapping[str, Any], before: int, kept: bool, grown: float) -> dict[str, float]:
-    """Half the interval of a rating's change since there were ``before`` votes; nothing where it has no interval.
+    """Return half the interval of a rating's change since there were ``before`` votes; nothing if it has no interval.
 
     An estimate of n votes has the variance V / n. If the votes of the earlier board are among those of the later one,
     the covariance of two efficient estimates is the variance of the later one (Hausman 1978, DOI 10.2307/1913827), so

@@ -232,7 +232,7 @@ def _facts(
     boards: Sequence[Mapping[str, Any]], n_models: int, battles: Any, settings: Mapping[str, Any], competitor: Noun,
     ends: date | None, made: date,
 ) -> str:  # fmt: skip
-    """On one line: how many models, votes and boards the page has, and when the votes end."""
+    """Say on one line how many models, votes and boards the page has, and when the votes end."""
     parts = []
     if boards:
         most = battles.n_battles if battles is not None else max(board["n_votes"] for board in boards)

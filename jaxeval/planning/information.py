@@ -69,7 +69,7 @@ class BoardInformation(NamedTuple):
         return pseudo_inverse(self.battles + self.prior)
 
     def with_battles(self, times: Float, weight: Float | float = 1.0) -> BoardInformation:
-        """With ``times`` (M, M) more battles of each pair, symmetric, of that weight each."""
+        """Add ``times`` (M, M) more battles of each pair, symmetric, of that weight each."""
         more, squares = (laplacian(self.worth * times * weight**power) for power in (1, 2))
         return self._replace(battles=self.battles + more, scores=self.scores + squares)
 
@@ -179,7 +179,7 @@ def _check(fit: Any) -> None:
 
 
 def _prior(strengths: Float) -> tuple[Float, Float]:
-    """(M,) strengths that plans rest on, and (M, M) information of those that are assumed, around the others' mean.
+    """Return strengths (M,) that plans rest on, and information (M, M) of assumed ones, around the others' mean.
 
     Undefeated models are taken to be a spread of the others above the best of them, winless ones as far below the
     worst, and those that nothing compares to be like the mean.
@@ -208,7 +208,7 @@ def _worth(theta: Float, link: Link) -> Float:
 
 
 def _dispersion(fit: BradleyTerryFit, n_battles: int) -> float:
-    """Squared scores of battles, or of whole clusters, over those of wins and losses alone; 1 if battles are few."""
+    """Return squared scores of battles or whole clusters over those of wins and losses alone; 1 if battles are few."""
     m = len(fit.ratings)
     if n_battles < 2 * m:
         return 1.0
@@ -307,7 +307,7 @@ class Goal(NamedTuple):
         return np.asarray(self.contrasts.T @ self.contrasts / len(self.contrasts))
 
     def errors(self, known: BoardInformation) -> tuple[Float, Float]:
-        """(R,) standard errors of the ratings, and (D,) of the differences, Elo; infinite where nothing compares."""
+        """Return standard errors of ratings (R,) and of differences (D,), Elo; infinite where nothing compares."""
         inside, covariance = known.variances(self.models)
         variance = np.full(len(self.contrasts), np.inf)
         whole = ~self.contrasts[:, ~inside].any(1)

@@ -356,7 +356,7 @@ def battles_for(
 
 
 def battles_at_random_for(known: BoardInformation, goal: Goal, good: Callable[[BoardInformation], bool]) -> int | None:
-    """As `battles_for`, of battles between pairs at random."""
+    """Return what `battles_for` does, of battles between pairs at random."""
     each = symmetric(goal.pairs) / goal.pairs.sum()
     return 0 if good(known) else fewest(lambda n: good(known.with_battles(n * each)), 100)
 

@@ -46,7 +46,7 @@ def plan_votes(
     level: float = 0.95,
     power: float = 0.8,
 ) -> Table:
-    """How many more votes a width of intervals takes, or a difference of two models, and what a number of votes tells.
+    """Plan how many more votes a width of intervals or a difference of models takes, and what a number of votes tells.
 
     Two models that differ by d are told apart with the ``power`` if d is (z_level + z_power) standard errors of their
     difference, where z_level is the quantile of the two-sided interval. Votes are those of `next_battles`, or of pairs

@@ -38,7 +38,7 @@ _MARKS = "osD^vP"
 def plot_accuracy(
     accuracy: AccuracyTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[FigureLabels]
 ) -> Figure:
-    """Bootstrap medians and intervals of every model, one panel per judge; a line marks the truth where it is known.
+    """Plot bootstrap medians and intervals of every model, one panel per judge; a line marks the truth where known.
 
     The figure follows Figure 2 of arXiv:2605.06939.
 
@@ -166,7 +166,7 @@ def plot_interval_length(
 
 @figure_of("Where a judge with a calibration beats the same labels alone")
 def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels: Unpack[FigureLabels]) -> Figure:
-    """Ratio of variances with a judge and with the same labels alone; a line at 1 (Figure 4 of arXiv:2511.21140)."""
+    """Plot variances with a judge over those with the same labels alone; a line at 1 (Figure 4 of arXiv:2511.21140)."""
     figure, axes = style.panels(len(theta), 2.4 * len(theta) + 0.8, 2.9, sharey=True)
     q = np.linspace(0.5, 1, 201)
     for axis, truth in zip(axes, theta, strict=True):
@@ -262,7 +262,7 @@ def _by_gap(middle: Axes, agreement: JudgeAgreement) -> None:
 
 
 def _intervals_of_raters(axis: Axes, table: pd.DataFrame, measures: dict[str, str]) -> None:
-    """One row per judge from the top down, with the intervals of some measures."""
+    """Draw one row per judge from the top down, with the intervals of some measures."""
     place = np.arange(len(table))
     for k, (name, text) in enumerate(measures.items()):
         y = place + 0.14 * (k - (len(measures) - 1) / 2)

@@ -29,7 +29,7 @@ _SUBSAMPLES = ("empirical", "theoretical", "corrected", "adjusted")
     says=True,
 )
 def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **labels: Unpack[FigureLabels]) -> Figure:
-    """Ratings of models with their intervals: one point per judge, one panel per reference and task (Figure 2, left).
+    """Plot models' ratings with intervals: one point per judge, one panel per reference and task (Figure 2, left).
 
     If there are more than 40 models, the figure shows the 40 with the largest mean rating, and says so.
 
@@ -77,7 +77,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
     Takes("the table that anchored_scores() returns, by model and anchor", ("model", "anchor", "rating")),
 )
 def plot_anchor_swap(scores: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
-    """Centred ratings under each reference, one line per model; parallel lines mean stable ratings (Figure 2, right).
+    """Plot centred ratings under each reference, a line per model; parallel lines are stable ratings (Figure 2, right).
 
     A model's ratings are averaged over the judges and tasks that its references share. Every reference is centred by
     the models that it shares with others. A reference that shares no model is left out, and the figure says so.

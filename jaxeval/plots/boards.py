@@ -123,7 +123,7 @@ def _ranks(shown: pd.DataFrame) -> list[tuple[Any, Any]]:
 def plot_draws(
     draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, x: str = "estimate", **labels: Unpack[FigureLabels]
 ) -> Figure:
-    """Estimates with their intervals, best on top, tiers shaded; quantities without a finite estimate are left out.
+    """Plot estimates with intervals, best on top, tiers shaded; quantities without a finite estimate are left out.
 
     Args:
         draws: as results hand them out as ``joint``.
@@ -191,7 +191,7 @@ def draw_intervals(
     axis: Any, names: Sequence[str], columns: pd.DataFrame, tier: pd.Series, colours: Any = COLOUR,
     none: str = "nothing takes a rank",
 ) -> None:  # fmt: skip
-    """Rows from the top down, every other tier shaded; unbounded intervals run out of the picture.
+    """Draw rows from the top down, every other tier shaded; unbounded intervals run out of the picture.
 
     ``columns`` are values, lower and upper ends of their intervals; ``none`` stands where there are no rows.
     """
@@ -289,7 +289,7 @@ def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels:
 
 
 def _draw_two(axis: Any, boards: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
-    """Two ratings of each row, joined by a line, and their intervals; ``boards`` hold values, lower and upper ends."""
+    """Draw two ratings of each row, joined by a line, with intervals; ``boards`` hold values, lower and upper ends."""
     values = [board.to_numpy(float, na_value=np.nan).T for board in boards]
     place = np.arange(len(boards[0]))
     axis.hlines(place, *np.sort(np.array([rating for rating, _, _ in values]), axis=0), color="#c9d0d8", linewidth=1,
@@ -301,7 +301,7 @@ def _draw_two(axis: Any, boards: Sequence[pd.DataFrame], names: Sequence[str]) -
 
 
 def _name_rows(axis: Any, models: Sequence[Any], now: Sequence[Any], was: Sequence[Any]) -> None:
-    """Names beside the rows, from the top down, with two ranks of each."""
+    """Write names beside the rows, from the top down, with two ranks of each."""
     text = [f"{new} ({old})  {style.shown_name(m)}" for new, old, m in zip(now, was, models, strict=True)]
     axis.set_yticks(np.arange(len(models)), text, fontsize=8, parse_math=False)
     axis.set_ylim(max(len(models), 1) - 0.5, -0.5)
@@ -378,7 +378,7 @@ def _times(keys: list[Hashable]) -> NDArray[Any]:
 
 
 def _name_ends(axis: Any, times: NDArray[Any], last: Float, names: list[str]) -> None:
-    """The names of lines at their right ends, moved apart where they would lie on each other."""
+    """Write the names of lines at their right ends, moved apart where they would lie on each other."""
     low, high = sorted(axis.get_ylim())
     gap = (high - low) / (axis.figure.get_size_inches()[1] * _NAMES_AN_INCH)
     order = np.argsort(last)
@@ -447,7 +447,7 @@ def shift_colours(up: pd.Series, down: pd.Series) -> NDArray[Any]:
 
 
 def draw_shifts(axis: Any, columns: pd.DataFrame, colours: NDArray[Any]) -> None:
-    """Rows from the top down about a line at 0; ``columns`` are shifts, lower and upper ends of their intervals."""
+    """Draw rows from the top down about a line at 0; ``columns`` are shifts, lower and upper ends of intervals."""
     shift, lower, upper = columns.to_numpy(float, na_value=np.nan).T
     place = np.arange(len(columns))
     axis.hlines(place, lower, upper, color=colours, linewidth=2.2, alpha=0.5)

@@ -129,7 +129,7 @@ _MOST_ROWS = 40
     Takes("the table that kendall_tau_delta() returns", ("delta", "tau", "n_pairs")),
 )
 def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[FigureLabels]) -> Figure:
-    """Tau by evaluator and delta as a heat table; each cell shows its number of pairs, and its interval if it has one.
+    """Plot tau by evaluator and delta as a heat table; each cell shows its number of pairs, and its interval if any.
 
     Args:
         taus: as `kendall_tau_delta` returns it.
@@ -218,7 +218,7 @@ def _heat(
     table: pd.DataFrame, name: str, labels: Sequence[str], text: Sequence[str], colours: str, ends: tuple[float, float],
     title: str,
 ) -> Figure:  # fmt: skip
-    """A heat table of the column ``name``: a row per evaluator, as many columns as ``labels``; NaN cells are pale."""
+    """Draw a heat table of column ``name``: a row per evaluator, as many columns as ``labels``; NaN cells are pale."""
     evaluators = list(dict.fromkeys(with_evaluator(table)["evaluator"]))[:_MOST_ROWS]
     shape = len(evaluators), len(labels)
     size = shape[0] * shape[1]

@@ -150,7 +150,7 @@ def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpa
 
 @figure_of("Which ranks the draws take", Takes("Draws, as results hand them out as joint", kinds=(Draws,)))
 def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[FigureLabels]) -> Figure:
-    """The share of draws in which each quantity takes each rank, in percent, best on top; empty below half a percent.
+    """Plot the percentage of draws in which each quantity takes each rank, best on top; empty below half a percent.
 
     Args:
         draws: as results hand them out as ``joint``.
@@ -283,7 +283,7 @@ def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure
 
 @figure_of("Who did better than ratings expect", _TAKES)
 def plot_pair_residuals(pairs: pd.DataFrame, top: int | None = _MOST_PAIRS, **labels: Unpack[FigureLabels]) -> Figure:
-    """By how many standard errors the row's model did better than expected against the column's.
+    """Plot by how many standard errors the row's model did better than expected against the column's.
 
     Cells of pairs that never met are pale.
 

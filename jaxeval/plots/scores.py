@@ -169,7 +169,7 @@ def plot_front(front: ParetoFront, names: int = 15, **labels: Unpack[FigureLabel
 
 
 def _in_minutes(axis: Any, least: float, most: float) -> None:
-    """Ticks at lengths that people say."""
+    """Set ticks at lengths that people say."""
     ticks = [x for x in _TICKS if least <= x <= most]
     axis.set_ticks(ticks, labels=[spelled_minutes(x) for x in ticks])
     axis.set_ticks([], minor=True)

@@ -41,7 +41,7 @@ def save_figure(figure: Figure, path: str | Path, dpi: int) -> None:
 
 
 def shown_name(value: Any) -> str:
-    """A name as figures write it: on one line, without invisible characters, and without its middle if it is long."""
+    """Write a name for figures: on one line, without invisible characters, and without its middle if it is long."""
     return shortened(drawable(visible_line(value)), _LONGEST_NAME)
 
 
@@ -85,7 +85,7 @@ def _known_signs(families: tuple[str, ...], *_settings: tuple[str, ...]) -> froz
 
 
 def plain(axis: Any) -> None:
-    """No frame on top and right, a pale grid behind."""
+    """Draw no frame on top and right, a pale grid behind."""
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(color="#e3e7ec", linewidth=0.6)
     axis.set_axisbelow(True)
@@ -124,12 +124,12 @@ def name_legend(owner: Any, handles: Any, names: Sequence[str], **place: Any) ->
 
 
 def legend_beside(figure: Figure, handles: Any, names: Sequence[str]) -> None:
-    """A legend at the right of all axes."""
+    """Draw a legend at the right of all axes."""
     name_legend(figure, handles, names, loc="outside right upper").set_gid("right")
 
 
 def legend_above(figure: Figure, handles: Any, names: Sequence[str]) -> None:
-    """A legend above all axes, in as many columns as surely fit."""
+    """Draw a legend above all axes, in as many columns as surely fit."""
     columns = max(min(len(names), int(figure.get_figwidth() / 1.3)), 1)
     name_legend(figure, handles, names, loc="outside upper center", ncols=columns).set_gid("above")
 

@@ -35,7 +35,7 @@ def is_board(table: Any) -> bool:
 
 
 def more_columns(table: Any) -> list[Any]:
-    """Further columns of a leaderboard: metadata of its models, and shares of ranks that were asked for."""
+    """Return further columns of a leaderboard: metadata of its models, and shares of ranks that were asked for."""
     return [name for name in table if name not in _OWN and not str(name).startswith("expected_score_")]
 
 
@@ -116,7 +116,7 @@ def rank_spread(row: dict[Any, Any]) -> str:
 
 
 def row_notes(row: dict[Any, Any]) -> str:
-    """Notes on a model's rating in a few words; empty if there are none."""
+    """Return notes on a model's rating in a few words; empty if there are none."""
     notes = []
     if row["component"] > 1:
         notes.append(f"group {row['component']}")
@@ -239,7 +239,7 @@ def whole(value: object) -> str:
 
 
 def bars(rating: Float, lower: Float, upper: Float) -> list[str]:
-    """Intervals drawn in characters over the range of all finite bounds."""
+    """Draw intervals in characters over the range of all finite bounds."""
     bounds = np.column_stack([lower, upper])
     finite = bounds[np.isfinite(bounds)]
     if len(rating) < 2 or len(finite) == 0 or finite.max() == finite.min():

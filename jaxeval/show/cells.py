@@ -147,7 +147,7 @@ def with_index(frame: Any) -> tuple[Any, int]:
 
 
 def find_intervals(frame: Any) -> list[Interval]:
-    """Estimates that have an interval: columns ``x``, ``x_lower``, ``x_upper``, or a number followed by its ends.
+    """Find estimates that have an interval: columns ``x``, ``x_lower``, ``x_upper``, or a number followed by its ends.
 
     Columns ``lower`` and ``upper`` belong to the column that the table declares, or to one of a declared kind before
     them: basic intervals need not hold their estimate. Others, as ``y_lower`` without a column ``y``, belong to the
@@ -221,7 +221,7 @@ def _column(column: Any, like: Sequence[Any], kind: CellKind) -> list[str]:
 
 
 def cell_text(value: Any, kind: CellKind = NUMBER) -> str:
-    """One cell of a column of mixed values: names on one line, their invisible characters written out."""
+    """Write one cell of a column of mixed values: names on one line, their invisible characters written out."""
     if isinstance(value, Lines):
         return value
     if isinstance(value, bool | np.bool_):
@@ -258,7 +258,7 @@ def _spelled(value: float, kind: CellKind, decimals: int) -> str:
 
 
 def _decimals(values: Float) -> int:
-    """Decimals for four digits of the largest value: at most three unless all are small, none for whole numbers."""
+    """Return decimals for four digits of the largest value: at most three unless all are small, 0 for whole numbers."""
     finite = np.abs(values[np.isfinite(values)])
     largest = finite.max(initial=0.0)
     if (finite == np.round(finite)).all():

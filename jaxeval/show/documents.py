@@ -188,7 +188,7 @@ def text_table(frame: Any, *, width: int = 80, most_rows: int | None = None, n_r
 
 
 def folded(text: str, width: int, most_lines: int | None = None) -> str:
-    """``text`` with lines folded at words, each into ``most_lines`` or fewer; invisible characters are written out."""
+    """Fold lines of ``text`` at words, each into at most ``most_lines``; write invisible characters out."""
     lines = visible(text).split("\n")
     return "\n".join(
         fill(line, width, subsequent_indent="  ", max_lines=most_lines, placeholder=" …") for line in lines
@@ -196,7 +196,7 @@ def folded(text: str, width: int, most_lines: int | None = None) -> str:
 
 
 def text_width(text: str) -> int:
-    """Columns that a text takes in a terminal: two for a wide East Asian character, none for a combining accent."""
+    """Return the columns of a text in a terminal: two for a wide East Asian character, none for a combining accent."""
     return sum(0 if combining(sign) else 1 + (east_asian_width(sign) in "WF") for sign in text)
 
 
@@ -232,7 +232,7 @@ _ROWS_OF_A_PAGE = 45
 
 
 def markdown_text(text: str) -> str:
-    """``text`` escaped so that Markdown shows it unchanged; invisible characters are written out."""
+    """Escape ``text`` so that Markdown shows it unchanged; invisible characters are written out."""
     return MARKDOWN_SIGN.sub(r"\\\1", visible(text))
 
 
@@ -261,7 +261,7 @@ def markdown_table(
 
 
 def latex_text(text: str) -> str:
-    """``text`` escaped so that LaTeX shows it unchanged; invisible characters are written out."""
+    """Escape ``text`` so that LaTeX shows it unchanged; invisible characters are written out."""
     return LATEX_SIGN.sub(lambda sign: LATEX[sign[0]], visible(text))
 
 
@@ -311,7 +311,7 @@ def latex_table(
 
 
 def _cells(table: Any, heading: Callable[[Any], str]) -> tuple[list[str], list[list[str]], list[bool]]:
-    """Headings, the cells of each column, and which columns hold numbers."""
+    """Return headings, the cells of each column, and which columns hold numbers."""
     frame, _ = with_index(table)
     heads = [visible_line(heading(name)) for name in frame.columns]
     numbers = [is_number(column_at(frame, k)) for k in range(len(heads))]

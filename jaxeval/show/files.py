@@ -196,7 +196,7 @@ def table_bytes(
 
 
 def answer_bytes(answer: Answer, format: str, name: str | None = None, raw_names: bool = False) -> bytes:
-    """One table of an answer as a file of some format, with what it rests on; by default the main one."""
+    """Write one table of an answer, by default the main one, as a file of some format, with what it rests on."""
     from jaxeval.show.shown import settings_of
 
     first = next(iter(answer.tables), None)
@@ -311,14 +311,14 @@ def _quoting(values: Iterable[Any]) -> Literal[0, 2]:
 
 
 def json_digest(content: Mapping[str, Any]) -> str:
-    """SHA-256 of a JSON object without its own ``digest``, written with sorted names, no spaces, and only ASCII."""
+    """Return SHA-256 of a JSON object without its own ``digest``, written with sorted names, no spaces, only ASCII."""
     rest = {name: part for name, part in content.items() if name != "digest"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def plain_values(value: Any) -> Any:
-    """``value`` in types that JSON has: None for missing and infinite numbers, text for all other types."""
+    """Return ``value`` in types that JSON has: None for missing and infinite numbers, text for all other types."""
     import numpy as np
 
     from jaxeval.show.cells import is_missing

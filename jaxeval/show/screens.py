@@ -183,7 +183,7 @@ def _rests_on(answer: Answer, width: int | None) -> list[str]:
 
 
 def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, n_lines: Callable[[_Fitted, int], int]) -> list[int]:
-    """How many rows of each table fit into so many lines: three of each, then by turns; 0 of those without room."""
+    """Return how many rows of each table fit into the lines: three of each, then by turns; 0 of those without room."""
     rows = [grid.most if grid.part.top else min(grid.most, _FEWEST_ROWS) for grid in grids]
     lines = [n_lines(grid, n) + 1 for grid, n in zip(grids, rows, strict=True)]
     for k in range(len(grids) - 1, 0, -1):
@@ -205,7 +205,7 @@ def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, n_lines: Callable[[
 
 
 def _lines_of_a_row(grid: _Fitted, n_lines: Callable[[_Fitted, int], int]) -> float:
-    """Lines that a row takes, on average."""
+    """Return the lines that a row takes, on average."""
     n = min(grid.most, 20)
     return (n_lines(grid, n) - n_lines(grid, 0) + (n == grid.n_rows)) / n
 
@@ -295,7 +295,7 @@ def _width(column: Column) -> int:
 
 
 def _warnings(sentences: Sequence[str], full: bool) -> Iterator[str]:
-    """Warnings, each once; those that differ in names and numbers only stand once, with how often and about what."""
+    """Yield each warning once; those that differ only in names and numbers once, with how often and about what."""
     each = list(dict.fromkeys(sentences))
     if full:
         yield from (f"warning: {sentence}" for sentence in each)
@@ -325,7 +325,7 @@ def _kind(sentence: str) -> str:
 
 
 def _cut(texts: list[tuple[str, str]], lines: int | None, one: str, many: str) -> list[tuple[str, str]]:
-    """As many of the texts as fit into so many lines, at least one, and how many more there are."""
+    """Return as many texts as fit into so many lines, at least one, and how many more there are."""
     if lines is None:
         return texts
     shown: list[tuple[str, str]] = []

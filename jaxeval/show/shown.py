@@ -198,7 +198,7 @@ class Result(Shown):
         return {}
 
     def _in_full(self, view: Answer) -> Answer:
-        """What `_shown` gives, with all that takes longer: notes, tables, figures, and how a screen lays them out."""
+        """Return `_shown` with all that takes longer: notes, tables, figures, and how a screen lays them out."""
         tables = {} if view.table is None else {"table": view.table}
         held: dict[str, Any] = vars(self) if is_dataclass(self) else {}
         frames = {name: x for name, x in held.items() if is_frame(x) and len(x) and name[0] != "_"}
