@@ -15,6 +15,7 @@ from jaxeval.checks import check_choice, scalars_or_arrays
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.show.shown import Result
+from jaxeval.statistics.item_weights import means_over_weights
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.statistics.rater_agreement import cohen_kappa
 from jaxeval.wording import counted
@@ -22,7 +23,7 @@ from jaxeval.wording import counted
 OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "items do not vary", "runs never differ"
 F_RATIO, WEIGHTED = "F", "weighted items"
 _FEW_VALUES = 5  # that scores take: verdicts, and grades of few steps
-_N_WEIGHTS, _STEPS = 2000, 64
+_STEPS = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,8 +75,8 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
 
     Intervals are those of the F distribution, which needs normal scores. Verdicts are not, nor are grades of at most
     five values, nor runs that never differ: of 5 to 60 items with a reliability of .96, F missed it in .6 to 1. Theirs
-    are quantiles over weights of the items (Rubin 1981, DOI 10.1214/aos/1176345338), with half an item each of the
-    least score, of the greatest, and of runs that differ between them. They missed it in .01 to .1.
+    are quantiles over weights of the items (the Bayesian bootstrap), with half an item each of the least score, of the
+    greatest, and of runs that differ between them. They missed it in .01 to .1.
 
     Args:
         table: (..., n, k) scores of n items in k runs, or a DataFrame with a row per item; leading axes are judges.
@@ -154,10 +155,8 @@ def _ends_over_weights(items: Float, ms_error: float, tail: float) -> tuple[floa
     mean = np.concatenate([seen[:, 0], [0.0, 1.0], split])
     error = np.concatenate([seen[:, 1], [0.0, 0.0], split * (1 - split) * k / (k - 1)])
     shape = np.concatenate([count, [0.5, 0.5], np.full(k - 1, 0.5 / (k - 1))])
-    weight = np.random.default_rng(0).standard_gamma(shape, (_N_WEIGHTS, len(shape)))
-    weight /= weight.sum(1, keepdims=True)
-    spread = weight @ mean**2 - (weight @ mean) ** 2
-    drawn = k * spread / np.maximum(weight @ error - between_runs, 0.0)
+    mean, square, error = means_over_weights(shape, np.column_stack([mean, mean**2, error])).T
+    drawn = k * (square - mean**2) / np.maximum(error - between_runs, 0.0)
     low, high = np.quantile(drawn, [tail, 1 - tail], method="inverted_cdf")
     return float(low), float("inf") if ms_error == 0 else float(high)
 

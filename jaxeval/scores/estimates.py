@@ -66,6 +66,7 @@ class ScoreEstimates:
     bounded: bool  # all scores lie between 0 and 1
     answers: Float | None  # (U, M) scores, NaN where there is none; if binary, and each item is a unit
     parts: Float | None  # (U, M) what each unit adds to the scores, which are the sums; None where trials are drawn
+    size: Float | None  # (U, M) shares of the units in the scores; None where trials are drawn
 
     @property
     def n_effective(self) -> float:
@@ -265,7 +266,7 @@ def estimate_scores(
         return ScoreEstimates(
             influence=None, stratum=np.zeros(0, np.int64), variance=variance, dof=dof, unit="trial",
             n_units=int(there.sum()), worth=trial_numbers(scores)[items].sum(0).astype(float), answers=None,
-            parts=None, **common,
+            parts=None, size=None, **common,
         )  # fmt: skip
     if drawn == "benchmarks":
         if len(of_group) < FEWEST_BENCHMARKS:
@@ -294,7 +295,7 @@ def estimate_scores(
     return ScoreEstimates(
         influence=influence, stratum=stratum, variance=variance, unit=unit, n_units=len(units),
         dof=np.where(variance > 0, dof, np.nan), worth=_worth(size), **common,
-        answers=s if binary and unit == "item" and len(by_stratum) == 1 else None, parts=parts,
+        answers=s if binary and unit == "item" and len(by_stratum) == 1 else None, parts=parts, size=size,
     )  # fmt: skip
 
 

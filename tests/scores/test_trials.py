@@ -42,13 +42,27 @@ def test_numbers_of_trials_may_differ():
 
 
 def test_intervals_are_of_items():
-    table = runs([0, 4, 3, 2, 1, 2])
-    found = pass_at_k(table, 1)
-    x = np.array([0, 4, 3, 2, 1, 2]) / 4
-    lower, upper = scipy.stats.t.interval(0.9, 4, x.mean(), scipy.stats.sem(x))
-    assert found.attrs["warnings"] == ["only 6 items: intervals from fewer than 30 depend on how scores lie"]
-    found = pass_at_k(table, 1, level=0.9)
-    assert_allclose(found[["lower", "upper"]].to_numpy()[0], [max(lower, 0), min(upper, 1)], rtol=1e-5)
+    """Without trials that differ they are of Beta's distribution; of many items like normal ones."""
+    alike = pass_at_k(runs([0, 4, 4, 4, 4, 4, 4, 4]), 1)
+    beta = scipy.stats.beta.ppf([0.025, 0.975], [7.0, 7.5], [1.5, 1.0])
+    assert_allclose(alike[["lower", "upper"]].to_numpy()[0], beta, atol=0.02)
+    assert alike.attrs["warnings"] == []
+    table = runs([0, 4, 3, 2, 1, 2] * 40)
+    x = np.array([0, 4, 3, 2, 1, 2] * 40) / 4
+    lower, upper = scipy.stats.norm.interval(0.9, x.mean(), scipy.stats.sem(x))
+    assert_allclose(pass_at_k(table, 1, level=0.9)[["lower", "upper"]].to_numpy()[0], [lower, upper], atol=0.003)
+
+
+def test_intervals_hold_where_few_items_are_seldom_solved():
+    """One item in ten is solved in a tenth of the trials, the others in .9: those of graded scores missed in .2."""
+    rng = np.random.default_rng(1)
+    chance = np.where(rng.random((200, 12, 1)) < 0.9, 0.9, 0.1)
+    model, item, trial = (x.reshape(-1) for x in np.indices((200, 12, 8)))
+    solved = (rng.random((200, 12, 8)) < chance).astype(float).reshape(-1)
+    found = pass_at_k(pd.DataFrame({"model": model, "item": item, "trial": trial, "score": solved}), 2)
+    truth = 0.9 * 0.99 + 0.1 * 0.19
+    held = ((found["lower"] <= truth) & (truth <= found["upper"])).mean()
+    assert held >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 200)
 
 
 def test_what_is_refused():
