@@ -92,7 +92,7 @@ class Board:
         return type(self) is Board
 
     def rated_tables(self) -> tuple[Float, Float]:
-        """(M, M) battle weights and wins among the models with a finite rating.
+        """Return (M, M) battle weights and wins among the models with a finite rating.
 
         Raises:
             ValueError: too many models for tables.
@@ -141,7 +141,7 @@ class Board:
         return self._by_link(links.probability, difference)
 
     def _by_link(self, function: Callable[..., Array], *values: Float) -> Float:
-        """What a function of `kernels.links` gives."""
+        """Return what a function of `kernels.links` gives."""
         values_by_link: Float = evaluate_of_choice(function, self.link, *values)
         return values_by_link
 
@@ -190,7 +190,7 @@ def _pair_table(n: Float, wins: Float) -> PairTable:
 
 
 def identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivity, Bool]:
-    """What (M, M) tables identify, and (M,) models with a finite rating.
+    """Return what (M, M) tables identify, and (M,) models with a finite rating.
 
     With Firth's penalty all models of the largest component have one. Their standing to its main group is still kept.
     """
@@ -204,7 +204,7 @@ def identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivity
 
 
 def fit_terms(ridge: float | Float) -> Terms:
-    """What a fit of the full data maximises, with a ridge for all parameters or one for each, and when it ends."""
+    """Return the terms of a fit of the full data, with a ridge for all parameters or one for each."""
     return Terms.of(ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
 
 
@@ -224,13 +224,13 @@ def _leave_out(models: Bool, *tables: Float) -> None:
 
 
 def _check_room(boards: Sequence[Board]) -> None:
-    """An error if a board has too many models for tables."""
+    """Raise an error if a board has too many models for tables."""
     widest = max(len(board.theta) for board in boards)
     check_square(widest, MOST_INVERTED, "the covariance of a fit", "a bootstrap's standard_errors")
 
 
 def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
-    """(S, M', M') pseudo-inverse and (S, M') diagonal of the information of boards; M' is padded.
+    """Return (S, M', M') pseudo-inverse and (S, M') diagonal of the information of boards; M' is padded.
 
     All have the ridge and the link of the first.
     """
@@ -248,7 +248,7 @@ def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
 
 
 def inverse_within(information: Float, moves: Bool, gauge: Float) -> Float:
-    """(P, P) inverse of the information among what ``moves``, at right angles to the ``gauge`` (U, P); 0 elsewhere."""
+    """Invert the information (P, P) among what ``moves``, at right angles to the ``gauge`` (U, P); 0 elsewhere."""
     moved, inverse = np.flatnonzero(moves), np.zeros(information.shape)
     if len(moved) and np.isfinite(information[np.ix_(moved, moved)]).all():
         with one_blas_thread():
@@ -259,7 +259,7 @@ def inverse_within(information: Float, moves: Bool, gauge: Float) -> Float:
 
 
 def weight_scale(cells: Cells, factor: Float | None) -> float:
-    """The factor by which weights are divided so that their sum is that of their squares, and 1 without weights.
+    """Return the factor that divides weights so that their sum is that of their squares; 1 without weights.
 
     A penalty adds battles, and weights are no numbers of battles: a factor in all of them must change nothing. Then
     they add up to as many equal weights as would say as much (Kish 1965).
@@ -270,7 +270,7 @@ def weight_scale(cells: Cells, factor: Float | None) -> float:
 
 
 def battle_weights(board: Board, cells: Cells) -> Float:
-    """(C,) weight of one battle of each of the ``cells``, the factor of its pair included; 0 for unrated models'."""
+    """Return (C,) weight of one battle of each of the ``cells``, its pair's factor included; 0 for unrated models'."""
     weight = cells.weight
     if board.pair_weight is not None:
         weight = weight * board.pair_weight[cells.pair]
@@ -279,25 +279,25 @@ def battle_weights(board: Board, cells: Cells) -> Float:
 
 
 def strength_slopes(cells: Cells, n_models: int) -> scipy.sparse.csr_array:
-    """(C, M) derivatives of the difference of log-strengths by every strength: 1 for `first`, -1 for `second`."""
+    """Return (C, M) derivatives of the difference of log-strengths by each strength: 1 for `first`, -1 for `second`."""
     models = np.stack([cells.first, cells.second], 1)[cells.pair]
     n = len(models)
     return scipy.sparse.csr_array((np.tile([1.0, -1.0], n), models.ravel(), np.arange(0, 2 * n + 1, 2)), (n, n_models))
 
 
 def rated_theta(board: Board) -> Float:
-    """(M,) log-strengths; +inf, -inf or NaN where the data give no finite one."""
+    """Return (M,) log-strengths; +inf, -inf or NaN where the data give no finite one."""
     unrated = np.array([0.0, np.inf, -np.inf, np.nan])[board.connectivity.standing]
     return np.where(board.active, board.theta, unrated)
 
 
 def battles_per_model(cells: Cells, n_models: int) -> Float:
-    """(M,) battles of each model."""
+    """Return (M,) battles of each model."""
     return per_model(cells.first, cells.second, cells.battles, n_models)
 
 
 def main_battles(board: Board) -> Float:
-    """(M,) battles of the models of the main group.
+    """Return (M,) battles of the models of the main group.
 
     Where a resample falls into several groups, these numbers choose the main one, and not the resample's own numbers.
     So the choice is the same in every resample. Otherwise groups of about equal size would take turns. Weights are

@@ -52,9 +52,9 @@ def fit_bradley_terry(
     start: BradleyTerryFit | pd.Series | None = None,
     **options: Unpack[FitBradleyTerryArguments],
 ) -> BradleyTerryFit:
-    """Bradley-Terry ratings by maximum likelihood.
+    """Fit Bradley-Terry ratings by maximum likelihood.
 
-    Maximises sum_b w_b [y_b log F(d_b) + (1 - y_b) log F(-d_b)] - ridge ||theta||^2 with d_b = theta_i - theta_j
+    It maximises sum_b w_b [y_b log F(d_b) + (1 - y_b) log F(-d_b)] - ridge ||theta||^2 with d_b = theta_i - theta_j
     and F the logistic function (DOI 10.2307/2334029; a tie is y = 1/2). With ``features`` x_b, d_b = theta_i - theta_j
     + x_b . coefficient, less feature_ridge ||coefficient||^2. rating = base + (400 / ln 10) theta.
 
@@ -136,7 +136,7 @@ def _fit(battles: Battles, options: FitOptions, start: Float | None = None) -> B
 
 
 def _start(start: BradleyTerryFit | pd.Series, models: pd.Index, options: FitOptions) -> Float:
-    """(M,) strengths to start from, in the unit of the link; ratings of another link are similar enough."""
+    """Return (M,) strengths to start from, in the unit of the link; ratings of another link are similar enough."""
     ratings = start.ratings if isinstance(start, BradleyTerryFit) else start
     if not isinstance(ratings, pd.Series):
         raise TypeError(f"start must be a fit or a Series of ratings by model, got {type(start).__name__}")
@@ -302,7 +302,7 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         return 1 if self.options.ties == "half" else 2
 
     def blocks(self) -> list[list[int]]:
-        """As a rule all slices, but a wide one goes alone.
+        """Put all slices into one block as a rule, and a wide one alone.
 
         Arrays hold a few (M, M) tables for every dense slice of a block, where M is that of the widest. If this would
         exceed a gigabyte or two, the slices go into several blocks, wide ones together.
@@ -323,7 +323,7 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         return [*alone, *map(sorted, blocks)]
 
     def fits(self, block: Sequence[int]) -> dict[int, BradleyTerryFit]:
-        """One after the other."""
+        """Fit one slice after the other."""
         slices, options, fits = self.slices, self.options, {}
         boards = [slices.boards[s] for s in block]
         fitted = fit_slices(boards, slices.covariates, options, strict=slices.groups is None)
@@ -333,7 +333,7 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         return fits
 
     def problems(self, fits: dict[int, BradleyTerryFit]) -> Iterator[tuple[str, list[int], BoardRefits | Refitted]]:
-        """Those on tables are one problem, or two where votes of some are drawn without tables of rates."""
+        """Yield those on tables as one problem, or as two where votes of some are drawn without tables of rates."""
         labels, drawn, options = self.slices.labels, self.slices.drawn, self.options
         dense = [s for s, fit in fits.items() if not isinstance(fit, ContextualFit) and fit._board.graph is None]
         for s, fit in fits.items():
@@ -350,13 +350,13 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
                 yield f"slices-{alike[0]}", alike, dense_refits(boards, *of_alike, options)
 
     def result(self, fit: BradleyTerryFit, refitted: Refitted) -> Bootstrap:
-        """The draws of one slice."""
+        """Return the draws of one slice."""
         if isinstance(fit, ContextualFit):
             return contextual_bootstrap(fit, refitted, self.options)
         return bootstrap_result(Bootstrap, fit, refitted, self.options)
 
     def resampled_in(self, run: LaneRun) -> list[Bootstrap]:
-        """With a tie model, beside the same draws on the scale of expected scores."""
+        """Refit the slices; with a tie model also, beside the draws, the same ones on the scale of expected scores."""
         results = super().resampled_in(run)
         if self.options.ties == "half":
             return results

@@ -173,7 +173,7 @@ class Bootstrap(Result):
         return np.isfinite(self.fit._ratings) & (share > MOST_NOT_FINITE)
 
     def _closed_form(self, draws: Draws) -> ClosedForm | None:
-        """Differences of loose models in closed form: of the penalised fit, or of what it is near them on wide boards.
+        """Return loose models' differences in closed form: of the penalised fit, or of one near it on wide boards.
 
         Only the errors of the others come from the ``draws``. Two models alone have the difference of `_by_fit`.
         """
@@ -207,16 +207,16 @@ class Bootstrap(Result):
         return self._in_gauge.standard_errors
 
     def variance_of(self, bounds: Ends, level: float, kind: BoardInterval) -> Float:
-        """Variances (M,) of ratings, Elo^2: of draws, or of the fit where it gives the ``bounds`` of this ``kind``."""
+        """Return variances (M,) of ratings, Elo^2: of draws, or of the fit where it gives these ``bounds``."""
         of_fit = self._penalised | self._by_errors if kind == "auto" else np.full(len(self.models), kind == "wald")
         half = (bounds[1] - bounds[0]) / 2
         error = np.where(np.isfinite(half), half / normal_quantile(level), np.nan)
         return np.where(of_fit, error, self._in_gauge.errors) ** 2
 
     def _by_fit(self, rows: NDArray[np.intp], level: float) -> tuple[Float, Float] | None:
-        """(R, M) bounds of ratings at ``rows`` less all others that do not come from draws; NaN where draws decide.
+        """Return (R, M) bounds of ratings at ``rows`` less all others that draws do not give; NaN where draws decide.
 
-        None where they decide everywhere.
+        It is None where they decide everywhere.
         """
         penalised, closed_form = self._penalised, self.contrasts.closed_form or self.fit.penalised_differences
         if not penalised.any() and not self._by_errors:
@@ -259,11 +259,11 @@ class Bootstrap(Result):
         return 0 if self._by_errors or self.settings.interval != "auto" else int(self._moved.sum())
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
-        """Records that a leaderboard keeps beside its table, by name; a plain board has none."""
+        """Return records that a leaderboard keeps beside its table, by name; a plain board has none."""
         return {}
 
     def interval(self, level: float = 0.95, kind: BoardInterval | None = None) -> pd.DataFrame:
-        """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
+        """Return confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
 
         "wald" gives those of the fit, which do not use the draws: see `BradleyTerryFit.interval`. "percentile" takes
         quantiles of the draws, "basic" reflects them about the estimate, and "bca" takes quantiles that are corrected
@@ -287,7 +287,7 @@ class Bootstrap(Result):
         return ends_table(self.ends(level, kind), self.models)
 
     def ends(self, level: float, kind: BoardInterval | None = None) -> Ends:
-        """(M,) lower and upper ends of `interval`."""
+        """Return (M,) lower and upper ends of `interval`."""
         kind = self.settings.interval if kind is None else kind
         check_choice("kind", kind, BoardInterval)
         if kind == "wald":
@@ -334,7 +334,7 @@ class Bootstrap(Result):
         return moved
 
     def _accelerated(self, level: float) -> Ends:
-        """Intervals of kind "bca", where one sample is drawn and the fit says what each battle of it adds."""
+        """Return intervals of kind "bca", where one sample is drawn and the fit says what each battle of it adds."""
         if type(self.fit) is not BradleyTerryFit:
             raise ValueError(
                 'interval="bca" is for boards of votes without covariates, tie models and other data, got a '
@@ -470,20 +470,20 @@ class Bootstrap(Result):
         return f"{self._about}: {sentence}" if self._about else sentence
 
     def rank_share(self, k: int, *, min_battles: int | None = None) -> pd.Series:
-        """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
+        """Return the share of resamples in which each model ranks k-th or better among those `ranked`; else missing."""
         return self.contrasts.rank_share(k, self._ranked(min_battles))
 
     def differences(self, min_battles: int | None = None) -> Differences:
-        """Differences of all pairs of the models `ranked`, Elo, from which `tiers` and `rank_sets` come.
+        """Return differences of all pairs of the models `ranked`, Elo, from which `tiers` and `rank_sets` come.
 
         Nothing is compared yet; its ``n_comparisons`` says how much work that is.
         """
         return self.contrasts.differences(self._ranked(min_battles))
 
     def tiers(self, level: float = 0.95, *, min_battles: int | None = None) -> pd.Series:
-        """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
+        """Return tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
 
-        They do not depend on the gauge. Missing for models that are not `ranked`, and for models without a finite
+        They do not depend on the gauge, and are missing for models not `ranked`, and for those without a finite
         rating in more than 1 % of the resamples, unless there are but two, which `difference_interval` tells apart.
 
         Raises:

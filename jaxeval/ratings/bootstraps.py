@@ -111,7 +111,7 @@ class Bootstraps(Result, dict[Hashable, Bootstrap]):
 
 
 def board_facets(options: BootstrapOptions, battles: Battles, facets: Sequence[str]) -> RandomFacets | None:
-    """The random facets of rows of judgments, drawn one by one or in clusters; None where there are none."""
+    """Return the random facets of rows of judgments, drawn one by one or in clusters; None where there are none."""
     if not facets:
         return None
     if options.by is not None or options.contextual or options.strata is not None or battles.count is not None:

@@ -130,7 +130,7 @@ class BradleyTerryFit(Result):
         return f"{counted(n, 'battle')} between {self.competitor.counted(len(self.theta))}"
 
     def _best_first(self) -> pd.DataFrame:
-        """Ranks among finite ratings, ratings and battles; and what is wrong with models, if anything is."""
+        """Return ranks among finite ratings, ratings and battles; and what is wrong with models, if anything is."""
         finite = self.ratings.where(np.isfinite(self.ratings))
         table = pd.DataFrame({"rank": finite.rank(ascending=False, method="min").astype("Int64")})
         table = table.assign(rating=self.ratings, n_battles=self.n_battles)
@@ -195,7 +195,7 @@ class BradleyTerryFit(Result):
         return self._frame(self.scale.unit * np.sqrt(np.maximum(variance, 0)))
 
     def interval(self, level: float = 0.95, kind: BoardInterval | None = None) -> pd.DataFrame:
-        """Wald confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``; NaN without a finite rating.
+        """Return Wald confidence intervals of ratings, Elo, as ``lower`` and ``upper``; NaN without a finite rating.
 
         They are rating -+ z error. The error is that of ``standard_errors_hessian`` times sqrt(`dispersion`), as these
         take ties for wins and losses. With Firth's penalty the battles that it adds count as battles. In a clustered
@@ -223,13 +223,13 @@ class BradleyTerryFit(Result):
         return ends_table(self.ends(level, kind), self._board.models)
 
     def ends(self, level: float, kind: BoardInterval | None = None) -> Ends:
-        """(M,) lower and upper ends of `interval`."""
+        """Return (M,) lower and upper ends of `interval`."""
         ends = self._wald(self._ratings, self._closed_form, level)
         kind = self.settings.interval if kind is None else kind
         return self.with_penalised(ends, level, self.thin) if kind == "auto" else ends
 
     def with_penalised(self, ends: Ends, level: float, which: Bool) -> Ends:
-        """The intervals ``ends``, those of the models ``which`` (M,) from the penalised fit."""
+        """Return the intervals ``ends``, those of the models ``which`` (M,) from the penalised fit."""
         if not (which & (self._component == 1)).any() or not self._board.active.any():
             return ends
         theta = self.penalised_strengths
@@ -241,7 +241,7 @@ class BradleyTerryFit(Result):
         return np.where(which, lower, ends[0]), np.where(which, upper, ends[1])
 
     def differences(self, rows: NDArray[np.intp], level: float = 0.95) -> tuple[Float, Float]:
-        """(R, M) ratings at the positions ``rows`` less all others, Elo, and standard errors, as those of `interval`.
+        """Return (R, M) ratings at the places ``rows`` less all others, Elo, and standard errors, as in `interval`.
 
         NaN without a finite rating.
         """
@@ -250,7 +250,7 @@ class BradleyTerryFit(Result):
         return ratings[rows, None] - ratings, self.scale.unit * error
 
     def penalised_differences(self, rows: NDArray[np.intp], level: float = 0.95) -> tuple[Float, Float]:
-        """(R, M) ratings at the positions ``rows`` less all others, Elo, and standard errors, from the penalised fit.
+        """Return (R, M) ratings at positions ``rows`` less all others, Elo, and standard errors, by the penalised fit.
 
         NaN between models of which one has no penalised strength. As in `interval`, clusters may widen the errors, by
         Student's quantile at ``level``; with an undefeated or winless model each cluster then counts as one battle, as
@@ -312,7 +312,7 @@ class BradleyTerryFit(Result):
         return self.settings.penalty == "firth" or self._penalised is not None
 
     def _always_above(self, model: int, level: float) -> bool:
-        """Whether exact tests of direct meetings show that the model is ahead of all others: asked of rankings only."""
+        """Return whether exact tests of direct meetings show the model ahead of all others: asked of rankings only."""
         return False
 
     @property
@@ -526,7 +526,7 @@ def fit_result(
     kind: type[Fit], board: Board, drawn: VoteGroups, report: DataReport, options: FitOptions,
     count: Float | None = None, features: tuple[str, ...] = (),
 ) -> Fit:  # fmt: skip
-    """The result of the class ``kind`` for a fitted board; ``count`` (M,) are judgments, by default battles.
+    """Make the result of the class ``kind`` for a fitted board; ``count`` (M,) are judgments, by default battles.
 
     ``features`` are the names of covariates.
     """

@@ -149,7 +149,7 @@ def _of_union(one: Posed, other: Posed, rows: Int, name: str) -> tuple[NDArray[n
 
 @contextmanager
 def _comparing(a: Battles, b: Battles, name: str) -> Iterator[None]:
-    """An error about both boards if each can read its own values of a column, but the two cannot be compared."""
+    """Let an error tell of both boards if each can read its own values of a column, but the two cannot be compared."""
     try:
         yield
     except (TypeError, DataError) as error:
@@ -335,7 +335,7 @@ def _resampled(
 def _resampled_before(
     one: Battles | Bootstrap, other: Battles | Bootstrap, refused: Sequence[str]
 ) -> tuple[tuple[Bootstrap, Bootstrap], BoardPairing, list[str]]:
-    """Boards that came with draws."""
+    """Return boards that came with draws."""
     if not (isinstance(one, Bootstrap) and isinstance(other, Bootstrap)):
         raise TypeError("one board has draws and the other has none: pass the battles of both, or bootstrap() of both")
     if isinstance(one, CategoryBoard) or isinstance(other, CategoryBoard):

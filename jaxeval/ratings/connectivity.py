@@ -39,7 +39,7 @@ class Connectivity(NamedTuple):
 
 
 def analyse(n: Float, wins: Float) -> Connectivity:
-    """Connectivity of (M, M) tables: battle weights ``n`` and ``wins`` of i against j.
+    """Find the connectivity of (M, M) tables: battle weights ``n`` and ``wins`` of i against j.
 
     ``kernels.connectivity.standing_of`` defines the main group and the standings.
     """
@@ -57,7 +57,7 @@ def analyse_pairs(
     first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], n: Float, wins: Float, losses: Float,
     n_models: int,
 ) -> Connectivity:  # fmt: skip
-    """Connectivity of M models from P pairs: their battles' weight ``n``, what the first took of it and what it lost.
+    """Find M models' connectivity from P pairs: battles' weight ``n``, what the first took of it and what it lost.
 
     All are (P,), with each pair once.
     """

@@ -104,7 +104,7 @@ class ContextualBoard(Board):
         return np.block([[of_others, cross[:, None]], [cross[None], tt.sum()]])
 
     def log_likelihood(self) -> float:
-        """Log-likelihood of rated models' battles: for tie models of wins, ties and losses; NaN if all are ties."""
+        """Return the log-likelihood of rated models' battles: of wins, ties, losses for tie models; NaN if all tie."""
         if self.response.ties != TieModel.HALF and np.isnan(self.tie_limit):
             return float("nan")
         weight = self.cells.count * battle_weights(self, self.cells)
@@ -117,12 +117,12 @@ class ContextualBoard(Board):
         return win, tie, loss
 
     def expected(self, difference: Float) -> Float:
-        """Expected results by differences of log-strengths, all covariates equal on both sides."""
+        """Return expected results by differences of log-strengths, all covariates equal on both sides."""
         win, tie, _ = self.outcomes(difference, self.estimates()[-1])
         return win + tie / 2
 
     def predictors(self) -> tuple[Float, Float, Float]:
-        """Target, z and t of every cell."""
+        """Return target, z and t of every cell."""
         theta, cells = self.theta, self.cells
         z = theta[cells.first[cells.pair]] - theta[cells.second[cells.pair]]
         z = z + cells.feature @ self.phi[len(self.phi) - 1 - self.n_features : -1]
@@ -237,7 +237,7 @@ def _first_tie_parameter(share: float, ties: Ties) -> float:
 
 
 def _undecided(board: Board, cells: ContextualCells) -> Bool:
-    """(D,) covariates that the models and the covariates before them determine: no battles tell their effects apart."""
+    """Find (D,) covariates that models and the covariates before determine: no battles tell their effects apart."""
     feature, d, m = cells.feature, cells.n_features, len(board.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     weighted = (cells.count * battle_weights(board, cells))[:, None] * feature

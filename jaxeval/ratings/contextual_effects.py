@@ -48,7 +48,7 @@ def style_effect(
     min_battles: int = 0,
     **options: Unpack[StyleEffectArguments],
 ) -> pd.DataFrame:
-    """Ratings with and without the covariates, from the same resamples.
+    """Compare ratings with and without the covariates, from the same resamples.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
@@ -217,7 +217,7 @@ def compare_tie_models(
 
 
 def _folds(count: Int, n_folds: int, rng: np.random.Generator) -> Int:
-    """(F, C) battles of each cell in F random folds of equal sizes, up to one, which together are ``count`` (C,)."""
+    """Draw (F, C) battles of each cell in F random folds of equal sizes, up to one, which sum to ``count`` (C,)."""
     total, left = int(count.sum()), count.copy()
     held = np.empty((n_folds, len(count)), np.int64)
     for f in range(n_folds):

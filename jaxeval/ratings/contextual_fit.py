@@ -106,7 +106,7 @@ class ContextualFit(BradleyTerryFit):
         return pd.Index([*self.settings.features, *of_ties], name="feature", dtype=object)
 
     def coefficient_table(self, error: Float, lower: Float, upper: Float) -> pd.DataFrame:
-        """`coefficients` from errors and bounds; these arrays may have an entry for t even without a tie model."""
+        """Make `coefficients` from errors and bounds; these arrays may have an entry for t even without a tie model."""
         names, d = self.coefficient_names, len(self.settings.features)
         n = len(names)
         unit = np.append(self._board.covariates.unit, np.nan)[:n]
@@ -143,7 +143,7 @@ class ContextualFit(BradleyTerryFit):
     def outcome_probabilities(
         self, model_a: Any, model_b: Any, features: Mapping[str, float] | None = None
     ) -> pd.Series:
-        """``win``, ``tie`` and ``loss`` of ``model_a`` against ``model_b``, and the ``expected`` result.
+        """Return ``win``, ``tie`` and ``loss`` of ``model_a`` against ``model_b``, and the ``expected`` result.
 
         Args:
             model_a: a model of the board.
@@ -157,7 +157,7 @@ class ContextualFit(BradleyTerryFit):
         return pd.Series({name: float(x) for name, x in probabilities.items()})
 
     def theta_of(self, model: Any) -> float:
-        """Log-strength of a model of the board; infinite or NaN if it has no rating."""
+        """Return the log-strength of a model of the board; infinite or NaN if it has no rating."""
         if model not in self.ratings.index:
             hint = did_you_mean(model, self.ratings.index)
             raise ValueError(f"no model {model!r} on the board of {len(self.ratings):,}{hint}")
@@ -168,7 +168,7 @@ def outcome_probabilities(
     fit: ContextualFit, theta_a: ArrayLike, theta_b: ArrayLike, features: Mapping[str, float],
     coefficients: Float | None = None, tie: ArrayLike | None = None,
 ) -> dict[str, Float]:  # fmt: skip
-    """``win, tie, loss, expected`` by the fit, or by draws (B,) of strengths, ``coefficients`` (B, D) and ``tie``."""
+    """Return ``win, tie, loss, expected`` by the fit, or by draws (B,): strengths, ``coefficients`` (B, D), ``tie``."""
     covariates, n_features = fit._board.covariates, len(fit.settings.features)
     if not isinstance(features, Mapping):
         raise TypeError(f"features must be values by name, as {{'length': 2.0}}, got {features!r}")
@@ -268,7 +268,7 @@ class ContextualBootstrap(Bootstrap):
     def outcome_probabilities(
         self, model_a: Any, model_b: Any, features: Mapping[str, float] | None = None, level: float = 0.95
     ) -> pd.DataFrame:
-        """``win``, ``tie``, ``loss`` and ``expected`` of one model against another, with percentile intervals.
+        """Return ``win``, ``tie``, ``loss`` and ``expected`` of one model against another, with percentile intervals.
 
         Args:
             model_a: a model of the board.

@@ -33,13 +33,13 @@ class RatingScale(NamedTuple):
     unit: float = ELO_PER_LOGIT  # Elo per unit of theta
 
     def ratings(self, theta: Float) -> Float:
-        """Elo ratings of (..., M) log-strengths; models of weight 0 may be infinite or NaN."""
+        """Return Elo ratings of (..., M) log-strengths; models of weight 0 may be infinite or NaN."""
         used = self.weights > 0
         centre = theta[..., used] @ self.weights[used]
         return self.base + self.unit * (theta - centre[..., None])
 
     def aligned_ratings(self, draws: Float, theta: Float) -> Float:
-        """Elo ratings of (B, M) ``draws`` of log-strengths, in the gauge of the estimate ``theta`` (M,).
+        """Return Elo ratings of (B, M) ``draws`` of log-strengths, in the gauge of the estimate ``theta`` (M,).
 
         In a draw that leaves some models without a finite value, the others hold the gauge: their weighted mean is the
         one that they have in the estimate. If no model with a weight has a finite value, the finite values become NaN.

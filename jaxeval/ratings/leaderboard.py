@@ -55,7 +55,7 @@ def leaderboard(
     simultaneous_ranks: bool = False,
     **options: Unpack[LeaderboardArguments],
 ) -> pd.DataFrame:
-    """Ratings with bootstrap intervals, best first.
+    """Return ratings with bootstrap intervals, best first.
 
     Args:
         battles: `Battles`, a table with the standard columns, `Rankings` (whose items are then the models, and rankings
@@ -284,7 +284,7 @@ def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
 
 
 def _expected_scores(board: Bootstrap, level: float, interval: BoardInterval) -> dict[str, Any]:
-    """With a tie model, columns of the ratings and intervals on the scale of expected scores."""
+    """Return columns of the ratings and intervals on the scale of expected scores, with a tie model only."""
     if not isinstance(board, ContextualBootstrap) or board.expected_score is board:
         return {}
     half = board.expected_score

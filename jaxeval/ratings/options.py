@@ -122,7 +122,7 @@ class BootstrapOptions(FitOptions, SliceOptions):
         return SCHEMES["multinomial" if self.scheme == "cluster" else self.scheme]
 
     def checked(self, battles: Battles) -> Self:
-        """As `FitOptions.checked`; ``by`` is then a list of names, if anything."""
+        """Check as `FitOptions.checked` does; ``by`` is then a list of names, if anything."""
         scheme, cluster = _checked_cluster(battles, self.scheme, self.cluster)
         if scheme == "poisson" and self.strata is not None:
             raise ValueError(

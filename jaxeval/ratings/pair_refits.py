@@ -169,7 +169,7 @@ def pair_problems(
 
 
 def _tables_of_pairs(board: Board, size: int, no_pair: int) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """(M', M') number of every pair, ``no_pair`` for models that never met; and the factor in its weight, if any."""
+    """Return (M', M') number of every pair, ``no_pair`` for models that never met; and its weight's factor, if any."""
     cells, position = board.cells, board.cells.positions(size, no_pair)
     if board.pair_weight is None:
         return position, None

@@ -56,7 +56,7 @@ class Panel(NamedTuple):
 
 
 def typical(g: Float, shares: Float) -> Float:
-    """Root mean square of discriminations ``g`` (..., K), weighted by ``shares`` (K,): 1 on the scale of ratings.
+    """Return the root mean square of discriminations ``g`` (..., K), weighted by ``shares`` (K,): 1 on ratings' scale.
 
     All judges with a figure count, whatever their sign: no judge who enters or leaves a mean moves the ratings.
     """
@@ -118,7 +118,7 @@ class PanelBoard(Board):
         return self.inverse_at(self.fitted, self.shares * self.fitted.g)
 
     def inverse_at(self, at: Panel, weights: Float) -> Float:
-        """(P, P) inverse of the information at the maximum ``at``, with fixed means of strengths and discriminations.
+        """Invert the information (P, P) at the maximum ``at``, with fixed means of strengths and discriminations.
 
         ``weights`` (K,) are those of the discriminations.
         """
@@ -235,7 +235,7 @@ def fit_panel_board(
 
 
 def moderated(cells: PanelCells, used: Bool, n_parameters: int) -> PanelCells:
-    """The same verdicts, moved towards a half as if each parameter brought one more verdict, a half to either side.
+    """Move verdicts towards a half as if each parameter brought one more verdict, a half to either side.
 
     Of a few dozen items one judge may follow the ratings without exception, in the data or in every other resample:
     the maximum of the likelihood is then that judge's order alone, infinitely far apart. Half a verdict a parameter to
@@ -266,7 +266,7 @@ def _connectivity(cells: PanelCells, n: Float, points: Float, m: int) -> Connect
 
 
 def _speechless(cells: PanelCells, n: Float, points: Float, kept: Bool, side_bias: bool) -> dict[int, str]:
-    """Judges of those ``kept`` who say too little by themselves, and why."""
+    """Find the judges of those ``kept`` who say too little by themselves, and why."""
     k = len(kept)
     total, of_a = np.bincount(cells.judge, n, k), np.bincount(cells.judge, np.where(n > 0, points, 0.0), k)
     reasons = {}
@@ -352,7 +352,7 @@ def _fitted(
 
 
 def _first_strengths(cells: PanelCells, n: Float, points: Float, m: int) -> Float:
-    """(M,) log-strengths near those of the pooled verdicts, to start from: shrunk log-odds of the points of models."""
+    """Return (M,) log-strengths near those of the pooled verdicts, to start from: shrunk log-odds of models' points."""
     won = np.bincount(cells.first, points, m) + np.bincount(cells.second, n - points, m)
     total = np.bincount(cells.first, n, m) + np.bincount(cells.second, n, m)
     strengths = np.where(total > 0, np.log((won + 1) / (total - won + 1)), 0.0)
@@ -360,7 +360,7 @@ def _first_strengths(cells: PanelCells, n: Float, points: Float, m: int) -> Floa
 
 
 def _first_discriminations(cells: PanelCells, n: Float, points: Float, theta: Float, judged: Bool) -> Float:
-    """(K,) discriminations after one step of regressing the verdicts on those strengths: at least the sign is right."""
+    """Return (K,) discriminations after a step of regressing the verdicts on strengths: at least the sign is right."""
     difference, k = theta[cells.first] - theta[cells.second], len(judged)
     slope = np.bincount(cells.judge, 4 * (points - n / 2) * difference, k)
     slopes = np.clip(slope / np.maximum(np.bincount(cells.judge, n * difference**2, k), 1e-300), -3, 3)
@@ -368,7 +368,7 @@ def _first_discriminations(cells: PanelCells, n: Float, points: Float, theta: Fl
 
 
 def _separated(cells: PanelCells, used: Bool, n: Float, points: Float, panel: Panel, side_bias: bool) -> list[int]:
-    """Judges who chose a side by the order of the strengths alone."""
+    """Find judges who chose a side by the order of the strengths alone."""
     difference = panel.theta[cells.first] - panel.theta[cells.second]
     separated = []
     for judge in np.unique(cells.judge[used]).tolist():

@@ -158,7 +158,7 @@ class JudgePanel(Bootstrap):
     def first_sentence(
         self, level: float = 0.95, *, kind: BoardInterval | None = None, min_battles: int | None = None
     ) -> str:
-        """As in `Bootstrap`, and by which judges a difference of 400 means odds of 10 to 1."""
+        """Say what `Bootstrap` says, and by which judges a difference of 400 means odds of 10 to 1."""
         if self.fit._left_out:
             why = named(list(dict.fromkeys(text.partition(";")[0] for text in self.fit.judge_status)))
             none = f"no {self.competitor.one} can be ranked: all judges are left out ({why})"
@@ -197,7 +197,7 @@ class JudgePanel(Bootstrap):
         return {"judges": self.judges(level).reset_index().to_dict("records")}
 
     def judges(self, level: float = 0.95) -> pd.DataFrame:
-        """A row for each judge: verdicts, discrimination and side bias with standard errors and intervals, and flags.
+        """Return a row per judge: verdicts, discrimination and side bias with standard errors and intervals, and flags.
 
         Flags mark judges who may not follow the ratings (the interval of the discrimination holds 0), judges who go
         against them (the interval lies under 0), and judges without figures. The more a judge follows the ratings, the
@@ -257,7 +257,7 @@ def fit_judge_panel(
     random: str | Sequence[str] = (),
     **options: Unpack[FitJudgePanelArguments],
 ) -> JudgePanel | dict[Hashable, JudgePanel]:
-    """Ratings by a panel of judges without gold labels, and how far each judge follows them.
+    """Fit ratings by a panel of judges without gold labels, and how far each judge follows them.
 
     Judge k takes model i, on side A, over model j with probability s(g_k (theta_i - theta_j) + b_k): the discrimination
     g_k says how sharply the judge tells models apart (arXiv:2601.21817), and b_k favours side A. Ties are half a win.

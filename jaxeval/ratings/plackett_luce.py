@@ -69,14 +69,14 @@ class RankingBoard(Board):
         return np.asarray(matrix[:m, :m])
 
     def log_likelihood(self) -> float:
-        """Log-likelihood of the choices between items with a finite rating."""
+        """Return the log-likelihood of the choices between items with a finite rating."""
         chosen = _table(self.choices.of_items, len(self.cells.count), len(self.diagonal))
         times, _, total = self._sets()
         won = chosen.T @ self.cells.count
         return float(won @ self.start - (times.T @ self.cells.count) @ np.log(total))
 
     def _sets(self) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Float]:
-        """(C, A) times that rankings choose from sets, (A, M') probabilities of their items, (A,) sums of exp(theta).
+        """Return (C, A) times that rankings choose from sets, (A, M') probabilities of items, (A,) sums of exp(theta).
 
         A set that says nothing about items with a finite rating counts as chosen from 0 times, and its sum is 1.
         """
@@ -146,7 +146,7 @@ def _connectivity(cells: RankingCells, n_items: int) -> tuple[Connectivity, Floa
 
 
 def neighbours(places: Places) -> tuple[NDArray[np.int32], NDArray[np.intp], Bool]:
-    """(2, E') items of neighbouring places, the better one first; the ranking of each pair; and whether they tie."""
+    """Return (2, E') items of neighbouring places, the better one first; each pair's ranking; and whether they tie."""
     inside = np.ones(len(places.item), bool)
     inside[places.start[:-1]] = False
     at, rest = np.flatnonzero(inside), places.level == REST
@@ -205,7 +205,7 @@ def make_choices(cells: RankingCells, size: int) -> Choices:
 
 
 def _chosen_from(places: Places) -> Iterator[tuple[NDArray[np.intp], Int, list[int], float]]:
-    """Rankings with one pattern of ties; their items; the columns of items that are one set; and how often it is used.
+    """Yield rankings with one pattern of ties; their items; columns of items that are one set; how often it is used.
 
     Sets of one item are left out: there is no choice.
     """
@@ -293,7 +293,7 @@ class PlackettLuceFit(BradleyTerryFit):
     _unit: ClassVar[str] = "ranking"
 
     def _always_above(self, model: int, level: float) -> bool:
-        """Whether the item stood above each other one in all rankings of both, or clusters of them, and often enough.
+        """Return whether the item stood above each other one in all rankings, or clusters, of both, and often enough.
 
         Of two equal items either is above in a ranking with probability 1/2, so that n of n have the two-sided p-value
         2 / 2^n. An item must be ahead of every other one: no allowance for their number is needed (Berger 1982).
@@ -331,12 +331,12 @@ def fit_plackett_luce(
     cluster: str | None = None,
     strata: str | None = None,
 ) -> PlackettLuceFit:
-    """Plackett-Luce strengths by maximum likelihood.
+    """Fit Plackett-Luce strengths by maximum likelihood.
 
     A ranking is a row of choices. The best item is chosen out of all of its items, the second best out of those that
     are left, and so on. Item i is chosen out of a set A with probability exp(theta_i) / sum over j in A of exp(theta_j)
-    (Luce 1959; Plackett 1975, DOI 10.2307/2346567; Hunter 2004, DOI 10.1214/aos/1079120141). Maximises the weighted
-    log-likelihood of all rankings less ridge ||theta||^2.
+    (Luce 1959; Plackett 1975, DOI 10.2307/2346567; Hunter 2004, DOI 10.1214/aos/1079120141). The fit maximises the
+    weighted log-likelihood of all rankings less ridge ||theta||^2.
 
     A tie counts as the mean of its orders: the mean of their log-likelihoods. Two items that tie at the end are half a
     win each, as a tie of two models is in `fit_bradley_terry`. The mean is exact, over the sets of items that may be
@@ -403,7 +403,7 @@ class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
         return ranking_fit(board, self.slices.drawn[s], self.report, self.options)
 
     def refits(self, s: int, fit: PlackettLuceFit) -> BoardRefits:
-        """Rankings are drawn, or clusters of them."""
+        """Return the refits to draws of rankings, or of clusters of them."""
         return ranking_refits(fit._board, self.slices.labels[s], self.slices.drawn[s], self.options)
 
     def result(self, fit: PlackettLuceFit, refitted: Refitted) -> Bootstrap:

@@ -175,7 +175,7 @@ class PredictionPoweredBoard(Bootstrap):
         return np.minimum(self.fit.n_human * (gain - 1), self.fit.n_judge_only)
 
     def worth_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Interval of `worth`, from lam chosen anew in every resample; its lower end may be 0.
+        """Return an interval of `worth`, from lam chosen anew in every resample; its lower end may be 0.
 
         Resamples keep the strengths by which variances are summed, and vary too little: percentiles fall short. Each
         end is the further one of the percentile and of the other percentile reflected in logarithms.
@@ -194,7 +194,7 @@ class PredictionPoweredBoard(Bootstrap):
         return {"judge": [dict(self.judge(level))]}
 
     def judge(self, level: float = 0.95) -> dict[str, float]:
-        """What the verdicts are worth, as a record: lam, worth and its interval, and the battles of both samples."""
+        """Record what the verdicts are worth: lam, worth and its interval, and the battles of both samples."""
         lower, upper = self.worth_interval(level)
         record = {"lam": self.lam, "worth": self.worth, "worth_lower": lower, "worth_upper": upper}
         return {**record, "n_human": self.fit.n_human, "n_judge_only": self.fit.n_judge_only}
@@ -219,7 +219,7 @@ def prediction_powered(
     random: str | Sequence[str] = (),
     **options: Unpack[PredictionPoweredArguments],
 ) -> PredictionPoweredBoard | dict[Hashable, PredictionPoweredBoard]:
-    """Bradley-Terry ratings of what people prefer, from few of their votes and many verdicts of a judge.
+    """Fit Bradley-Terry ratings of what people prefer, from few of their votes and many verdicts of a judge.
 
     Prediction-powered inference (arXiv:2301.09633, 2311.01453; on leaderboards arXiv:2403.07008). People and the judge
     judged the same n battles, and the judge N others. The points of a model are those that people gave, plus lam times

@@ -57,7 +57,7 @@ class PoweredBoard(Board):
     information_diagonal: Float  # (M',)
 
     def scores(self) -> scipy.sparse.csr_array:
-        """(C, M) what one battle of each cell adds to the gradient: its residual, and lam times that of the judge."""
+        """Return (C, M) what a battle of each cell adds to the gradient: its residual, and lam times the judge's."""
         cells, n_pairs = self.cells, len(self.cells.first)
         slopes = strength_slopes(cells, len(self.theta))
         p = self.expected(slopes @ self.theta)
@@ -163,7 +163,7 @@ def _judge_mean(cells: VerdictCells, sums: PairSums, first: NDArray[Any], second
 
 
 def _tuned(sums: PairSums, form: Form, tuning: Tuning, lam: float) -> Powered:
-    """`Powered` as NumPy arrays (P', 1)."""
+    """Return `Powered` as NumPy arrays (P', 1)."""
     tuned: Powered = jax.device_get(tune(sums, form, tuning, as_leaf(lam, np.float64)))
     return tuned
 

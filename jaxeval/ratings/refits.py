@@ -263,7 +263,7 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
         return 1
 
     def blocks(self) -> list[list[int]]:
-        """Slices that are fitted together."""
+        """Group the slices that are fitted together."""
         return [[s] for s in range(len(self.slices.boards))]
 
     def fits(self, block: Sequence[int]) -> dict[int, Fit]:
@@ -282,7 +282,7 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
             yield f"slice-{s}", [s], refits
 
     def resampled(self, how: RunOptions) -> list[Resampled]:
-        """Every slice fitted, and its resamples refitted, run as ``how`` says.
+        """Fit every slice and refit its resamples, run as ``how`` says.
 
         Raises:
             MemoryLimitError, ProcessError, DataError: as `jaxeval.bootstrap`.
@@ -306,7 +306,7 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
         return Identity({**deciding, **self.deciding}, data, shown, noun=self.judgments)
 
     def resampled_in(self, run: LaneRun) -> list[Resampled]:
-        """As `resampled`, in a ``run`` that is open."""
+        """Fit and refit as `resampled` does, in a ``run`` that is open."""
         results: dict[int, Resampled] = {}
         for block in self.blocks():
             fits = self.fits(block)

@@ -187,7 +187,7 @@ class Slices(NamedTuple):
 
     @contextmanager
     def naming(self, s: int) -> Iterator[None]:
-        """Errors about a slice that name it."""
+        """Let errors about a slice name it."""
         try:
             yield
         except ValueError as error:
@@ -292,5 +292,5 @@ def _check_number(n_slices: int, sizes: Int, by: Sequence[str], options: Bootstr
 
 
 def slice_name(group: Hashable) -> Hashable:
-    """A slice's name as one value: the columns' values joined where there are several; None for the whole board."""
+    """Return a slice's name as one value, joined from the values of several columns; None for the whole board."""
     return " / ".join(map(str, group)) if isinstance(group, tuple) else group

@@ -132,7 +132,7 @@ def _on_all_models(models: pd.Index, listed: pd.Index, cells: Cells) -> Cells:
 
 
 def _squares(whole: Board, cells: Cells, drawn: VoteGroups) -> tuple[float, float, float]:
-    """Three sums: the squared scores of ``cells``, by whole clusters; what wins and losses alone would give; battles.
+    """Sum the squared scores of ``cells``, by whole clusters; what wins and losses alone would give; and battles.
 
     All at the strengths of the ``whole`` board, over its rated models.
     """
@@ -355,7 +355,7 @@ class CategoryBoards(Bootstraps):
         return board
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """One row per category: `CategoryBoard.category`."""
+        """Make a table with a row per category, by `CategoryBoard.category`."""
         rows = [self[group].category(level) for group in self]
         table = pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
         return with_kinds(table, percent="borrowed")

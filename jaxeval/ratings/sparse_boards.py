@@ -106,7 +106,7 @@ def recentred(theta: Float, connectivity: Connectivity, ridge: float) -> Float:
 
 
 def make_adjacency(first: Index, second: Index, n_models: int) -> tuple[Adjacency, NDArray[np.intp], int]:
-    """Slots of the pairs ``first``, ``second`` (P,) of M models, the number of each model (M,) in them, and all pairs.
+    """Return slots of P pairs ``first``, ``second`` of M models, the number of each (M,) in them, and of all pairs.
 
     The graph has padding models and padding pairs. NumPy arrays.
     """
@@ -148,7 +148,7 @@ def make_adjacency(first: Index, second: Index, n_models: int) -> tuple[Adjacenc
 
 
 def _merges(left: Index, n_rows: int) -> tuple[list[Index], Index]:
-    """How the rows of models that have several ``left`` (A,) are added up, and where the sums are; see `Adjacency`.
+    """Say how the rows of models that have several ``left`` (A,) are added up, and where the sums are; see `Adjacency`.
 
     They are the first ones of ``n_rows`` rows, of which the last is empty.
     """

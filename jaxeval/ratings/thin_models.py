@@ -44,7 +44,7 @@ class Independent:
     variance: Float  # (M,)
 
     def __call__(self, rows: NDArray[np.intp], level: float) -> tuple[Float, Float]:
-        """(R, M) differences of the models ``rows`` to all others, and their standard errors."""
+        """Return (R, M) differences of the models ``rows`` to all others, and their standard errors."""
         ratings, variance = self.ratings, self.variance
         return ratings[rows, None] - ratings, np.sqrt(variance[rows, None] + variance)
 
@@ -83,7 +83,7 @@ def penalised(n: Float, wins: Float, start: Float) -> tuple[Float, Float] | None
 
 
 def inverse_and_leverage(n: Float, p: Float) -> tuple[Float, Float]:
-    """(M, M) pseudo-inverse of the information of ``n`` battles won with probability ``p``, and leverages of pairs.
+    """Return (M, M) pseudo-inverse of the information of ``n`` battles won with probability ``p``, and pair leverages.
 
     The leverage of a pair is the number of battles that Firth's penalty adds to it.
 
@@ -97,7 +97,7 @@ def inverse_and_leverage(n: Float, p: Float) -> tuple[Float, Float]:
 
 
 def penalised_board(board: Board, main: Bool) -> tuple[Float, Float] | None:
-    """The penalised fit of the models ``main`` (M,), which met; all others have 0.
+    """Fit the models ``main`` (M,), which met, with the penalty; all others have 0.
 
     Returns:
         None for more models than `MOST_MODELS`, and where the fit does not end.
@@ -123,7 +123,7 @@ def penalised_board(board: Board, main: Bool) -> tuple[Float, Float] | None:
 
 
 def covariance_of_penalised(board: Board) -> Float:
-    """(M, M) covariance of a ``board`` with Firth's penalty, whose battles count in the information, too."""
+    """Return (M, M) covariance of a ``board`` with Firth's penalty, whose battles count in the information, too."""
     rated, covariance = np.flatnonzero(board.active), np.zeros((len(board.theta),) * 2)
     among = np.ix_(rated, rated)
     n, p = board.rated_tables()[0][among], board.expected(board.theta[:, None] - board.theta)[among]
@@ -135,7 +135,7 @@ def covariance_of_penalised(board: Board) -> Float:
 
 
 def _squares(board: Board) -> Float:
-    """(pairs,) sums of the squares of the battles' weights, over `weight_scale`."""
+    """Return (pairs,) sums of the squares of the battles' weights, over `weight_scale`."""
     cells, weight = board.cells, board.cells.weight
     weight = weight if board.pair_weight is None else weight * board.pair_weight[cells.pair]
     squares = np.bincount(cells.pair, weight**2 * cells.count, len(board.n)).astype(np.float64)
@@ -150,7 +150,7 @@ def _of_weights(theta: Float, covariance: Float, n: Float, squares: Float) -> Fl
 
 
 def dispersion(board: Board, theta: Float) -> float:
-    """The variance of results over that of wins and losses alone, at ``theta``; see `BradleyTerryFit.dispersion`."""
+    """Return the variance of results over that of wins and losses, at ``theta``; see `BradleyTerryFit.dispersion`."""
     cells = board.cells
     weight = battle_weights(board, cells) ** 2 * cells.count
     p = board.expected(theta[cells.first] - theta[cells.second])[cells.pair]
@@ -160,7 +160,7 @@ def dispersion(board: Board, theta: Float) -> float:
 
 
 def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | None:
-    """Strengths (M,) of the ``thin`` models of a wide board with a penalty, and variances (M,) of all strengths.
+    """Return strengths (M,) of the ``thin`` models of a wide board with a penalty, and variances (M,) of all strengths.
 
     The other models stay where they are, with their ``variance`` (M,). A board of tens of thousands has no table of
     all pairs, so that each pair adds battles by what it says of its thin models alone, and a variance is that of the

@@ -345,7 +345,7 @@ def vote_draws(
 
 
 def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
-    """Row and column of entries sorted by ``pair``, and each column's pair: every ``rows`` entries a new column."""
+    """Return row and column of entries sorted by ``pair``, and columns' pairs: every ``rows`` entries a new column."""
     per_pair = np.bincount(pair)
     within = np.arange(len(pair)) - (np.cumsum(per_pair) - per_pair)[pair]
     columns = -(-per_pair // rows)
@@ -426,7 +426,7 @@ def unit_members(cells: Cells, groups: VoteGroups) -> UnitMembers:
 
 
 def _member_entries(cells: Cells, members: UnitMembers) -> Entries:
-    """Every member of a unit is an entry."""
+    """Make every member of a unit an entry."""
     pair_of_entry = cells.pair[members.cell]
     per_pair = np.bincount(pair_of_entry)
     rows = entry_rows(per_pair)
@@ -458,7 +458,7 @@ def _padded(entries: Sequence[Entries], n_pairs: int, n_columns: int | None = No
 
 
 def packed_word(cells: Sequence[Cells], heaviest: float, n_parts: int) -> type:
-    """Narrowest packed word that is exact in every resample.
+    """Choose the narrowest packed word that is exact in every resample.
 
     Each of its two or three parts must hold twice the battles of any pair; and a model's score, a sum of halves in
     single precision for 32 bits, must stay under 2**23.
