@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.engine.weighing import DataRows
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels.batch.weighted import split
+from jaxeval.kernels.batch.weighted import split, statistic_slopes
 from jaxeval.kernels.kinds import Array
 from jaxeval.lazy_names import jax, jnp
 from jaxeval.statistics.comparison import bias_corrected_bounds
@@ -473,7 +473,7 @@ def _influences(statistic: Statistic, table: DataRows) -> Float:
     """Return (N, K) influences of rows, of which the statistic is about the mean."""
     try:
         with double_precision():
-            slopes = jax.jacrev(lambda weights: statistic(weights, table.arrays))(np.ones(table.n))
+            slopes = np.asarray(statistic_slopes(statistic, np.ones(table.n), table.arrays))
     except ValueError as error:
         if "Reverse-mode" not in str(error):
             raise
@@ -481,5 +481,4 @@ def _influences(statistic: Statistic, table: DataRows) -> Float:
             f"{statistic.name} has a loop of unknown length, through which JAX finds no derivatives in reverse: random "
             f"facets of {counted(table.n, 'row')} need a loop of a given length (jax.lax.fori_loop, jax.lax.scan)"
         ) from None
-    slopes = np.asarray(slopes, float)
     return (slopes - slopes.mean(1, keepdims=True)).T * table.n

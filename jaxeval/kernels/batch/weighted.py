@@ -180,6 +180,13 @@ def statistic_once(statistic: Statistic, weights: Float[Array, "N"], data: Any) 
     return statistic(weights, data)
 
 
+@program("statistic", runs="briefly")
+def statistic_slopes(statistic: Statistic, weights: Float[Array, "N"], data: Any) -> Float[Array, "K N"]:
+    """Return the derivatives of a statistic by each weight, by reverse differentiation."""
+    slopes: Array = jax.jacrev(lambda w: statistic(w, data))(weights)
+    return slopes
+
+
 @program("form", "mesh")
 def row_sums(
     rows: WeighedRows, form: RowForm, columns: tuple[Num[Array, "Q _"], ...], entry: Int32[Array, "... N"] | None,
