@@ -135,6 +135,11 @@ class BootstrapOptions(FitOptions, SliceOptions):
             raise ValueError(
                 f"refits with features or a tie model are in double precision, got dtype={checked.dtype!r}"
             )
+        if checked.interval == "bca" and (checked.contextual or checked.strata is not None):
+            raise ValueError(
+                'interval="bca" is for boards of votes without covariates, tie models and strata: take '
+                'interval="percentile", or leave these out'
+            )
         if checked.by is None and (checked.max_slices, checked.min_slice_battles, checked.missing) != (
             MOST_SLICES,
             0,
