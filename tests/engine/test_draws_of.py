@@ -62,7 +62,7 @@ class TestDraws:
     def test_errors_are_those_of_a_loop(self):
         drawn = draws_of(trimmed_mean, X, n_resamples=2000)
         rng = np.random.default_rng(1)
-        loop = np.stack([scipy.stats.trim_mean(X[rng.integers(0, 60, 60)], 0.1) for _ in range(2000)]).std(0)
+        loop = scipy.stats.trim_mean(X[rng.integers(0, 60, (2000, 60))], 0.1, axis=1).std(0)
         np.testing.assert_allclose(drawn.standard_errors, loop, rtol=4 * np.sqrt(2 / (2 * 2000)))
 
     @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian"])

@@ -11,6 +11,8 @@ from scipy.stats import norm
 
 import jaxeval
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 
 @pytest.fixture(scope="module")
 def votes():

@@ -107,6 +107,7 @@ def test_a_draw_is_the_refit_of_its_resample(battles, drawn, tied, ties, scheme,
             assert found.tie_draws[number] == pytest.approx(tie, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_weights_that_differ_by_many_powers_of_ten():
     """Without its heavy battles, a resample joins two groups by light ones: whole numbers of them are the odds."""
     rng = np.random.default_rng(0)
