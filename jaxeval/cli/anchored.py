@@ -179,7 +179,7 @@ def _read_counts(
 
 
 def _direct_scores(frame: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame | None:
-    """The rows of a table with direct scores that have verdicts in words, if any; its roles under their own names."""
+    """Return rows of direct scores that have verdicts in words, if any; roles become the names of their columns."""
     from jaxeval.data.anchored_verdicts import ROLES
 
     named = {columns[role]: role for role in ("verdict", *ROLES) if columns.get(role)}
@@ -193,7 +193,7 @@ def _direct_scores(frame: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame
 def _figures(
     tables: dict[str, pd.DataFrame], scores: pd.DataFrame, screen: JudgeScreen | None
 ) -> tuple[dict[str, Figure], list[str]]:
-    """Figures by name, and sentences about those that cannot be drawn."""
+    """Return figures by name, and sentences about those that cannot be drawn."""
     figures, warnings = {}, []
     if "model" in scores:
         figures["scores"] = plots.plot_anchored(scores, None if screen is None else screen.strong)

@@ -46,7 +46,7 @@ class Command(click.Command):
     typed: Sequence[str] = ()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Arguments, and options by section, in the order of their declarations."""
+        """Return arguments, and options by section, in the order of their declarations."""
         return sorted(super().get_params(ctx), key=self._place)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

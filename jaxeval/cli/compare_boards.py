@@ -121,7 +121,7 @@ def compare_boards(
 
 
 def _check(n_files: int, options: TwoBoards) -> None:
-    """Usage errors of options that do not go together."""
+    """Raise usage errors of options that do not go together."""
     telling = options.given("by", "where_a", "where_b", "winner_b", "target_b", "features_b", "style_b")
     if n_files > 2:
         raise click.UsageError(f"two boards are compared, got {n_files} files: put those of a board into a folder")
@@ -153,7 +153,7 @@ def _two(text: str, option: str) -> tuple[str, str]:
 def _read(
     files: Sequence[FileName], readings: tuple[Reading, Reading], keep: Sequence[str], where: Sequence[str | None]
 ) -> list[Battles]:
-    """Both boards; one file is read once, so that its votes are recognised, unless its results are read in two ways."""
+    """Read both boards; one file is read once, which recognises its votes, unless its results are read in two ways."""
     from jaxeval.data.conditions import columns_of
 
     of_conditions = [name for text in where if text for name in columns_of(text)]
@@ -165,7 +165,7 @@ def _read(
 
 
 def _chosen(reading: Reading, boards: Sequence[Battles]) -> list[Battles]:
-    """The models that count, by their new names; an option that names models of one board applies to that board."""
+    """Choose the models that count, by new names; an option that names models of one board applies to that board."""
     from jaxeval.data.model_tables import read_names
 
     word = reading.competitor or common_noun(board.report._said for board in boards)

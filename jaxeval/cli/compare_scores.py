@@ -107,7 +107,7 @@ def _summary(gate: ScoreGate) -> str:
 
 
 def _junit(gate: ScoreGate) -> str:
-    """Tests that fail, and those that are open, which JUnit knows as errors."""
+    """Write tests that fail, and those that are open, which JUnit knows as errors."""
     rows = gate.rows.records()
     totals = {name: str(sum(row["verdict"] == verdict for row in rows)) for name, verdict in _OF_JUNIT.items()}
     suite = ElementTree.Element("testsuite", {"name": "jaxeval gate", "tests": str(len(rows)), **totals})
@@ -268,7 +268,7 @@ class ScorePlan(FacetOptions):
 
 @command("plan-scores")
 def plan_scores(files: Files, columns: ScoreReading, options: ScorePlan) -> Answer:
-    """What a benchmark can tell: the smallest difference it finds, and the items and trials needed.
+    """Say what a benchmark can tell: the smallest difference it finds, and the items and trials needed.
 
     FILES are the benchmark or a pilot of it, read as by `jaxeval scores`.
     """
@@ -313,7 +313,7 @@ class Budgeting(Options):
 def error_budget(
     files: Files, columns: ItemScoreColumns, facets: FacetOptions, options: Budgeting, plot: Plot
 ) -> Answer:
-    """Which error is it: of items, judges, prompts or seeds.
+    """Say which error it is: of items, judges, prompts or seeds.
 
     FILES are read as by `jaxeval scores`, with a column for each facet that --random names. Also: what would make the
     error smaller, and the cheapest way to it.

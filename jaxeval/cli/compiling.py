@@ -72,7 +72,7 @@ def program_folder() -> Path | None:
 
 
 def settings(folder: Path) -> dict[str, str]:
-    """The variables of the environment by which JAX, when it is imported, learns to keep all programs in a folder."""
+    """Return the environment variables by which JAX, when imported, learns to keep all programs in a folder."""
     return {
         OF_JAX: str(folder),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # many small programs add up

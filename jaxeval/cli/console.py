@@ -24,7 +24,7 @@ class PlainConsole(Console):
         super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """``text`` as Rich lays it out, with its control characters escaped (see `jaxeval.wording.visible`)."""
+        """Lay out ``text`` as Rich does, with its control characters escaped (see `jaxeval.wording.visible`)."""
         return super().render_str(visible(text), **options)
 
     def on_broken_pipe(self) -> None:

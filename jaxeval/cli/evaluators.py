@@ -158,7 +158,7 @@ def _first_text(column: pd.Series) -> str:
 
 
 def _curves(fits: AgreementFits) -> pd.DataFrame | None:
-    """Agreement by gap for the first evaluators, up to the largest gap of each."""
+    """Return agreement by gap for the first evaluators, up to the largest gap of each."""
     known = pd.DataFrame(fits.scores.scores.T, columns=fits.scores.evaluators)
     largest = known.max() - known.min()
     largest = largest[largest > 0].iloc[:_CURVES]
@@ -173,7 +173,7 @@ def _curves(fits: AgreementFits) -> pd.DataFrame | None:
 
 
 def _ranking_rows(taus: pd.DataFrame, comparison: pd.DataFrame, few: int) -> pd.DataFrame:
-    """Evaluators, the best first: the tau of each over all its models, and how much better the best is."""
+    """Return evaluators, the best first: the tau of each over all its models, and how much better the best is."""
     overall = hide_few_pairs(taus[np.isinf(taus["delta"])], "tau", few).set_index("evaluator")
     best = comparison["evaluator"].iloc[0]
     others = hide_few_pairs(comparison[comparison["evaluator"] == best], "difference", few).set_index("other")
@@ -258,7 +258,7 @@ def study_references(
 
 
 def _reference_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
-    """References, what fewer pairs than ``few`` stand behind left blank."""
+    """Return references, what fewer pairs than ``few`` stand behind left blank."""
     shown = table[["reference", "tier", "rank", "n_battles", "n_models", "n_pairs"]].copy()
     shown["n_battles"] = shown["n_battles"].map("{:,.6g}".format)  # weights need not be whole
     for name, form in (("tau", ".3f"), ("misordered", ".3f"), ("rank_change", ".1f")):
@@ -281,7 +281,7 @@ def _set_cell(row: pd.Series) -> str:
 
 
 def _budget_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
-    """Single references by tier, and sets: the share of all pairs in the wrong order under every budget."""
+    """Return single references by tier, and sets: the share of all pairs in the wrong order under every budget."""
     rows = hide_few_pairs(table[np.isinf(table["delta"])], "misordered", few)
     single = rows[rows["n_references"] == 1].dropna(subset=["tier", "misordered"])
     means = single.groupby(["tier", "budget"], as_index=False)[["misordered", "n_pairs"]].mean()

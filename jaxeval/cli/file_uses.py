@@ -174,7 +174,7 @@ def is_square(frame: pd.DataFrame) -> bool:
 
 
 def _answers(head: Head, sides: SidePairs) -> Iterator[Use]:
-    """Judged answers, right or wrong, with labels of people."""
+    """Find judged answers, right or wrong, with labels of people."""
     if sides or (frame := head.rows) is None:
         return
     labels = columns_of(frame, (*ANSWER_LABELS, "gold", "truth", "correct"))
@@ -225,7 +225,7 @@ def _is_of_items(frame: pd.DataFrame, name: str) -> bool:
 
 
 def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | None) -> list[str] | None:
-    """Options that name models, items, judges and runs of judged answers; None if the rows cannot be read so.
+    """Return options that name models, items, judges and runs of judged answers; None if rows cannot be read so.
 
     Models and judges are always named where they are known: without the options, all would count as one.
     """
@@ -242,7 +242,7 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
 
 
 def _labels(frame: pd.DataFrame, of_panel: FoundJudgments | None) -> Iterator[Use]:
-    """Labels of judges and people without pairs of models, found as the command finds them."""
+    """Find labels of judges and people without pairs of models, as the command finds them."""
     if (
         has_usual_sides(frame)
         or usual_column(frame, None, "output") is not None

@@ -182,7 +182,7 @@ _OF_CALLS = tuple(field.name for field in fields(CallReading) if field.name not 
 
 
 def _table(paths: Sequence[FileName], reading: Reading) -> Any:
-    """Whole files, one after the other."""
+    """Read whole files, one after the other."""
     from jaxeval.data.equal_rows import reject_same_tables
     from jaxeval.data.table_files import read_whole_table
 

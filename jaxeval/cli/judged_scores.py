@@ -156,7 +156,7 @@ class JudgeOptions(RunningOptions, AccuracyOptions, section=""):
 
 @command("judge", apart={"random": "pairs"})
 def judge(options: JudgeOptions, columns: Answers) -> Answer:
-    """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
+    """Rate models' accuracy by LLM judges, corrected by human labels, and say what the data cannot.
 
     The first table has the estimate to believe for each model and judge, beside the judge's raw share, and why it is
     believed. With --full follow all estimates with intervals: the judge's raw share, labels alone, PPI++, Rogan-Gladen

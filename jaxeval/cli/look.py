@@ -178,7 +178,7 @@ def line_of(use: Use, files: Sequence[FileName]) -> str:
 
 
 def _quoted(words: Sequence[str]) -> str:
-    """Words for a shell, those with single quotes inside in double ones where nothing in them means more there."""
+    """Quote words for a shell, those with single quotes in double ones where nothing in them means more there."""
     doubled = ["'" in word and not set(word) & {*"$`\\!"} for word in words]
     return " ".join(
         '"' + word.replace('"', r"\"") + '"' if inside else shlex.quote(word)

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def run() -> None:
-    """`main` as a process of its own, which Ctrl-C ends at once: what XLA still computes does not outlive an exit."""
+    """Run `main` as a process that Ctrl-C ends at once: what XLA still computes does not outlive an exit."""
     try:
         code = main(standalone_mode=False, obj=kept_programs)
         sys.exit(code if isinstance(code, int) else 0)

@@ -81,7 +81,7 @@ class OfBoth(ResamplingOptions, section=""):
 
 @command("meta")
 def meta(file: File | None, of_scores: OfScores, of_votes: StudiedVotes, options: OfBoth, outputs: Outputs) -> Answer:
-    """Which evaluators rank models as people do, close ones too.
+    """Say which evaluators rank models as people do, close ones too.
 
     FILE has a row per model, a column of gold scores and a column per evaluator. The first table compares evaluators
     with each other, the best first, on the models that they share; the others, on close models, tiers and gaps, follow

@@ -79,7 +79,7 @@ def next_battles(
     files: Files, aim: GoalOptions, targets: VotePlan, reading: Reading, covariates: Covariates,
     fitted: NextFit, outputs: Outputs,
 ) -> Answer:  # fmt: skip
-    """Which battles to judge next, on top of the votes in FILES, so that they tell most.
+    """Choose which battles to judge next, on top of the votes in FILES, so that they tell most.
 
     Rate the new votes together with the old ones, all with equal weights. Chosen pairs move ratings that misfit: the
     screen names a command that checks it. That fit weighs battles by their propensity, the chance to be chosen. --out

@@ -34,7 +34,7 @@ class Processes(click.ParamType):  # type: ignore[type-arg]
     name = "processes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Arguments of `jax.distributed.initialize`."""
+        """Return arguments of `jax.distributed.initialize`."""
         if isinstance(value, dict):
             return value
         if value == "auto":

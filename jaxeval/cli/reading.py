@@ -58,7 +58,7 @@ class Reading(Competitor, VoteReading):
         return battles_in(paths, keep=keep, id=id, known=known, plain=plain, **columns)
 
     def _found(self, paths: Sequence[FileName]) -> dict[str, Any]:
-        """The columns of sides and results as their values say, where none are named and none have the usual names."""
+        """Find columns of sides and results by their values, where none are named and none have usual names."""
         from jaxeval.data.columns import without_blanks
         from jaxeval.data.published_formats import format_of_names
         from jaxeval.data.roles import has_usual_sides

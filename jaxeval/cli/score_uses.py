@@ -65,7 +65,7 @@ def rows_of_scores(frame: pd.DataFrame, head: Head, sides: SidePairs) -> tuple[p
 
 
 def _sampled_scores(frame: pd.DataFrame, sides: SidePairs, roles: Mapping[str, Any]) -> Iterator[Use]:
-    """Scores of models on items under several judges, prompts or seeds, each of which has a column."""
+    """Find scores of models on items under several judges, prompts or seeds, each of which has a column."""
     facets = [name for name in USUAL_FACETS if name in frame and name not in roles.values()]
     facets += [name for name in guessed_columns(frame, "rater")[:1] if name not in roles.values()]
     known = [str(name) for name in (roles["model"], roles["item"]) if name is not None]

@@ -94,7 +94,7 @@ def scores(
     files: Files, columns: ScoreReading, labels: Labels, options: ScoreBoardOptions, drawn: ResamplingOptions,
     shown: Top,
 ) -> Answer:  # fmt: skip
-    """A leaderboard of benchmark scores: models, items, trials.
+    """Rank models by benchmark scores of items and trials.
 
     FILES hold a row for each model and item with its score, or are what an evaluation harness wrote: samples of
     lm-evaluation-harness, logs of Inspect, Every Eval Ever, reports of SWE-bench, results of tau-bench. Items are
@@ -167,7 +167,7 @@ def scores(
 
 
 def _of_means(means: pd.DataFrame, level: float) -> Answer:
-    """Means of tasks whose items are not there."""
+    """Report means of tasks whose items are not there."""
     from scipy.stats import norm
 
     from jaxeval.show.cells import with_kinds

@@ -68,13 +68,13 @@ def _judges(size: Size) -> pd.DataFrame:
 
 
 def _families(size: Size) -> pd.DataFrame:
-    """Every third model is of one maker."""
+    """Return families: every third model is of one maker."""
     names = votes.simulate_strengths(size.models, seed=size.seed).index
     return pd.DataFrame({"name": names, "family": [f"maker-{k % 3 + 1}" for k in range(len(names))]})
 
 
 def _calls(size: Size, new: bool) -> pd.DataFrame:
-    """Scores of a judge, of the battles of the model in the middle, or of all others."""
+    """Simulate a judge's scores of the battles of the model in the middle, or of all others."""
     battles = judged.simulate_judged_battles(size.n, size.models, tie_rate=size.ties, seed=size.seed)
     calls = judged.scored_calls(battles, size.seed)
     middle = battles.models[(len(battles.models) - 1) // 2]

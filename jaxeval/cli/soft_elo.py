@@ -41,7 +41,7 @@ class _FileOrCommand(click.Group):
 @click.group("soft-elo", cls=_FileOrCommand, subcommand_metavar="FILE [OPTIONS] | COMMAND [ARGS]...",
              no_args_is_help=True)  # fmt: skip
 def soft_elo_commands() -> None:
-    """Ratings on the human scale from LLM judges' scores.
+    """Rate models on the human scale from LLM judges' scores.
 
     `soft-elo FILE` (short for `soft-elo report FILE`) holds every model out in turn and prints how close the judge
     comes to the humans. `calibrate` and `predict` rate new models that have no human votes; `merge` places them on the

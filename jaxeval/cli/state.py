@@ -36,7 +36,7 @@ class State(NamedTuple):
     @classmethod
     @contextmanager
     def opened(cls, path: Path, files: Sequence[FileName]) -> Iterator[State]:
-        """The state at ``path``, to which ``files`` are to be added, and which no other run adds to meanwhile.
+        """Let a run have the state at ``path`` to add ``files`` to; no other run adds to it meanwhile.
 
         A run that finds another at work waits for it, and then adds to what it left.
         """

@@ -24,7 +24,7 @@ QUIET = "jaxeval.quiet"
 
 
 def stdout_console() -> Console:
-    """Standard output for tables; quiet where there is none."""
+    """Return standard output for tables; quiet where there is none."""
     from jaxeval.cli.console import PlainConsole
 
     if sys.stdout is None:
@@ -57,7 +57,7 @@ def print_bytes(data: bytes) -> None:
 
 
 def named_model(models: pd.Index, name: str) -> Any:
-    """The model as the file has it: models may be named by numbers, which the command line cannot tell from text."""
+    """Return the model as the file has it: the command line cannot tell names that are numbers from text."""
     alike = [model for model in models if str(model) == name]
     return alike[0] if len(alike) == 1 else name
 

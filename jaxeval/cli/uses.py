@@ -268,7 +268,7 @@ def _one_slice(
 
 
 def panel(frame: pd.DataFrame, read: FoundJudgments | None) -> Iterator[Use]:
-    """Verdicts of several judges: in rows, or in columns, ``read`` so if it is not None."""
+    """Find verdicts of several judges: in rows, or in columns, ``read`` so if it is not None."""
     if read is None:
         return
     judge, human, item = usual(frame, "judge", "human", "item")
@@ -349,7 +349,7 @@ def scores_by_metric(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def agent_runs(frame: pd.DataFrame) -> Iterator[Use]:
-    """Runs of agents on tasks whose length is known."""
+    """Find runs of agents on tasks whose length is known."""
     columns = [usual_column(frame, None, USUAL[role]) for role in ("agent", "task", "minutes", "success")]
     if None not in columns and is_numeric_dtype(frame[str(columns[2])]):
         words = ("agents", "tasks", "minutes_of_people", "successes")
