@@ -94,7 +94,7 @@ class AnchoredVerdicts(Shown):
     @classmethod
     @spelled_out(AnchoredReading)
     def from_pandas(cls, df: Any, **options: Unpack[AnchoredVerdictsArguments]) -> AnchoredVerdicts:
-        """Verdicts from a DataFrame, or any table with the Arrow interface, with one row per verdict.
+        """Read verdicts from a DataFrame, or any table with the Arrow interface, with one row per verdict.
 
         Args:
             df: the table.
@@ -197,7 +197,7 @@ class AnchoredVerdicts(Shown):
         return replace(self, outcome=self.outcome[rows], number=number, confidence=confidence)
 
     def _both_sides(self, side: pd.Series, weight: Float) -> AnchoredVerdicts:
-        """One verdict per answer: the mean of those with the reference on either ``side`` (N,), by ``weight`` (N,)."""
+        """Take one verdict per answer: the mean of those with the reference on either ``side`` (N,), by ``weight``."""
         number, _ = self.groups(ROLES)
         again = pd.Series(number).groupby([number, side.to_numpy()]).cumcount().to_numpy() > 0
         if again.any():
@@ -255,7 +255,7 @@ class AnchoredVerdicts(Shown):
 def read_anchored_verdicts(
     path: FileName | Sequence[FileName], *, baseline: str | None = None, **columns: Any
 ) -> AnchoredVerdicts:
-    r"""Verdicts from files in a format of `read_battles`, with the options of `AnchoredVerdicts.from_pandas`.
+    r"""Read verdicts from files in a format of `read_battles`, with options of `AnchoredVerdicts.from_pandas`.
 
     Files of AlpacaEval, Arena-Hard and MT-bench are recognised: the games of a prompt are one outcome, the mean of
     their verdicts, where a strong one (A>>B) counts as three.
@@ -284,7 +284,7 @@ def read_anchored_verdicts(
 
 
 def _labelled(column: pd.Series, labels: Labels) -> tuple[Float, tuple[str, ...]]:
-    """(N,) outcomes by what the user says that labels mean, NaN where missing, and how they were read, in words."""
+    """Return outcomes (N,) by what the user says labels mean, NaN where missing, and how they were read, in words."""
     if not isinstance(labels, Mapping):
         return read_labels(column, labels, may_miss=True).target, ()
     odd = next((word for word in labels.values() if word not in (*STANDARD, *_SIDES)), None)

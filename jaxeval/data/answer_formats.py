@@ -31,7 +31,7 @@ _JUDGED = (*USUAL_SIDES, *PAIR_LABELS, *ROLES["judge"].names, *ROLES["judgment"]
 
 
 def _ragas(source: Source) -> pd.DataFrame:
-    """Inputs are items; equal ones are trials."""
+    """Read inputs as items; equal ones are trials."""
     metric = metric_of([name for name in source.names if name not in (*_RAGAS, *source.keep)], source.score)
     frame = source.columns(["user_input", metric, *source.keep], ["model"])
     frame = frame.rename(columns={"user_input": "item", metric: "score"})
@@ -65,7 +65,7 @@ def _metrics_of(document: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _counted(source: Source) -> pd.DataFrame:
-    """Each of the n samples of an item is a trial, and c of them are right."""
+    """Take each of the n samples of an item as a trial, c of which are right."""
     item, n, c = (next(x for x in mark.split("|") if x in source.names) for mark in _COUNTS)
     frame = source.columns([item, n, c, *source.keep], ["model"])
     times, right = whole_numbers(frame[n], n), whole_numbers(frame[c], c)
@@ -83,7 +83,7 @@ _OVERALL = ("overall_score", "fine-grained_score")
 
 
 def _ultra_feedback(source: Source) -> pd.DataFrame:
-    """Completions of an instruction are scored; ratings of an aspect that does not apply (N/A) are missing."""
+    """Read scores of an instruction's completions; ratings of an aspect that does not apply (N/A) are missing."""
     table = source.columns(["instruction", "completions"], ["source"])
     every = zip(table["instruction"], table["completions"], strict=True)
     try:
@@ -147,7 +147,7 @@ def _lighteval_means(source: Source) -> pd.DataFrame:
 
 
 def _evalplus(source: Source) -> pd.DataFrame:
-    """Each solution of a task is a trial; with the extra tests, those of the base must pass, too."""
+    """Read each solution of a task as a trial; with the extra tests, those of the base must pass, too."""
     metric = metric_of(["plus", "base"], source.score or "plus")
     rows = []
     try:

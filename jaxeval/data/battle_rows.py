@@ -289,7 +289,7 @@ def effective_battles(weight: Float, count: Int | None) -> float:
 
 
 def _selected(frame: Any, rows: Rows | None, keep: Bool, n_rows: int, why: str) -> tuple[Any, Rows | None, int]:
-    """Some rows of a table, which rows of the input they are, and how many of these are left out; an error if all."""
+    """Select rows of a table, which rows of the input they are, and how many of these are left out; an error if all."""
     if keep.all():
         return frame, rows, 0
     if not keep.any():
@@ -370,14 +370,14 @@ def read_outcomes(
 
 
 def by_difference(of_a: Float, of_b: Float, tie_within: float) -> Float:
-    """(N,) targets by scores; the larger wins. 1.1 and 1.0 differ by 0.1, whatever rounding does to the last digit."""
+    """Return (N,) targets by scores; the larger wins. 1.1 and 1.0 differ by 0.1, however the last digit is rounded."""
     difference = of_a - of_b
     close = np.abs(difference) <= tie_within + 4 * np.finfo(float).eps * np.maximum(np.abs(of_a), np.abs(of_b))
     return np.where(close, 0.5, np.where(difference > 0, 1.0, 0.0))
 
 
 def opposed_winners(winner: pd.Series, target: Float) -> tuple[Bool, Bool]:
-    """(N,) whether label and target name opposite sides, and (N,) whether both name a side; unknown labels do not."""
+    """Return (N,) whether label and target name opposite sides, and whether both name one; unknown labels do not."""
     try:
         codes, labels = factorized(winner)
     except TypeError:  # values that are no labels

@@ -85,7 +85,7 @@ class Battles(Grouped, Reported):
         cls, df: Any, *, keep: Sequence[str] | None = None, rows: Rows | None = None,
         **options: Unpack[BattlesArguments],
     ) -> Battles:  # fmt: skip
-        """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
+        """Read battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
         Columns are found by their names; case, blanks, hyphens and underscores in them do not matter.
 
@@ -143,7 +143,7 @@ class Battles(Grouped, Reported):
 
     @classmethod
     def concat(cls, batches: Sequence[Battles]) -> Battles:
-        """Several batches of battles as one: models united, equal rows merged, reports added up.
+        """Join several batches of battles: models united, equal rows merged, reports added up.
 
         Estimates from it are those from all the votes read at once, bit for bit. Batches without a word for what
         competes take the word of the others. Where batches have different words, it is a "competitor".
@@ -168,7 +168,7 @@ class Battles(Grouped, Reported):
             self.write(file)
 
     def write(self, file: IO[bytes]) -> None:
-        """`save` to an open file.
+        """Write battles to an open file, as `save` does.
 
         Raises:
             DataError: a column, or a model's name, is of a type that cannot be saved.
@@ -178,7 +178,7 @@ class Battles(Grouped, Reported):
 
     @classmethod
     def load(cls, path: str | Path) -> Battles:
-        """Battles from a file that `save` wrote.
+        """Read battles from a file that `save` wrote.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -191,7 +191,7 @@ class Battles(Grouped, Reported):
 
     @classmethod
     def parse(cls, file: IO[bytes], name: str) -> Battles:
-        """`load` from an open file; errors call the file ``name``.
+        """Read battles from an open file, as `load` does; errors call the file ``name``.
 
         Raises:
             DataError: it holds no battles, is damaged, or is of a version that this jaxeval does not know.
@@ -203,7 +203,7 @@ class Battles(Grouped, Reported):
             raise DataError(f"{name} is a broken file of saved battles: {error}") from error
 
     def _table(self, weighted: bool) -> BattleTable:
-        """The battles as a table, with a column of weights or without one."""
+        """Return the battles as a table, with a column of weights or without one."""
         roles = column_roles(list(self.columns.columns), weighted)
         values: dict[str, Any] = {
             roles["model_a"]: (in_pandas(self.models), self.model_a),
@@ -220,7 +220,7 @@ class Battles(Grouped, Reported):
 
     @classmethod
     def _of(cls, saved: BattleTable) -> Battles:
-        """The battles of a saved table; none of its rows is left out."""
+        """Return the battles of a saved table; none of its rows is left out."""
         roles = saved.roles
         battles = cls.from_pandas(
             frame_of(saved.table, nested=True), model_a=roles["model_a"], model_b=roles["model_b"],
@@ -236,7 +236,7 @@ class Battles(Grouped, Reported):
         self, where: str | Callable[[pd.DataFrame], Any] | NDArray[Any] | None = None, *,
         models: Sequence[Any] | None = None, exclude: Sequence[Any] = (),
     ) -> Battles:  # fmt: skip
-        """The battles that meet a condition, or are between some of the models; the report counts the others.
+        """Return the battles that meet a condition, or are between some of the models; the report counts the others.
 
         Args:
             where: a condition in SQL on ``model_a``, ``model_b``, ``target``, ``weight`` and the further columns (it
@@ -278,7 +278,7 @@ class Battles(Grouped, Reported):
         return replace(part, report=report)
 
     def take(self, rows: NDArray[np.intp], count: Int | None = None) -> Battles:
-        """Some rows, in their order, perhaps repeated, and the models that met in them; the report counts these.
+        """Take some rows, in their order, perhaps repeated, and the models that met in them; the report counts these.
 
         Each stands for ``count`` (n,) battles, by default for as many as before.
         """
@@ -296,7 +296,7 @@ class Battles(Grouped, Reported):
         )  # fmt: skip
 
     def rename(self, names: Mapping[Any, Any]) -> Battles:
-        """The battles with other names of models; several models may get one name.
+        """Return the battles with other names of models; several models may get one name.
 
         Args:
             names: new names by old ones; a model whose name is not among the old ones keeps it.
@@ -331,7 +331,7 @@ class Battles(Grouped, Reported):
         return renamed_models.reporting(note + more, n_models=len(models))
 
     def head(self, n: int = 5) -> pd.DataFrame:
-        """The first ``n`` rows of `to_pandas`."""
+        """Return the first ``n`` rows of `to_pandas`."""
         data = self._own_columns(n)
         columns = in_pandas(self.columns)
         rest = columns[:n] if self.kept is None else columns.iloc[self.kept[:n]]
@@ -361,7 +361,7 @@ class Battles(Grouped, Reported):
         return len(self.target)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The battles that take part in fits: model_a, model_b, target, weight, count, and the further columns.
+        """Return battles that take part in fits: model_a, model_b, target, weight, count, and the further columns.
 
         Where no equal battles are merged, there is one row per battle and no column ``count``. To read a table that has
         them, name these columns to `from_pandas` or `read_battles`: ``count="count"``, ``weight="weight"``.
@@ -385,20 +385,20 @@ class Battles(Grouped, Reported):
 
     @staticmethod
     def rows_by_group(codes: NDArray[np.intp], n_groups: int) -> list[NDArray[np.intp]]:
-        """The rows of every group, by the group of each row (R,); rows of the group -1 are in none."""
+        """Return the rows of every group, by the group of each row (R,); rows of the group -1 are in none."""
         order = np.argsort(codes.astype(np.min_scalar_type(-n_groups)), kind="stable")  # small integers are fast
         ends = np.cumsum(np.bincount(codes + 1, minlength=n_groups + 1))
         return np.split(order, ends[:-1])[1:]
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[Cells, NDArray[np.intp]]:
-        """Cells of some rows, and the cell of each row."""
+        """Return cells of some rows, and the cell of each row."""
         weight = None if self.weight is None else self.weight[rows]
         times = None if self.count is None else self.count[rows]
         return compressed(self.n_models, self.model_a[rows], self.model_b[rows], self.target[rows], weight, times)
 
 
 def as_battles(battles: Any) -> Battles:
-    """``battles`` itself, or those of `Judgments`; or battles read from a table with the standard column names."""
+    """Return ``battles`` itself, or those of `Judgments`; or read battles from a table with the standard columns."""
     if isinstance(battles, Battles):
         return battles
     if callable(view := getattr(battles, "battles", None)):

@@ -93,7 +93,7 @@ def compressed(
 def cells_by_group(
     group: Int, n_groups: int, target: Float, weight: Float | None, times: Int | None
 ) -> tuple[Int, dict[str, Any], NDArray[np.intp]]:
-    """The groups (R,) of rows that occur, the fields of cells by group, target and weight, and the cell of each row."""
+    """Return the groups (R,) of rows that occur, fields of cells by group, target and weight, and each row's cell."""
     twice = (2 * target).astype(np.int64)
     if weight is None and np.array_equal(2 * target, twice):
         # Hard outcomes: the label is its own code.
@@ -120,6 +120,6 @@ def cells_by_group(
 
 
 def count_by(number: NDArray[np.intp], times: Int | None, n: int) -> Int:
-    """(n,) how many battles have each ``number`` (R,); a row stands for ``times`` (R,) battles (None: one each)."""
+    """Count battles (n,) that have each ``number`` (R,); a row stands for ``times`` (R,) battles (None: one each)."""
     # As doubles, exact up to 2**53.
     return np.bincount(number, times, n).astype(np.int64)

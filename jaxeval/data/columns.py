@@ -67,7 +67,7 @@ def first_place(which: Bool, rows: Rows | None = None, shown: str = "") -> str:
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """``table`` itself if it is a DataFrame; that of `Judgments`, or of what the Arrow interface or pandas makes one.
+    """Return ``table`` if it is a DataFrame; else that of `Judgments`, or what Arrow's interface or pandas makes of it.
 
     These are tables with the Arrow interface, lists of rows as mappings, and mappings of columns.
     """
@@ -92,7 +92,7 @@ def as_frame(table: Any) -> pd.DataFrame:
 
 
 def rows_of(table: Any, empty: str = "the table has no rows") -> pd.DataFrame:
-    """`as_frame` with rows that count from 0; an error in the words ``empty`` where there are none."""
+    """Return `as_frame` with rows that count from 0; raise an error in the words ``empty`` where there are none."""
     frame = as_frame(table).reset_index(drop=True)
     if len(frame) == 0:
         raise DataError(empty)
@@ -135,7 +135,7 @@ def plain(value: Any) -> Any:
 
 
 def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
-    """Wanted names, by the names of ``columns`` that are the same but for case, blanks, hyphens and underscores.
+    """Return wanted names by ``columns`` that are the same but for case, blanks, hyphens and underscores.
 
     A wanted name is left out if a column has exactly this name, or if several columns resemble it.
     """
@@ -392,7 +392,7 @@ def factorize_sorted(
 
 
 def codes_of(frame: Any, column: str | None, default: Any) -> tuple[NDArray[np.intp], pd.Index]:
-    """(N,) codes and sorted values of a column; without one those of ``default``, one value or a value for each row."""
+    """Return (N,) codes and sorted values of a column; without one those of ``default``, one value or one per row."""
     if column is not None:
         return factorize_sorted(frame[column], column)
     return np.arange(len(frame)) if len(default) == len(frame) else np.zeros(len(frame), np.intp), default

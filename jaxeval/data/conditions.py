@@ -136,7 +136,7 @@ def rows_where(frame: Any, condition: str, counted: bool = False) -> Bool:
 
 
 def _values(name: str, frame: Any, condition: str) -> Any:
-    """The column that a condition calls ``name``, or a field within one; case, blanks and underscores do not matter."""
+    """Find the column, or field within one, that a condition calls ``name``, whatever its case, blanks, underscores."""
     columns = frame.columns
     near = [name] if name in columns else [c for c in columns if str(c).casefold() == name.casefold()]
     near = near or list(renames([name], list(columns)))
@@ -180,7 +180,7 @@ def _arrow(name: str, values: Any) -> pa.Array:
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
-    """DuckDB in memory, which reads no file and no other variable."""
+    """Open DuckDB in memory, which reads no file and no other variable."""
     try:
         import duckdb
     except ImportError as error:

@@ -117,7 +117,7 @@ def _mixed(codes: _Codes) -> _Codes:
 
 
 def table_digest(table: pa.Table, text: str) -> str:
-    """SHA-256 of the columns of a table, their names and values, and of a ``text``.
+    """Return the SHA-256 of the columns of a table, their names and values, and of a ``text``.
 
     Chunks, the order of dictionaries, and units of times that Parquet does not have make no difference.
     """
@@ -154,7 +154,7 @@ def _parts(values: pa.Array) -> Iterator[bytes]:
 
 
 def _text_parts(values: pa.DictionaryArray) -> Iterator[bytes]:
-    """Codes in order of first appearance, the last code for missing values, and the texts in that order."""
+    """Yield codes in order of first appearance, the last code for missing values, and the texts in that order."""
     n = len(values.dictionary)
     codes = values.indices.fill_null(n).to_numpy()
     first = np.full(n + 1, len(codes))
@@ -309,7 +309,7 @@ def _merge_rows(tables: list[pa.Table]) -> pa.Table:
 
 
 def _keys_of(table: pa.Table) -> tuple[Int, int]:
-    """(N,) a number for each row, the same for equal rows and only for them; and a bound that all of them are below."""
+    """Number rows (N,), the same for equal rows and only for them; return a bound above all numbers, too."""
     key, size = np.zeros(len(table), np.int64), 1
     for name, column in zip(table.column_names, table.columns, strict=True):
         # One piece, as all are combined; missing values get the number after the last.
@@ -345,7 +345,7 @@ def _distinct(key: Int, size: int, times: Int) -> tuple[NDArray[np.intp], Int]:
 
 
 def with_codes(table: pa.Table) -> pa.Table:
-    """``table`` with strings as dictionaries of one type, and other dictionaries as the values that they hold."""
+    """Return ``table`` with strings as dictionaries of one type, and other dictionaries as the values they hold."""
     text = pa.dictionary(pa.int32(), pa.string())
     for k, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
         if kind == text:

@@ -79,7 +79,7 @@ def position_advantage(neutral: str | None = None) -> Feature:
 
 
 def same_group(column: str, group_a: str, group_b: str) -> Feature:
-    """1 where only side A is of the battle's own group, -1 where only side B is, else 0.
+    """Make a feature: 1 where only side A is of the battle's own group, -1 where only side B is, else 0.
 
     Let ``column`` be the maker of the judge, and ``group_a`` and ``group_b`` those of the models: the coefficient then
     says how much a judge prefers models of its own maker.
@@ -177,7 +177,7 @@ def style_counts(battles: Battles, name: str) -> pd.Series:
 
 
 def _standardized(values: Float, count: Int | None) -> Float:
-    """``values`` minus their mean, over their standard deviation, both of all battles, whatever the order of rows."""
+    """Standardize ``values`` by their mean and standard deviation over all battles, whatever the order of rows."""
     distinct, row = np.unique(values, return_inverse=True)
     times = count_by(row, count, len(distinct))
     distinct = distinct - (times * distinct).sum() / times.sum()
@@ -241,7 +241,7 @@ def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
 
 
 def _root_mean_square(values: Float, count: Int | None) -> float:
-    """The root mean square over all battles: the same bit for bit in any order of rows and sides, merged or not."""
+    """Return the root mean square of all battles, bit for bit equal in any order of rows and sides, merged or not."""
     size, row = np.unique(np.abs(values), return_inverse=True)
     times = count_by(row, count, len(size))
     largest = size[-1]

@@ -138,7 +138,7 @@ def format_of(path: Path) -> FileFormat:
 
 
 def _title(text: str, signs: Sequence[str]) -> tuple[int, str]:
-    """Lines of a title above the header of CSV, and what separates values: as programs write it that export a sheet."""
+    """Return lines of a title above a CSV header, and what separates values: programs that export sheets write so."""
     lines = text.splitlines(keepends=True)[:_HEAD_LINES]
     sign = max(signs, key=lambda sign: sum(sign in line for line in lines))
     rows = csv.reader(lines, delimiter=sign)
@@ -165,7 +165,7 @@ def _is_number(cell: str) -> bool:
 
 
 def unwrapped(path: Path) -> Path:
-    """``path``, or a copy of what it wraps: the one table of an archive, a compressed binary table, text as UTF-8.
+    """Return ``path``, or a copy of what it wraps: an archive's one table, a compressed binary table, text as UTF-8.
 
     Copies last as long as the process, and have the name of the file.
 
@@ -244,7 +244,7 @@ def archived(path: Path) -> list[str]:
 
 @while_unchanged
 def entries_of(path: Path) -> Mapping[str, zipfile.ZipInfo]:
-    """What a zip archive says of its members, which is read once; nothing for other files, and for damaged ones."""
+    """Return what a zip archive says of its members, read once; nothing for other files, and for damaged ones."""
     with path.open("rb") as file:
         if _by_bytes(_BEGINNINGS, file.read(4)) != Kind.EXCEL:
             return {}
@@ -258,7 +258,7 @@ def entries_of(path: Path) -> Mapping[str, zipfile.ZipInfo]:
 
 
 def _encoding(head: bytes) -> str | None:
-    """How text is encoded that begins so, where it is UTF-16 or UTF-32, with a mark or not; None for other content."""
+    """Return how text that begins so is encoded: UTF-16 or UTF-32, with a mark or not; None for other content."""
     marked = _by_bytes(_MARKS, head)
     if marked is not None or len(head) < 8:
         return marked

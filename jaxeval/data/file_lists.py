@@ -22,12 +22,12 @@ _ABOUT = re.compile(
 
 
 def files_of(path: FileName | Sequence[FileName], progress: bool | None = None) -> list[Path]:
-    """The files of `names_of` as local files: those on other machines are fetched, with the errors of `fetched`."""
+    """Return the files of `names_of` as local files: those on other machines are fetched, with errors of `fetched`."""
     return [local_file(name, progress) for name in names_of(path)]
 
 
 def local_file(name: FileName, progress: bool | None = None) -> Path:
-    """A local file, or the copy of one on another machine (`remote_files.fetched`), as what it wraps (`unwrapped`)."""
+    """Return a local file, or the copy of a remote one (`remote_files.fetched`), as what it wraps (`unwrapped`)."""
     if not is_remote(name):
         return unwrapped(Path(name))
     from jaxeval.data.remote_files import fetched
@@ -36,7 +36,7 @@ def local_file(name: FileName, progress: bool | None = None) -> Path:
 
 
 def whole_local_file(name: FileName) -> Path:
-    """`local_file` with all of its bytes; the copy of a remote Parquet file may lack columns that were not read."""
+    """Return `local_file` with all its bytes; the copy of a remote Parquet file may lack columns that were not read."""
     path = local_file(name)
     if is_remote(name):
         from jaxeval.data.remote_files import fetch_columns
@@ -82,7 +82,7 @@ def named_twice(path: FileName | Sequence[FileName]) -> list[str]:
 
 @cache
 def _standard_input() -> Path:
-    """Standard input as a file, for the rest of the process, since files are read more than once."""
+    """Copy standard input into a file, for the rest of the process, since files are read more than once."""
     if sys.stdin is None:
         raise DataError("-: standard input is closed")
     path = folder_of_copies() / "standard input"

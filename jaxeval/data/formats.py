@@ -102,7 +102,7 @@ def _is_small(path: Path) -> bool:
 
 
 def _fields(rows: pd.DataFrame) -> dict[str, list[Any]]:
-    """Values within the objects of a few texts each, under the names by which columns are read: models.a, models.b."""
+    """Return values within objects of a few texts each, under names by which columns are read: models.a, models.b."""
     columns: dict[str, list[Any]] = {}
     for name in rows:
         values = [value for value in rows[name] if value is not None]

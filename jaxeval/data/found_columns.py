@@ -67,7 +67,7 @@ SidePairs = Sequence[tuple[str, str]]
 
 
 def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
-    """Pairs of columns that may name the models of both sides, those with the usual names first."""
+    """Find pairs of columns that may name the models of both sides, those with the usual names first."""
     if has_usual_sides(frame):
         a, b = map(str, columns_of(frame, USUAL_SIDES))
         return [(a, b)]
@@ -85,14 +85,14 @@ def _goes_on(names: Sequence[str], x: str) -> bool:
 
 
 def lacks_header(frame: pd.DataFrame) -> bool:
-    """Whether two columns hold names of the same things, and are called by two of them: the header is a vote."""
+    """Return whether two columns hold names of the same things, and are called by two of them: the header is a vote."""
     values = {name: set(frame[name].dropna()) for name in map(str, frame) if _holds_names(frame[name])}
     pairs = [(x, y) for x, y in combinations(values, 2) if values[x] & values[y]]
     return any({x, y} <= values[x] | values[y] for x, y in pairs)
 
 
 def _sides_by_values(frame: pd.DataFrame) -> list[tuple[str, str]]:
-    """The one pair of columns of text most of whose values are in both, whatever they are called."""
+    """Find the one pair of columns of text most of whose values are in both, whatever they are called."""
     texts = [
         name for name in map(str, frame) if not _SAYS_PEOPLE.search(name.casefold()) and not is_binary(frame[name])
     ]
@@ -108,7 +108,7 @@ def _sides_by_values(frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _holds_names(column: pd.Series) -> bool:
-    """Whether the values are short texts, most of which come again, and few are sentences."""
+    """Return whether the values are short texts, most of which come again, and few are sentences."""
     values = column.dropna().tolist()
     if not values or not all(isinstance(value, str) for value in values):
         return False
@@ -119,14 +119,14 @@ def _holds_names(column: pd.Series) -> bool:
 
 
 def differ(x: str, y: str, one: str, other: str) -> bool:
-    """Whether ``y`` is ``x`` with one mark in place of the other: home_team and away_team, a and b."""
+    """Return whether ``y`` is ``x`` with one mark in place of the other: home_team and away_team, a and b."""
     words, others = words_of(x), words_of(y)
     changed = [(first, second) for first, second in zip(words, others, strict=False) if first != second]
     return len(words) == len(others) and changed == [(one, other)]
 
 
 def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
-    """Whether two columns hold names of the same things, and no measurements."""
+    """Return whether two columns hold names of the same things, and no measurements."""
     first, second = frame[x], frame[y]
     if any(word in folded(x) for word in (*POINTS, "length", "token", "elo")):
         return False
@@ -154,7 +154,7 @@ class FoundJudgments(NamedTuple):
     is_sure: bool = False  # whether no rows are left out, and the rows as they stand are no battles
 
     def options(self, *names: str) -> tuple[str, ...]:
-        """Options of commands that stand for the arguments, or for those of some ``names``."""
+        """Return options of commands that stand for the arguments, or for those of some ``names``."""
         chosen = {name: value for name, value in self.arguments.items() if not names or name in names}
         sides = side_options(chosen.pop("model_a", "model_a"), chosen.pop("model_b", "model_b"))
         typed = {
@@ -166,7 +166,7 @@ class FoundJudgments(NamedTuple):
 
 
 def side_options(a: str, b: str) -> tuple[str, ...]:
-    """Options that name the columns of both sides; none for the usual names."""
+    """Return options that name the columns of both sides; none for the usual names."""
     return () if columns_of((a, b), USUAL_SIDES) == [a, b] else ("--model-a", a, "--model-b", b)
 
 
@@ -180,14 +180,14 @@ def found(**columns: Any) -> str:
 
 
 def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[FoundJudgments]:
-    """The ways to read results between the sides ``a`` and ``b``."""
+    """Yield the ways to read results between the sides ``a`` and ``b``."""
     for columns, why in _result_columns(frame, a, b) if is_plain(frame[a]) and is_plain(frame[b]) else ():
         if (reading := reading_of(frame, a, b, columns, why)) is not None:
             yield reading
 
 
 def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """Columns that may hold results, as arguments of `Battles.from_pandas`, and what they then are, in words."""
+    """Yield columns that may hold results, as arguments of `Battles.from_pandas`, and what they then are, in words."""
     rest = [name for name in map(str, frame) if name not in (a, b)]
     known = {folded(name): name for name in rest}
     for usual in ("winner", "target"):
@@ -220,7 +220,7 @@ def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[
 
 
 def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why: str = "") -> FoundJudgments | None:
-    """How the rows can be read by the ``columns``, alone or with options that fill a gap; None where they cannot."""
+    """Return how rows can be read by ``columns``, alone or with options that fill a gap; None where they cannot."""
     result = columns.get("winner")
     name = folded(str(result))
     says = _SAYS_RESULT.search(name) and not _SAYS_PLACE.search(name) and not _SAYS_OTHER.search(name)
@@ -249,7 +249,7 @@ def reading_of(frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], why
 
 
 def _is_reply(frame: pd.DataFrame, name: str) -> bool:
-    """Whether a column holds what judges printed, which no line maps to labels."""
+    """Return whether a column holds what judges printed, which no line maps to labels."""
     texts = frame[name].dropna().astype(str)
     return folded(name) in map(folded, ROLES["output"].names) or texts.str.contains("[,={]").any()
 
@@ -261,7 +261,7 @@ def _which_is_one(a: str, b: str, coding: Any) -> str:
 
 
 def reading_with_blanks(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
-    """How votes between ``sides`` are read whose labels are words of the file's own, or numbers; what is to be said."""
+    """Say how votes between ``sides`` are read, with labels in words of the file's own, or numbers; and what to say."""
     for a, b in [] if blind_questions(frame) else sides[:1]:
         rest = [name for name in map(str, frame) if name not in (a, b)]
         roles, why = {"model_a": a, "model_b": b}, f"two sides in {quoted((a, b))}"
@@ -311,7 +311,7 @@ def _of_scale(frame: pd.DataFrame, roles: dict[str, Any], name: str, why: str) -
 
 
 def _unsure(battles: Battles, sides: tuple[str, str], result: str | None) -> Iterator[str]:
-    """What the reader must decide of results in a column that has no usual name."""
+    """Say what the reader must decide of results in a column that has no usual name."""
     if result is None:
         return
     name = result.casefold()
@@ -327,12 +327,12 @@ def _unsure(battles: Battles, sides: tuple[str, str], result: str | None) -> Ite
 
 
 def differs(x: str, y: str) -> bool:
-    """Whether two names differ by the marks of two sides."""
+    """Return whether two names differ by the marks of two sides."""
     return any(differ(x, y, *marks) for marks in MARKS)
 
 
 def fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:
-    """Whether the rows of a table can be read so."""
+    """Return whether the rows of a table can be read so."""
     try:
         read(frame, **columns)
     except (DataError, ValueError, TypeError):
@@ -341,7 +341,7 @@ def fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:
 
 
 def is_binary(column: pd.Series) -> bool:
-    """Whether a column holds only 0 and 1, true and false, or words for both right and wrong."""
+    """Return whether a column holds only 0 and 1, true and false, or words for both right and wrong."""
     try:
         texts = {str(value).casefold() for value in column.dropna().unique()}
     except TypeError:
@@ -353,7 +353,7 @@ def is_binary(column: pd.Series) -> bool:
 
 
 def found_votes(frame: pd.DataFrame) -> FoundJudgments | None:
-    """How the votes of a table are read; None where there is no way, several, or one that the reader must decide."""
+    """Return how a table's votes are read; None where there is no way, several, or one that the reader must decide."""
     for sides in sides_of(frame):
         ways = list(results_of(frame, *sides))
         if not ways or any(way.hint for way in ways):
@@ -365,7 +365,7 @@ def found_votes(frame: pd.DataFrame) -> FoundJudgments | None:
 
 
 def found_panel(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
-    """How the verdicts of judges between ``sides`` are read, in rows or columns; there ``human`` are those of people.
+    """Return how judges' verdicts between ``sides`` are read, in rows or columns; there ``human`` are those of people.
 
     Of the first rows, one judge may be enough.
     """
@@ -407,7 +407,7 @@ def found_panel(frame: pd.DataFrame, sides: SidePairs) -> FoundJudgments | None:
 
 
 def verdicts_of_several(frame: pd.DataFrame, read: FoundJudgments | None) -> tuple[list[str], list[str]]:
-    """Columns of verdicts of several judges, and of several people, none of which says by itself who won.
+    """Return columns of verdicts of several judges, and of several people, none of which says by itself who won.
 
     ``read`` is how the panel of the table is read, if it has one.
     """
@@ -417,7 +417,7 @@ def verdicts_of_several(frame: pd.DataFrame, read: FoundJudgments | None) -> tup
 
 
 def found_rankings(frame: pd.DataFrame) -> FoundJudgments | None:
-    """How rankings are read: places in rows, or lists of all that was ranked."""
+    """Return how rankings are read: places in rows, or lists of all that was ranked."""
     rank = guessed_column(frame, "rank")
     if rank is not None and folded(rank) != "rank" and columns_of(frame, (*RESULTS, *ROLES["score"].names)):
         rank = None  # beside a result, a position is the order in which answers were shown
@@ -466,27 +466,27 @@ def _is_list_of_ranks(column: pd.Series) -> bool:
 
 
 def _is_votes(frame: pd.DataFrame) -> bool:
-    """Whether the rows are battles as they stand, without options that say how they are read."""
+    """Return whether the rows are battles as they stand, without options that say how they are read."""
     return fits(Battles.from_pandas, frame, missing="drop")
 
 
 def is_person(name: str) -> bool:
-    """Whether a name is one of a person: expert, annotator_2."""
+    """Return whether a name is one of a person: expert, annotator_2."""
     return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
 
 
 def _is_of_person(name: str) -> bool:
-    """Whether a column is called after one person: expert, annotator_2, rater 1 winner."""
+    """Return whether a column is called after one person: expert, annotator_2, rater 1 winner."""
     return any(re.sub(r"\d+$", "", word) in ONE_PERSON for word in words_of(name))
 
 
 def names_people(column: pd.Series) -> bool:
-    """Whether most values of a column name people: expert_3, arena_user_7."""
+    """Return whether most values of a column name people: expert_3, arena_user_7."""
     named_so = [is_person(value) or "user" in folded(value) for value in column.dropna()] if is_plain(column) else []
     return sum(named_so) > len(named_so) / 2
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Names in quotes, for a sentence."""
+    """Write names in quotes, for a sentence."""
     shown = [repr(str(name)) for name in names]
     return named(shown, 6) if len(shown) != 2 else " and ".join(shown)

@@ -195,7 +195,7 @@ class Grouped:
         return members.codes, members.groups
 
     def members(self, names: str | Sequence[str], missing: MissingGroup | None = None) -> Members:
-        """As `codes`, but also for columns of lists or of flags, where a row may be in several categories."""
+        """Return what `codes` does, also for columns of lists or of flags, where a row may be in several categories."""
         names = [names] if isinstance(names, str) else names
         if not isinstance(names, Sequence) or len(names) == 0:
             raise TypeError(f"name a column of groups by a string, or several by a list of them, got {names!r}")
@@ -204,7 +204,7 @@ class Grouped:
         return parts[0] if len(parts) == 1 else crossed(parts, names, len(columns[0]))
 
     def column(self, name: str) -> pd.Series:
-        """A further column of the input, or a field within one, for the rows (R,) whose battles take part in fits.
+        """Return a further column of the input, or a field within one, for rows (R,) whose battles take part in fits.
 
         A column of a file that was not read with the battles is read now.
 

@@ -38,7 +38,7 @@ def with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
 
 
 def _lm_eval_results(source: Source) -> PlainTable:
-    """Files of results have no items: they name the models of samples, see `named_by_results`."""
+    """Read files of results, which have no items: they name the models of samples, see `named_by_results`."""
     return PlainTable({"model": [], "item": [], "score": []}, {"results": source.document})
 
 
@@ -124,7 +124,7 @@ def _swe_bench(source: Source) -> pd.DataFrame:
 
 
 def _judge_bench(source: Source) -> pd.DataFrame:
-    """Judges are models. Their score is 1 where more of their decisions, one in each order, are right than wrong."""
+    """Read judges as models. The score is 1 where more of their decisions, one in each order, are right than wrong."""
     table = source.columns(["pair_id", "label", "judgments"], ["judge_name", "source"])
     flipped = {"A>B": "B>A", "B>A": "A>B"}
     rows = []
@@ -144,7 +144,7 @@ def _judge_bench(source: Source) -> pd.DataFrame:
 
 
 def _llm_bar(source: Source) -> pd.DataFrame:
-    """Judges are models, named by their folders. Their score is the share of orders in which they are right."""
+    """Read judges as models, named by their folders. Their score is the share of orders in which they are right."""
     table = source.columns(["label", "results"])
     rows = []
     for results, label in zip(table["results"], table["label"], strict=True):
@@ -164,7 +164,7 @@ def _reward_bench(source: Source) -> pd.DataFrame:
 
 
 def _helm(source: Source) -> pd.DataFrame:
-    """Statistics by instance; the run's specification, in the same folder, names model and scenario."""
+    """Read statistics by instance; the run's specification, in the same folder, names model and scenario."""
     table = source.columns(["instance_id", "stats"], ["train_trial_index", "perturbation"])
     if "perturbation" in table:
         table = table[table["perturbation"].isna()]
@@ -183,7 +183,7 @@ def _helm(source: Source) -> pd.DataFrame:
 
 
 def _promptfoo(source: Source) -> pd.DataFrame:
-    """Providers are models, test cases items; runs that ended in an error have no score."""
+    """Read providers as models, test cases as items; runs that ended in an error have no score."""
     try:
         rows = [
             (run["testIdx"], run["promptIdx"], run["provider"].get("label") or run["provider"]["id"],
@@ -215,7 +215,7 @@ def _mlflow_choices(rows: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def _mlflow(source: Source) -> pd.DataFrame:
-    """Traces that ask the same are one item; the last valid assessment of a name is the score."""
+    """Read traces that ask the same as one item; the last valid assessment of a name is the score."""
     table = source.columns(["trace_id", "assessments"], ["request", "trace_metadata"])
     scores = [_assessments(entries) for entries in table["assessments"]]
     metric = metric_of(list(dict.fromkeys(name for row in scores for name in row)), source.score)
@@ -248,7 +248,7 @@ def _evals_choices(log: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _evals(source: Source) -> pd.DataFrame:
-    """A sample is an item; each of its events with the score is a trial, and without any its score is missing."""
+    """Read a sample as an item, each of its events with the score as a trial; without any its score is missing."""
     log, names = source.document, _evals_choices(source.document)["--score"]
     if not names:
         raise harness_runs.NoScoresError("the log of OpenAI's evals has no matches, and no metrics that are numbers")

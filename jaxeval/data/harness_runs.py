@@ -66,7 +66,7 @@ def _as_trials(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[pd.Data
     """Number the epochs of logs on, of one model and one task, where they have the same samples."""
 
     def rank(table: pd.DataFrame) -> tuple[bool, int, str]:
-        """Later ones took up the samples that were done; one that was stopped at once has not got to them."""
+        """Rank later runs higher: they took up the samples that were done; one stopped at once has not got to them."""
         run = table.attrs["run"]
         return run.finished, 0 if run.finished else table["score"].count(), run.created
 
@@ -395,7 +395,7 @@ def _ended(log: Mapping[str, Any], samples: Sequence[Any]) -> str:
 
 
 def _values(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Scores by their scorer; of a scorer with several values, by "scorer.value"."""
+    """Yield scores by their scorer; of a scorer with several values, by "scorer.value"."""
     for scorer, score in scores.items():
         value = score.get("value")
         if isinstance(value, dict):

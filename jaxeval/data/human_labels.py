@@ -221,7 +221,7 @@ class VerdictTable:
 def human_labels_of(
     table: Any, coding: Labels | None, columns: dict[str, str | None]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Labels as ``item, model_a, model_b, rater, verdict`` from a table, and how they were read, in words.
+    """Return labels as ``item, model_a, model_b, rater, verdict`` from a table, and how they were read, in words.
 
     The index holds the row of the table that each label is from. ``columns`` are the names of item, model_a and model_b
     in the table of calls: the table of labels may use the same; otherwise the usual names are looked for.
@@ -250,7 +250,7 @@ def human_labels_of(
 def joined_labels(
     labels: pd.DataFrame, battles: pd.DataFrame, people: People, *, beside: bool
 ) -> tuple[pd.DataFrame, NDArray[Any], int, int]:
-    """Human labels with pairs written as in battles, and the word that people agree on for each battle.
+    """Return human labels with pairs written as in battles, and the word that people agree on for each battle.
 
     Also the number of labels on items and pairs that no judge saw, and the number of items and pairs on which people
     contradict each other. Labels ``beside`` the calls are repeated at each call of an item, and count once.
@@ -294,7 +294,7 @@ def units_of(battles: pd.DataFrame, labels: pd.DataFrame) -> tuple[Pairs, Pairs]
 def agreed(
     unit: NDArray[np.intp], target: Float, n_units: int, people: People, row: NDArray[np.intp] | None = None
 ) -> tuple[Float, int]:
-    """(n_units,) the label of each unit from the labels (N,) of people, NaN without one; and how many are disputed.
+    """Return each unit's label (n_units,) from labels (N,) of people, NaN without one; and how many are disputed.
 
     The majority is the verdict that most people give; if several verdicts have the most votes, it is a tie. Errors name
     the ``row`` (N,) of a label in its table, by default its position.

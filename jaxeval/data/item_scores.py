@@ -99,7 +99,7 @@ class ItemScores(Shown):
         keep: Sequence[str] = (), *, trial: str | None = None, cluster: str | None = None, benchmark: str | None = None,
         weight: str | None = None, random: Sequence[str] = (),
     ) -> ItemScores:  # fmt: skip
-        """Scores from a table with a row per model and item (and evaluator, and trial, if those columns are named).
+        """Read scores from a table of a row per model and item (and evaluator, and trial, if those columns are named).
 
         Several scores of a model on an item are averaged. With ``trial``, each of them is kept as well. Without it,
         they are counted as repeated, and functions that need single scores refuse them. Missing scores are left out.
@@ -204,7 +204,7 @@ class ItemScores(Shown):
         return Table(self.mean_of_models().T, *names)
 
     def mean_of_models(self) -> Float:
-        """(E, M) means of scores; NaN where there is none."""
+        """Return (E, M) means of scores; NaN where there is none."""
         there = ~np.isnan(self.scores)
         n = there.sum(0)
         step = step_of_means(self.scores)

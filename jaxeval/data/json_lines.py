@@ -84,7 +84,7 @@ _BLANKS = 4096  # bytes among which the first character of a file is, if blanks 
 
 
 def lines_of_json(read: Callable[[int], bytes]) -> bytes:
-    """The beginning of what ``read`` gives, as lines of JSON; all of it, where it is one array or one table of pandas.
+    """Return the beginning of what ``read`` gives, as lines of JSON; all of it, if one array or one table of pandas.
 
     Raises:
         DataError: it is an array, and none of JSON objects.

@@ -181,7 +181,7 @@ class Calls(NamedTuple):
 
 
 def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) -> Calls:
-    """What replies (N,) say. ``judge`` (N,) numbers their judges; a judge has the same criteria in all its replies."""
+    """Read what replies (N,) say. ``judge`` (N,) numbers judges; a judge has the same criteria in all its replies."""
     replies = [read_reply(None if none else value) for value, none in zip(column, column.isna(), strict=True)]
     wrong = np.array([reply.wrong for reply in replies], object)
     expected = _expected(replies, judge, rules.criteria)
@@ -246,7 +246,7 @@ def mean_difference(first: Float, second: Float) -> Float:
 
 
 def unread_error(column: Any, name: str, wrong: NDArray[Any], which: Bool) -> DataError:
-    """The error about the replies ``which`` (N,) that cannot be read: how many, why, where, and which options help."""
+    """Return the error about replies ``which`` (N,) that cannot be read: how many, why, where, what options help."""
     rows = np.flatnonzero(which)
     reasons = Counter(wrong[rows])
     parts = []
@@ -268,7 +268,7 @@ def unread_error(column: Any, name: str, wrong: NDArray[Any], which: Bool) -> Da
 def _expected(
     replies: Sequence[Reply], judge: NDArray[np.intp], criteria: tuple[str, ...] | None
 ) -> list[frozenset[str] | None]:
-    """The criteria of each judge: those that were named, or those of most replies; None for judges without scores."""
+    """Return the criteria of each judge: those named, or those of most replies; None for judges without scores."""
     counters: list[Counter[frozenset[str] | None]] = [Counter() for _ in range(judge.max(initial=-1) + 1)]
     chosen = None if criteria is None else frozenset(map(spelled, criteria))
     for reply, number in zip(replies, judge, strict=True):
@@ -278,7 +278,7 @@ def _expected(
 
 
 def _problem(reply: Reply, known: bool, expected: frozenset[str] | None, chosen: tuple[str, ...] | None) -> str:
-    """Why a reply that is well-formed cannot be read, or ""."""
+    """Say why a reply that is well-formed cannot be read, or ""."""
     if reply.word and not known:
         return f"{reply.word[:40]!r} is no verdict"
     if (reply.scores is None) != (expected is None):

@@ -100,7 +100,7 @@ class JudgeOutputs(Reported):
         one_order: OneOrder = "error", repeats: Repeats = "error", human: str | Literal[False] | None = None,
         human_labels: Any = None, label_coding: Labels | None = None, people: People = "error",
     ) -> JudgeOutputs:  # fmt: skip
-        """Outputs of judges from a DataFrame, or any table with the Arrow interface, with one row per call.
+        """Read outputs of judges from a DataFrame, or any table with the Arrow interface, with one row per call.
 
         A reply is JSON or text, with or without fences and prose around it. It names the better side: A, B, or C for a
         tie, under the key "score", "preference", "verdict" or "winner"; ``[[A]]``, ``[[A>>B]]``, "tie". Or it scores
@@ -229,7 +229,7 @@ class JudgeOutputs(Reported):
 
 @with_options_of(JudgeOutputs.from_pandas)
 def read_judge_outputs(path: str | Path, **columns: Any) -> JudgeOutputs:
-    r"""Outputs of judges from a file in a format of `read_battles`, with the options of `JudgeOutputs.from_pandas`.
+    r"""Read judges' outputs from a file in a format of `read_battles`, with options of `JudgeOutputs.from_pandas`.
 
     Raises:
         DataError: the file cannot be read as a table of replies.
@@ -266,7 +266,7 @@ def _calls_table(rows: pd.DataFrame, calls: Calls) -> pd.DataFrame:
 
 
 def _battles_table(calls: pd.DataFrame, used: CalledPairs) -> pd.DataFrame:
-    """`JudgeOutputs.battles`, without human labels and further columns."""
+    """Return `JudgeOutputs.battles`, without human labels and further columns."""
     orders = rows_by_order(used.battle, used.rows["b_first"].to_numpy())
     absent = orders < 0
     target = np.where(absent, np.nan, targets_of(calls["verdict"])[orders])
@@ -299,7 +299,7 @@ def _labels_given(
     frame: pd.DataFrame, roles: dict[str, str | None], human: str | Literal[False] | None, table: Any,
     coding: Labels | None,
 ) -> tuple[pd.DataFrame | None, list[str]]:  # fmt: skip
-    """Human labels, from a table of their own or from a column beside the calls; and how they were read, in words."""
+    """Return human labels, from a table of their own or a column beside the calls; and how they were read, in words."""
     columns = {role: roles[role] for role in ("item", "model_a", "model_b")}
     if table is not None:
         if isinstance(table, str | Path):
@@ -323,7 +323,7 @@ _SAYINGS = ("scores_a", "scores_b", "score_difference", "verdict")
 
 
 def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: Any) -> dict[str, JudgedBattles]:
-    """Judged battles in a file, by the name of the judge; see `read_judged_battles`.
+    """Read judged battles from a file, by the name of the judge; see `read_judged_battles`.
 
     Args:
         path: a file.
@@ -377,7 +377,7 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
 
 @with_options_of(JudgedBattles.from_pandas)
 def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
-    r"""Judged battles from a file in a format of `read_battles`: a table of scores or verdicts, or replies of judges.
+    r"""Read judged battles from a file in a format of `read_battles`: a table of scores or verdicts, or of replies.
 
     The options are those of `JudgedBattles.from_pandas`. If the file has no column of scores or verdicts, but one of
     replies ("output" or another usual name), they are those of `JudgeOutputs.from_pandas`. ``only_judge`` names one of

@@ -204,7 +204,7 @@ def _of_json(text: str) -> tuple[Reply | None, str, str]:
 
 
 def _object(text: str, start: int) -> tuple[Any, int, str | None] | str:
-    """The object at ``start``, where it ends, and the text from ``start`` on if it was mended; or why it is unread."""
+    """Return the object at ``start``, where it ends, and the text from there if it was mended; or why it is unread."""
     try:
         return *_DECODER.raw_decode(text, start), None
     except RecursionError:
@@ -280,7 +280,7 @@ def _is_score(name: Any, entry: Any) -> bool:
 
 
 def _by_criterion(value: dict[Any, Any]) -> tuple[tuple[Criteria, Criteria] | None, set[str]]:
-    """Scores of both sides under keys of criteria: {"clarity": {"A": 8, "B": 6}} or {"clarity_A": 8, "clarity_B": 6}.
+    """Return both sides' scores by criterion: {"clarity": {"A": 8, "B": 6}} or {"clarity_A": 8, "clarity_B": 6}.
 
     Also the folded keys that hold them.
     """
@@ -312,12 +312,12 @@ def _side_of(key: Any) -> str:
 
 
 def _there(value: dict[Any, Any]) -> dict[str, Any]:
-    """The entries of an object by folded keys. Arrow writes None for keys that only other objects have: left out."""
+    """Return an object's entries by folded keys, without the None that Arrow writes for keys of other objects only."""
     return {folded(str(key)[:_LONGEST_WORD]): entry for key, entry in value.items() if entry is not None}
 
 
 def _scores(there: dict[str, Any]) -> tuple[Criteria, Criteria] | None:
-    """Scores of both sides, where there are keys for them."""
+    """Return the scores of both sides, where there are keys for them."""
     for stem in _STEMS:
         stated = [there.get(f"{stem}{side}") for side in "ab"]
         # Text under other keys is what the judge writes about the answers.

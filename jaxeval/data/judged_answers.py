@@ -105,7 +105,7 @@ class JudgedAnswers(Reported):
         answer: str | None = None, keep: Sequence[str] = (), positive: Any = None, threshold: float | None = None,
         missing: MissingJudgment = "error", unparsed: Unparsed = "error",
     ) -> JudgedAnswers:  # fmt: skip
-        """Judged answers from a DataFrame, or any table with the Arrow interface.
+        """Read judged answers from a DataFrame, or any table with the Arrow interface.
 
         Args:
             df: a table with one row per item, model, judge and run; or per item, model and run with a column per judge.
@@ -260,7 +260,7 @@ class JudgedAnswers(Reported):
         return replace(part, report=part._counts())
 
     def split(self, calibration_share: float, seed: int = 0) -> tuple[JudgedAnswers, JudgedAnswers]:
-        """Calibration and test items, drawn at random.
+        """Draw calibration and test items at random.
 
         It serves to study an estimator on labelled data: the labels of the test items are the truth to compare with.
         The calibration is marked as a random part, so that `judge_accuracy` need not be told.
@@ -281,7 +281,7 @@ class JudgedAnswers(Reported):
         return replace(calibration, sampling="random"), test
 
     def by_label(self, sampling: CalibrationSampling | None = None) -> tuple[JudgedAnswers, JudgedAnswers]:
-        """Calibration: the answers with a human label; and test.
+        """Split into the calibration, answers with a human label, and the test.
 
         The test are the answers without a label. But where people chose answers "by label", or nobody knows (None),
         the test are all answers, as those without a label are then no sample of all: where people labelled as many
@@ -322,7 +322,7 @@ class JudgedAnswers(Reported):
 
 @with_options_of(JudgedAnswers.from_pandas)
 def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
-    r"""Judged answers from a file in a format of `read_battles`, with the options of `JudgedAnswers.from_pandas`.
+    r"""Read judged answers from a file in a format of `read_battles`, with options of `JudgedAnswers.from_pandas`.
 
     Raises:
         DataError: the file cannot be read as a table of judged answers.
@@ -339,7 +339,7 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
 
 
 def read_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
-    """`read_judged_answers` whose names are those of pandas only where the file is not small."""
+    """Read `read_judged_answers` whose names are those of pandas only where the file is not small."""
     text = [columns[c] for c in ("model", "judge", "item", "answer") if columns.get(c) is not None]
     answers = read_as(JudgedAnswers.from_pandas, path, text, columns, plain=True)
     return answers.reporting(*told_of(local_file(path)))
@@ -363,7 +363,7 @@ def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None)
 def _judgments(
     column: pd.Series, name: str, positive: Any, threshold: float | None, drop: bool
 ) -> tuple[Float, Bool, str]:
-    """(rows,) judgments, NaN where missing, (rows,) which are replies that cannot be read, and what is to be told."""
+    """Return judgments (rows,), NaN where missing, which are replies that cannot be read (rows,), and what to tell."""
     unread, message = np.zeros(len(column), bool), ""
     if positive is not None:
         values = _two_valued(column, positive)

@@ -91,7 +91,7 @@ class JudgedBattles(Grouped, Reported):
         model_b: str = "model_b", item: str | None = None, one_order: OneOrder | Literal["separate"] | None = None,
         judge_name: str = "judge",
     ) -> JudgedBattles:  # fmt: skip
-        """Judged battles from a DataFrame, or any table with the Arrow interface.
+        """Read judged battles from a DataFrame, or any table with the Arrow interface.
 
         Scores come from ``scores_a`` and ``scores_b`` (by default the columns of these names), from
         ``score_difference`` (A minus B), or, for a judge that gives verdicts only, from ``verdict`` as +1, 0, -1.
@@ -223,7 +223,7 @@ class JudgedBattles(Grouped, Reported):
         return Rows(np.ones(self.n_battles, np.int64), self.columns.index.to_numpy())
 
     def subset(self, mask: Bool | NDArray[np.intp]) -> JudgedBattles:
-        """The battles that ``mask`` (or row numbers) selects, with the models that met in them."""
+        """Return battles that ``mask`` (or row numbers) selects, with the models that met in them."""
         rows = np.arange(self.n_battles)[mask]
         names = ("score_difference", "human", "judge", "verdict", "verdict_orders", "orders")
         parts = {name: value[rows] for name in names if (value := getattr(self, name)) is not None}
@@ -243,7 +243,7 @@ class JudgedBattles(Grouped, Reported):
 
 
 def _hard_label(choice: HardLabel | None, has_verdict: bool, scored: bool, both_orders: bool) -> HardLabel:
-    """The hard label to use: the one that was asked for, or the paper's if there are scores of both orders."""
+    """Choose the hard label to use: the one asked for, or the paper's if there are scores of both orders."""
     if choice is not None:
         check_choice("hard_label", choice, HardLabel)
     if choice == "verdict" and not has_verdict:
@@ -281,7 +281,7 @@ def score_differences(
     score_difference: str | None,
     verdicts: Sequence[Float],
 ) -> list[Float]:
-    """(N,) score differences A minus B for each order that is given, one or two; NaN without a score.
+    """Return (N,) score differences A minus B for each order that is given, one or two; NaN without a score.
 
     Without scores, the differences come from the ``verdicts`` (N,) of one or both orders: +1, 0 or -1.
     """
@@ -308,7 +308,7 @@ def score_differences(
 
 
 def over_orders(each: Sequence[Float], keep_one: bool = False) -> tuple[Float, Float | None]:
-    """(N,) means of the values (N,) of one order or of both, and the (N, 2) values of both orders if there are two.
+    """Return (N,) means of the values (N,) of one order or both, and the (N, 2) values of both orders if there are two.
 
     A battle that lacks one order has no mean; with ``keep_one`` it has the value of the other order.
     """
@@ -322,7 +322,7 @@ def over_orders(each: Sequence[Float], keep_one: bool = False) -> tuple[Float, F
 
 
 def sign_labels(difference: Float, orders: Float | None) -> Float:
-    """(N,) signs of differences A minus B as targets that A wins; a tie where the sign flips between (N, 2) orders."""
+    """Return signs of differences A minus B as targets (N,) that A wins; a tie if the sign differs by order (N, 2)."""
     label = (1 + np.sign(difference)) / 2
     return label if orders is None else np.where(orders[:, 0] * orders[:, 1] < 0, 0.5, label)
 
@@ -332,7 +332,7 @@ def _rounded(values: Float) -> Float:
 
 
 def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores) -> Float:
-    """(N,) mean over criteria of the score of A minus that of B."""
+    """Return (N,) mean over criteria of the score of A minus that of B."""
     if isinstance(scores_a, str) and isinstance(scores_b, str):
         if all(pd.api.types.is_numeric_dtype(frame[c]) for c in (scores_a, scores_b)):
             return finite_or_nan(frame[scores_a], scores_a) - finite_or_nan(frame[scores_b], scores_b)
@@ -367,7 +367,7 @@ def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores
 
 
 def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
-    """One column per criterion, with a row of NaN where a cell is missing."""
+    """Return one column per criterion, with a row of NaN where a cell is missing."""
     dicts = any(isinstance(value, dict) for value in column)
     codes, values = (np.arange(len(column)), list(column)) if dicts else pd.factorize(column)
     parsed, wrong = [], []
@@ -392,7 +392,7 @@ def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
 
 
 def _parse_scores(value: Any) -> dict[str, float] | str:
-    """Scores by criterion, or what is wrong with ``value``. Text is read as JSON or a Python literal, never run."""
+    """Read scores by criterion, or say what is wrong with ``value``. Text is JSON or a Python literal, never run."""
     if isinstance(value, str):
         if len(value) > _LONGEST_TEXT:
             return f"longer than {_LONGEST_TEXT:,} characters"

@@ -67,7 +67,7 @@ class Judgments(Shown):
 
     @classmethod
     def from_pandas(cls, table: Any, shape: Shape | None = None, **roles: str) -> Judgments:
-        """Judgments from a DataFrame, or any table with the Arrow interface.
+        """Read judgments from a DataFrame, or any table with the Arrow interface.
 
         Columns are found by the names that are usual for their roles; those of votes also by their values, where there
         is one way to read them.
@@ -126,7 +126,7 @@ class Judgments(Shown):
         cls, path: FileName | Sequence[FileName], shape: Shape | None = None, *, baseline: str | None = None,
         **roles: str,
     ) -> Judgments:  # fmt: skip
-        r"""Judgments from files in the formats of `read_battles`, and of `formats`.
+        r"""Read judgments from files in the formats of `read_battles`, and of `formats`.
 
         Args:
             path: a file, a folder, a glob or a list of those.

@@ -82,7 +82,7 @@ class LabelledVerdicts:
         label_coding: Labels | None = None, shown_first: str | None = None, lengths: tuple[str, str] | None = None,
         model_a: str = "model_a", model_b: str = "model_b", item: str | None = None,
     ) -> LabelledVerdicts:  # fmt: skip
-        """Battles from what `read_judge_outputs` gives, or from tables; arguments as in `jaxeval.judge_agreement`."""
+        """Return battles of what `read_judge_outputs` gives, or of tables; arguments are those of `judge_agreement`."""
         table = verdicts.battles if isinstance(verdicts, JudgeOutputs) else verdicts
         frame = rows_of(table, "the table of verdicts has no rows")
         if isinstance(verdicts, JudgeOutputs) and human is None:
@@ -153,7 +153,7 @@ class _LabelledTable(human_labels.VerdictTable):
         return whole
 
     def _order_of_rows(self, shown_first: str | None) -> str | None:
-        """The column of the side shown first, which may be found by its values; rows of one order do not repeat."""
+        """Find the column of the side shown first, maybe by its values; rows of one order do not repeat."""
         frame, advice = self.frame, ""
         has_runs = usual_column(frame, None, "run") is not None
         cell = self.unit * (self.judge.max() + 1) + self.judge
@@ -173,7 +173,7 @@ class _LabelledTable(human_labels.VerdictTable):
         return shown_first
 
     def _verdicts(self, shown_first: str | None) -> Float:
-        """(N, J, 4) verdict, verdicts in both orders, and confidence; of several runs, the verdict that most give."""
+        """Return verdict, verdicts in both orders, confidence (N, J, 4); of several runs, the most frequent verdict."""
         verdicts = np.full((self.n, len(self.names), 4), np.nan)
         if self.columns is not None:
             for k, column in enumerate(self.columns):
@@ -207,7 +207,7 @@ class _LabelledTable(human_labels.VerdictTable):
         return np.where(self.flipped, 1 - target, target)
 
     def _in_order(self, verdict: Float, shown_first: str | None) -> Float:
-        """(N, 2) verdicts by the order in which they were given; NaN in the other order, and if no order is known."""
+        """Return (N, 2) verdicts by the order they were given in; NaN in the other order, and if no order is known."""
         orders = np.full((len(verdict), 2), np.nan)
         if shown_first is not None:
             orders[np.arange(len(verdict)), self.b_first(shown_first).astype(int)] = verdict
@@ -245,7 +245,7 @@ class _LabelledTable(human_labels.VerdictTable):
         return columns if len(columns) > 1 else None, labels
 
     def _joined(self, human: Any) -> tuple[list[Any] | None, Float]:
-        """Labels from a table of their own, joined by item and pair."""
+        """Return labels from a table of their own, joined by item and pair."""
         if self.item is None:
             raise DataError(
                 "a table of human labels is joined by items, but the table of verdicts has no column of items: name it "

@@ -220,7 +220,7 @@ class LabelColumn(NamedTuple):
         return cls(name, codes, distinct, list(map(_key, distinct)), rows, sides)
 
     def counted(self, which: Sequence[int] | None = None) -> str:
-        """Some of the labels, or all, and how often each occurs: "'A' (1,200), 'B' (800)"."""
+        """Name some of the labels, or all, and how often each occurs: "'A' (1,200), 'B' (800)"."""
         which, there = range(len(self.distinct)) if which is None else which, self.codes >= 0
         times = None if self.rows is None else self.rows.times[there]
         counts = np.bincount(self.codes[there], times, minlength=len(self.distinct)).astype(int)
@@ -387,7 +387,7 @@ def _unknown(column: LabelColumn, option: str, advice: str) -> LabelledResults:
 
 
 def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Graded | None]:
-    """What each word that a judge printed means for the side shown first, by ``labels``, then by `SPOKEN`; or None."""
+    """Return what each word of a judge means for the side shown first, by ``labels``, then by `SPOKEN`; or None."""
     by_label = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
     keys = {word: _LETTER.sub(r"\1\2", _key(word)).strip() for word in words}  # "output (a)" is "output a"
     of_word = {word: by_label.get(_form(word)) or SPOKEN.get(unspaced(key)) for word, key in keys.items()}
@@ -426,7 +426,7 @@ def unspaced(word: str) -> str:
 
 
 def _form(label: Any) -> str | float:
-    """The form in which a label is looked up in a mapping: a number's value, or the text without blanks around it."""
+    """Return how a label is looked up in a mapping: by a number's value, or by the text without blanks around it."""
     number = _number(label)
     return str(label).strip() if number is None else number
 

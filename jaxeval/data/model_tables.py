@@ -17,7 +17,7 @@ from jaxeval.wording import MODEL, Noun, competitor_of, did_you_mean, listed, na
 
 
 def read_names(name: FileName, competitor: Noun = MODEL) -> dict[str, str]:
-    """New names by the names of models, from a table with the columns model and name, or from a JSON object.
+    """Read new names by models' names, from a table with the columns model and name, or from a JSON object.
 
     Where a ``competitor`` is a player, the column model may also be called player.
     """

@@ -18,7 +18,7 @@ _NESTED = (Mapping, list, tuple, set, frozenset, np.ndarray)
 
 
 def field_names(kind: Any) -> list[str]:
-    """Paths of all fields within the columns of a schema, or within the fields of a struct."""
+    """Return the paths of all fields within the columns of a schema, or within the fields of a struct."""
     structs = [field for field in kind if pa.types.is_struct(field.type)]
     return [f"{field.name}.{name}" for field in structs for name in _names(field.type)]
 
@@ -54,7 +54,7 @@ def taken(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def fields_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """`field_names` of objects of JSON."""
+    """Return `field_names` of objects of JSON."""
     return list(dict.fromkeys(path for row in rows for path in _paths(row)))
 
 
@@ -98,7 +98,7 @@ def arrow_of(column: pd.Series) -> pa.ChunkedArray:
 
 
 def _of_python(value: Any) -> Any:
-    """A list in place of a set, which Arrow does not know, or of an array, which has a type even if it is empty."""
+    """Return a list for a set, which Arrow does not know, or for an array, which has a type even if it is empty."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     return sorted(value) if isinstance(value, set | frozenset) else value

@@ -69,7 +69,7 @@ class PanelRows(Battles):
     item: str | None = None  # the column of items, if there is one
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[PanelCells, NDArray[np.intp]]:
-        """Cells of some rows, and the cell of each."""
+        """Return cells of some rows, and the cell of each."""
         contest = (self.judge[rows] * self.n_models + self.model_a[rows]) * self.n_models + self.model_b[rows]
         weight = None if self.weight is None else self.weight[rows]
         times = None if self.count is None else self.count[rows]
@@ -98,7 +98,7 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
 
 
 def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:
-    """The verdicts as `Battles` with a column of judges; arguments and errors as in `panel_rows`."""
+    """Return the verdicts as `Battles` with a column of judges; arguments and errors as in `panel_rows`."""
     if isinstance(verdicts, Battles):
         return verdicts
     if isinstance(verdicts, JudgeOutputs):
@@ -116,7 +116,7 @@ def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:
 
 
 def _of_judged(judged: Mapping[Any, JudgedBattles]) -> Battles:
-    """Battles of several judges, each in a table of its own."""
+    """Return battles of several judges, each in a table of its own."""
     frames, messages = [], []
     for name, battles in judged.items():
         if not isinstance(battles, JudgedBattles):
@@ -137,7 +137,7 @@ def _of_judged(judged: Mapping[Any, JudgedBattles]) -> Battles:
 
 
 def _orders_of(battles: JudgedBattles) -> Iterator[tuple[Float, bool]]:
-    """Targets that A wins, and whether B was shown first: for each order if both are known, else once."""
+    """Yield targets that A wins, and whether B was shown first: for each order if both are known, else once."""
     if battles.verdict_orders is not None and battles.hard_label == "verdict":
         both = battles.verdict_orders
     elif battles.orders is not None:
@@ -150,7 +150,7 @@ def _orders_of(battles: JudgedBattles) -> Iterator[tuple[Float, bool]]:
 
 
 def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
-    """Battles of a long table, with a row for each verdict, or of a wide one, with a column for each judge."""
+    """Return battles of a long table, with a row for each verdict, or of a wide one, with a column for each judge."""
     sides = where.model_a, where.model_b
     for name in (*sides, where.item):
         if name is not None:
@@ -187,7 +187,7 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
 def _rows_of(
     frame: pd.DataFrame, sides: tuple[str, str], parts: Sequence[tuple[str | None, Float, Bool]], judge: str | None
 ) -> Battles:
-    """Battles of a table whose rows hold one verdict or several."""
+    """Return battles of a table whose rows hold one verdict or several."""
     frames = []
     for name, target, b_first in parts:
         rows = _long(frame, sides, target, b_first)
@@ -204,7 +204,7 @@ def _rows_of(
 
 
 def _long(frame: pd.DataFrame, sides: tuple[str, str], target: Float, b_first: Bool) -> pd.DataFrame:
-    """The rows with a verdict, where side A is the side that was shown first."""
+    """Return the rows with a verdict, where side A is the side that was shown first."""
     a, b = (frame[name].to_numpy() for name in sides)
     columns = {sides[0]: np.where(b_first, b, a), sides[1]: np.where(b_first, a, b)}
     columns[_TARGET] = np.where(b_first, 1 - target, target)

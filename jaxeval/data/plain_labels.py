@@ -58,7 +58,7 @@ def plain_labels(
     verdicts: Any, human: str | Sequence[str] | None, judges: Sequence[str] | None,
     labels: Labels | Literal["grades"] | None, item: str | None, shown_first: str | None = None,
 ) -> LabelledVerdicts:  # fmt: skip
-    """Labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`."""
+    """Return labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`."""
     frame = verdicts if isinstance(verdicts, PlainTable) else rows_of(verdicts, "the table of verdicts has no rows")
     messages = list[str]()
     if human is None and (called := names_of_raters(frame)) is not None:
@@ -190,7 +190,7 @@ def _first_labels(people: Float, unit: NDArray[np.intp]) -> Float:
 def _people(
     frame: pd.DataFrame, human: str | Sequence[str] | None, judges: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Columns of people's labels, and what is to be told of the choice; one named as a judge's is none of them."""
+    """Find columns of people's labels, and what to tell of the choice; one named as a judge's is none of them."""
     if human is not None:
         return [human] if isinstance(human, str) else list(human), []
     about = [
@@ -211,7 +211,7 @@ def _people(
 
 
 def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Columns of judges' labels, and what is to be told of the choice."""
+    """Find columns of judges' labels, and what to tell of the choice."""
     if judges is not None:
         return list(judges), []
     if "verdict" in frame:
@@ -251,7 +251,7 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
 
 
 def _about_people(name: Any) -> bool:
-    """Whether a column is called after a person, or after several; judge_label is after a judge."""
+    """Return whether a column is called after a person, or after several; judge_label is after a judge."""
     people = {*words_of(name)} & (ONE_PERSON | TOGETHER)
     return bool(people) and not (people == {"label"} and any(word in folded(name) for word in JUDGES))
 
@@ -273,7 +273,7 @@ def _texts(column: Any) -> set[str]:
 
 
 def _columns_of_judges(columns: list[str], scale: LabelScale) -> tuple[list[Any], NDArray[np.intp], NDArray[np.intp]]:
-    """Names of judges, and (J,) the judge and the order of each column; two columns may be both orders of a judge."""
+    """Return judges' names, and each column's judge and order (J,); two columns may be both orders of a judge."""
     pairs = [
         (name, other, one) for name in columns for other in columns for one, two in _ORDERS
         if scale.kind == "sides" and name.casefold().endswith(one) and other.casefold().endswith(two)
@@ -291,7 +291,7 @@ def _columns_of_judges(columns: list[str], scale: LabelScale) -> tuple[list[Any]
 def _orders_in_rows(
     frame: Any, human: Float, labels: list[str], item: str | None, shown_first: str | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Bool, list[str]]:
-    """(N,) the item and the order of each row, whether its labels name the other side, and what was read.
+    """Return (N,) the item and order of each row, whether its labels name the other side, and what was read.
 
     People's labels (N, R) tell what a label names. Where they are the same in both rows of an item, it is an answer;
     where they change sides, it is the place at which an answer was shown.
@@ -339,7 +339,7 @@ def _orders_in_rows(
 
 
 def _by_judge(whole: LabelledVerdicts, frame: Any, column: str, item: str | None) -> LabelledVerdicts:
-    """Rows of one judge each as one row per item, with a column for each judge."""
+    """Turn rows of one judge each into one row per item, with a column for each judge."""
     if len(whole.judges) > 1:
         raise DataError(
             f"column {column!r} names judges, and there are several columns of verdicts ({named(whole.judges)}): name "

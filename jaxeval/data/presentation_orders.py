@@ -92,7 +92,7 @@ def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> 
 
 
 def without_repeats(calls: CalledPairs, roles: dict[str, str | None], repeats: Repeats) -> tuple[CalledPairs, int]:
-    """The calls without repeats, calls of an order judged before, or with them as further runs; and their number."""
+    """Drop repeats, calls of an order judged before, or keep them as further runs; count them."""
     rows, key = calls.rows, 2 * calls.battle + calls.rows["b_first"].to_numpy()
     times = pd.Series(key).groupby(key).cumcount().to_numpy()
     n = int((times > 0).sum())
@@ -208,7 +208,7 @@ def told_order(name: str, column: pd.Series | None = None) -> str:
 
 
 def order_column(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence[str | None]) -> tuple[str | None, str]:
-    """The column whose two values surely are the orders of the rows of a ``cell`` (N,); or advice on one that may be.
+    """Find the column whose two values surely are the orders of rows of a ``cell`` (N,); or advice on one that may be.
 
     Most cells have both values, and none has one twice. Words such as AB and BA are an order, and so are numbers in a
     column whose name speaks of one: other numbers may count turns or runs.
@@ -249,7 +249,7 @@ def rows_by_order(battle: NDArray[np.intp], b_first: Bool) -> NDArray[np.intp]:
 
 
 def of_both_orders(target: Float) -> Float:
-    """(...) one target of those of both orders (..., 2): a side and a tie are the side, two different sides a tie."""
+    """Return one target (...) of both orders' (..., 2): a side and a tie are the side, two different sides a tie."""
     known = ~np.isnan(target)
     return np.where(known.any(-1), (1 + np.sign(np.where(known, target - 0.5, 0).sum(-1))) / 2, np.nan)
 
@@ -263,7 +263,7 @@ def one_order_text(n_one: int, n_battles: int) -> str:
 
 
 def in_turn(rows: NDArray[np.intp], values: Sequence[Float], middle: float) -> list[Float]:
-    """(n,) values in both orders, from those of rows (N,); values of the other order are mirrored at ``middle``."""
+    """Return (n,) values in both orders from those of rows (N,), mirrored at ``middle`` in the other order."""
     base, other = rows.T
     both = [(x[base], np.where(other < 0, np.nan, 2 * middle - x[other])) for x in values]
     return [of_order for orders in both for of_order in orders]

@@ -28,7 +28,7 @@ from jaxeval.wording import counted, named
 
 @cache
 def formats() -> dict[str, Format]:
-    """Published formats of judgments by name, in the order in which a file is compared with them.
+    """Return published formats of judgments by name, in the order in which a file is compared with them.
 
     Other packages add formats by entry points of the group ``jaxeval.formats``, each a `Format`. They come after those
     of jaxeval, whose names they cannot take. One that cannot be loaded is left out, with a warning.
@@ -58,7 +58,7 @@ def format_of_names(
     is_document: bool = False,
     rows: Callable[[], pd.DataFrame | None] = lambda: None,
 ) -> Format | None:
-    """The first format of one of the shapes that a file with these columns, or a JSON object with these keys, has.
+    """Return the first format of a shape that a file of these columns, or a JSON object of these keys, has.
 
     Where no name tells it, the first ``rows`` may.
     """
@@ -74,7 +74,7 @@ def format_of_names(
 
 
 def source_format(source: Source, *shapes: Shape) -> Format | None:
-    """The first format of one of the shapes that a file is in."""
+    """Return the first format of one of the shapes that a file is in."""
     return format_of_names(source.names, *shapes, is_document=source.document is not None, rows=source.first_rows)
 
 
@@ -233,12 +233,12 @@ def _nectar(source: Source) -> pd.DataFrame:
 
 
 def _baseline(battles: pd.DataFrame) -> pd.Series:
-    """The baseline of Arena-Hard is A in the first game, and B in the second."""
+    """Return the baseline of Arena-Hard: A in the first game, and B in the second."""
     return battles["model_a"].astype(object).where(battles["game"] == 1, battles["model_b"].astype(object))
 
 
 def _scores(row: int, games: Any) -> list[str | None]:
-    """Grades of the games of a row: the baseline is A in the first game, and the model in the second."""
+    """Return grades of the games of a row: the baseline is A in the first game, and the model in the second."""
     if not hasattr(games, "__len__") or not 1 <= len(games) <= _GAMES:
         raise DataError(
             f"column 'games', row {row} (rows count from 0): expected the {_GAMES} games that Arena-Hard has for a "
@@ -248,7 +248,7 @@ def _scores(row: int, games: Any) -> list[str | None]:
 
 
 def _with_judge(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with judges by name only; some files have the name of the prompt beside it."""
+    """Return the table with judges by name only; some files have the name of the prompt beside it."""
     if "judge" not in table:
         return table
     names = [str(x[0]) if hasattr(x, "__len__") and not isinstance(x, str) and len(x) else x for x in table["judge"]]
@@ -265,7 +265,7 @@ _PEOPLE = ("email", "emailaddress", "username", "participant", "respondent", "na
 
 
 def pair_columns(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Questions between two models: the two by the name of the question's column; none where that is not sure.
+    """Find questions between two models: the two by the name of the question's column; none where that is not sure.
 
     The name of a column says them (alpha vs beta; Which is better, alpha or beta?), or its answers are the names of
     models, of which each is in several questions.
@@ -284,14 +284,14 @@ def pair_columns(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
 
 
 def blind_questions(frame: pd.DataFrame) -> list[str]:
-    """Columns of answers A or B of several questions, which do not say whose these are."""
+    """Find columns of answers A or B of several questions, which do not say whose these are."""
     sides = [name for name in map(str, frame) if (answers := _answers(frame[name])) and len(answers) > 1
              and all(x.casefold() in SPOKEN for x in answers)]  # fmt: skip
     return sides if len(sides) >= _FEWEST else []
 
 
 def about_questions(names: list[str]) -> str:
-    """What to do about `blind_questions`."""
+    """Say what to do about `blind_questions`."""
     return (
         f"{named([repr(name) for name in names], 3)} hold answers such as A and B, and nothing says which models these "
         "are: call each of these columns 'MODEL vs MODEL', A first, as in 'model-1 vs model-2'"
@@ -299,7 +299,7 @@ def about_questions(names: list[str]) -> str:
 
 
 def _answers(column: pd.Series) -> set[str]:
-    """The few short texts that a column holds; none where it holds anything else."""
+    """Return the few short texts that a column holds; none where it holds anything else."""
     values = column.dropna()
     if not len(values) or not all(isinstance(value, str) and len(value) <= _LONGEST for value in values):
         return set()
@@ -308,7 +308,7 @@ def _answers(column: pd.Series) -> set[str]:
 
 
 def _pair_of(name: str) -> tuple[str, str] | None:
-    """The two models that the name of a column says; of a grid it stands in brackets."""
+    """Return the two models that the name of a column says; of a grid it stands in brackets."""
     inside = [text for text in re.findall(r"\[(.+?)\]", name) if _BETWEEN.search(text)]
     parts = _BETWEEN.split(inside[-1] if inside else name)
     if len(parts) != 2:
@@ -319,7 +319,7 @@ def _pair_of(name: str) -> tuple[str, str] | None:
 
 
 def _side(answer: str, pair: tuple[str, str]) -> str | None:
-    """Who won, in standard labels; None for an answer that says nothing of it."""
+    """Say who won, in standard labels; None for an answer that says nothing of it."""
     names = [x.casefold() for x in pair]
     if answer.casefold() in names:
         return ("model_a", "model_b")[names.index(answer.casefold())]

@@ -62,7 +62,7 @@ class RankingCells(Cells):
         return models[present], replace(self, places=self.places._replace(item=item))
 
     def pair_sums(self) -> tuple[Float, Float]:
-        """Rankings have no sums by pair."""
+        """Raise an error: rankings have no sums by pair."""
         raise TypeError("rankings are no battles: fit them with fit_plackett_luce, or resample them with bootstrap")
 
     def per_item(self, n_items: int) -> Float:
@@ -100,7 +100,7 @@ class RankingRows(Battles):
     )
 
     def column(self, name: str) -> pd.Series:
-        """As in `Battles`, with an error for a column that differs within a ranking."""
+        """Return a column as `Battles` does, with an error for one that differs within a ranking."""
         if name in self.varying:
             raise DataError(f"column {name!r} differs within {self.varying[name]}, so that it cannot group rankings")
         return super().column(name)
@@ -156,7 +156,7 @@ class Rankings(Shown):
         weight: str | None = None, count: str | None = None, cluster: str | None = None,
         competitor: str | Sequence[str] | None = None, first: int | None = None,
     ) -> Rankings:  # fmt: skip
-        """Rankings from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
+        """Read rankings from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
         A table holds ordered lists, one row per ranking; or items and their ranks, one row per place. It is read in the
         second way if ``item`` or ``rank`` is named, or if it has the columns "item" and "rank". Without a column
@@ -255,7 +255,7 @@ class Rankings(Shown):
 
 @with_options_of(Rankings.from_pandas)
 def read_rankings(path: FileName | Sequence[FileName], **columns: Any) -> Rankings:
-    r"""Rankings from files in the formats of `read_battles`.
+    r"""Read rankings from files in the formats of `read_battles`.
 
     Args:
         path: a file, a folder, a glob such as ``days/*.csv``, or a list of those; their endings say the formats, as in
@@ -293,7 +293,7 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Any) -> Rankin
 
 
 def as_rankings(rankings: Any) -> Rankings:
-    """``rankings`` itself; or rankings read from a table with the standard column names."""
+    """Return ``rankings`` itself; or read rankings from a table with the standard column names."""
     return rankings if isinstance(rankings, Rankings) else Rankings.from_pandas(rankings)
 
 

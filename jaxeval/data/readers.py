@@ -95,7 +95,7 @@ def battles_in(
     baseline: str | None = None, progress: bool | None = None, known: Mapping[str, str] | None = None,
     plain: bool = False, **columns: Any,
 ) -> Battles:  # fmt: skip
-    """As `read_battles`; if ``plain``, models and further columns need not be those of pandas."""
+    """Read battles as `read_battles` does; if ``plain``, models and further columns need not be those of pandas."""
     if isinstance(keep, str):
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
     if hasattr(path, "__arrow_c_stream__"):
@@ -176,7 +176,7 @@ def battles_in(
 def _further(
     path: Any, battles: Battles, options: Mapping[str, Any], known: dict[str, pd.Series | None], name: str
 ) -> pd.Series | None:
-    """A column of the files of ``battles`` for all rows that were read; None where they lack it or have changed.
+    """Read a column of the files of ``battles`` for all rows that were read; None where they lack it or have changed.
 
     It is kept in ``known``, as a cache of functools does not pickle.
     """
@@ -207,7 +207,7 @@ def _rows_of(
     file: Path, needed: Columns, text: Sequence[str], spelled: Mapping[str, str], voters: Sequence[str],
     advance: Advance,
 ) -> EqualRows:  # fmt: skip
-    """The rows of a file under the ``needed`` names of columns, which ``spelled`` gives by the file's own names."""
+    """Read rows of a file under the ``needed`` names of columns, which ``spelled`` gives by the file's own names."""
     of_file = {name: column for column, name in spelled.items()}
     needed, text = needed.renamed(spelled), [of_file.get(name, name) for name in text]
 
@@ -331,7 +331,7 @@ def count_battles(
 
 
 def _lazy(relation: Any) -> nw.LazyFrame[Any]:
-    """``relation`` in narwhals, the common interface of all engines."""
+    """Return ``relation`` in narwhals, the common interface of all engines."""
     try:
         import narwhals.stable.v2 as nw
     except ImportError as error:
@@ -348,7 +348,7 @@ def _lazy(relation: Any) -> nw.LazyFrame[Any]:
 
 
 def _fields(frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
-    """All columns by name, and the fields within them by path; a column whose own name is such a path comes first."""
+    """Return all columns by name, and fields within them by path; a column whose own name is a path comes first."""
     import narwhals.stable.v2 as nw
 
     def within(name: str, field: nw.Expr, kind: object) -> Iterator[tuple[str, nw.Expr]]:
@@ -363,7 +363,7 @@ def _fields(frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
 
 
 def _counted(frame: nw.LazyFrame[Any], fields: Sequence[nw.Expr]) -> pa.Table:
-    """The distinct values of ``fields``, in an order that does not depend on the engine's, and the rows of each."""
+    """Return distinct values of ``fields``, in an order that does not depend on the engine's, and the rows of each."""
     import narwhals.stable.v2 as nw
 
     keys = [f"column_{k}" for k in range(len(fields))]  # engines read some names as paths, or fold their case

@@ -92,7 +92,7 @@ def _explained(
 
 
 def _near(system: Any, path: str) -> str:
-    """Similar names beside a file that is not there, as the end of an error."""
+    """Name similar files beside one that is not there, as the end of an error."""
     if system is None or is_web(path):
         return ""
     folder, _, last = path.rpartition("/")

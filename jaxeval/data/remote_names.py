@@ -19,7 +19,7 @@ _LONGEST_NAME = 150
 
 
 def is_remote(name: FileName) -> bool:
-    """Whether a name is the address of a file on another machine, by any protocol, also one that is not supported."""
+    """Return whether a name is a file's address on another machine, by any protocol, also one that is not supported."""
     return isinstance(name, str) and re.match(r"[\w+.-]+(::.*)?://", name) is not None
 
 

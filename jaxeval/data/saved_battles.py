@@ -46,7 +46,7 @@ class BattleTable(NamedTuple):
 
 
 def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
-    """Several tables with columns of the same roles as one, equal rows merged; reports are added up."""
+    """Join several tables with columns of the same roles, equal rows merged; reports are added up."""
     _check_alike(batches)
     first = batches[0]
     rows, counts = EqualRows(), first.roles["count"]
@@ -133,7 +133,7 @@ def _digest(table: pa.Table, content: Mapping[str, Any]) -> str:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 

@@ -112,7 +112,7 @@ def save_draws(draws: Draws, path: str | Path) -> None:
 
 
 def _tabled(draws: Draws) -> dict[str, Any]:
-    """Arrays of the differences that do not come from draws; none where they would be too large for a file."""
+    """Return arrays of differences that do not come from draws; none where they would be too large for a file."""
     loose = draws._loose | (not_finite(draws.draws, draws.converged) > MOST_NOT_FINITE)
     rows = np.flatnonzero(loose | (len(loose) == 2))
     if draws.closed_form is None or len(rows) * len(draws.names) > _MOST_ENTRIES or len(rows) == 0:
@@ -181,7 +181,7 @@ def read_draws(path: str | Path) -> Draws:
 
 
 def _plain(settings: Any) -> Any:
-    """Settings as they are after being written to JSON and read again."""
+    """Return settings as they are after being written to JSON and read again."""
     if not isinstance(settings, Mapping | None):
         raise DataError(f"settings must be a mapping or a dataclass to be saved, got {type(settings).__name__}")
     try:
@@ -201,7 +201,7 @@ def save_ratings(ratings: pd.Series, settings: Mapping[str, Any], path: str | Pa
 
 
 def read_ratings(path: str | Path) -> pd.Series:
-    """Ratings by model (Elo) that `BradleyTerryFit.save` wrote; ``attrs["settings"]`` is what made them.
+    """Read ratings by model (Elo) that `BradleyTerryFit.save` wrote; ``attrs["settings"]`` is what made them.
 
     Raises:
         DataError: the file holds no ratings, is broken, or is of a version that this jaxeval does not know.

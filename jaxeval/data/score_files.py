@@ -44,7 +44,7 @@ def read_judged_scores(
     path: FileName | Sequence[FileName], *, human: str, judge: str | None = None, only_judge: str | None = None,
     keep: Sequence[str] = (), missing: str = "error", **columns: Any,
 ) -> JudgedAnswers:  # fmt: skip
-    """Scores from files of `read_scores` as judgments, with human labels of some answers in the column ``human``.
+    """Read scores from files of `read_scores` as judgments, with human labels of some answers in the column ``human``.
 
     Labels are 1 and 0, and missing where nobody labelled. ``only_judge`` is the one judge in the column ``judge`` whose
     scores are wanted. ``missing`` is as in `score_leaderboard`, and further columns as in `read_scores`.
@@ -144,7 +144,7 @@ def read_scores(
     path: FileName | Sequence[FileName], *, keep: Sequence[str] = (), random: Sequence[str] = (),
     **columns: Unpack[ReadScoresArguments],
 ) -> ItemScores:  # fmt: skip
-    """Scores of models on items from files of evaluations, whose format is recognised by their content.
+    """Read scores of models on items from files of evaluations, whose format is recognised by their content.
 
     - Long tables: a row for each model and item (and trial), with the columns "model", "item" and "score", or those
       that are named. Without a column of models, each file is a model, and its name is the model's.
@@ -187,7 +187,7 @@ def read_scores(
 def item_scores(
     path: FileName | Sequence[FileName], keep: Sequence[str] = (), random: Sequence[str] = (), **columns: Any
 ) -> ItemScores:
-    """`read_scores` whose names are those of pandas only where files are not small."""
+    """Return `read_scores` whose names are those of pandas only where files are not small."""
     return _of_table(*score_table(path, ScoreColumns(**columns, keep=[*keep, *random])), keep, random)
 
 
@@ -207,7 +207,7 @@ def _of_table(
 def read_two_models(
     a: FileName, b: FileName, random: Sequence[str] = (), **columns: Any
 ) -> tuple[ItemScores, str, str]:
-    """Scores of two models, each from files of its own, and their names; equal names get their files' behind them."""
+    """Read scores of two models, each from its own files, and their names; equal names get their files' behind them."""
     if str(a) == str(b):
         raise DataError(f"{a} is named twice: name the results of two models, or of two runs")
     score_columns, sides = ScoreColumns(**columns, keep=random), []
@@ -235,7 +235,7 @@ def read_two_models(
 def score_table(
     path: FileName | Sequence[FileName], score_columns: ScoreColumns
 ) -> tuple[pd.DataFrame, str, list[str]]:
-    """The long table of all files ("model", "item", "score", and other roles of `ScoreColumns`), a name, and notes."""
+    """Return the long table of all files ("model", "item", "score", other roles of `ScoreColumns`), name, and notes."""
     files, notes = newest(names_of(path))
     notes += named_twice(path)
     tables, samples, results = [], [], []

@@ -66,7 +66,7 @@ def _ids(battles: Battles, column: str) -> NDArray[np.object_]:
 
 
 def _single(battles: Battles, column: str, ids: NDArray[np.object_]) -> Battles:
-    """One vote for each row, where reading has merged equal rows, which here have the same id."""
+    """Return one vote for each row, where reading has merged equal rows, which here have the same id."""
     times = np.ones(battles.n_rows, np.int64) if battles.rows is None else battles.rows.times
     count = np.ones(battles.n_rows, np.int64) if battles.count is None else battles.count
     kept = np.arange(battles.n_rows) if battles.kept is None else battles.kept
@@ -86,7 +86,7 @@ def _single(battles: Battles, column: str, ids: NDArray[np.object_]) -> Battles:
 def _n_differ(
     battles: Battles, ids: NDArray[np.object_], known: NDArray[np.bool_], before: Battles, column: str
 ) -> int:
-    """Votes that are known, and were between other models or had another result then."""
+    """Count votes that are known, and were between other models or had another result then."""
     there = pd.Index(before.column(column)).get_indexer(ids[known])
 
     def votes(battles: Battles, rows: NDArray[np.intp]) -> pd.DataFrame:
@@ -188,7 +188,7 @@ def all_equal(a: Battles, b: Battles) -> bool:
 
 
 def look_equal(a: Battles, b: Battles) -> int:
-    """How many rows look like one vote in both tables: equal in all columns, and unlike all other rows of their table.
+    """Count rows that look like one vote in both tables: equal in all columns, and unlike other rows of their table.
 
     Columns that only one table has do not count. Without common further columns the answer is 0: nothing then tells
     votes apart.
@@ -236,7 +236,7 @@ def _codes(pairs: Sequence[Pair], names: Sequence[str]) -> tuple[Int, Int]:
 
 
 def _joint(code: Int, other: Int) -> Int:
-    """One number for each pair of two numbers below 2**31."""
+    """Return one number for each pair of two numbers below 2**31."""
     return np.asarray(code * _MOST_ROWS + other)
 
 
@@ -276,7 +276,7 @@ def _label(battles: Battles) -> pd.Series:
 
 
 def _place(battles: Battles) -> Int:
-    """The row of the input that each row is from, told apart by result: a row of counts has wins, ties and losses."""
+    """Return the row of the input of each row, told apart by result: a row of counts has wins, ties and losses."""
     kept = np.arange(battles.n_rows) if battles.kept is None else battles.kept
     return _joint(kept, np.searchsorted([0.5, 1.0], battles.target, side="right"))
 

@@ -87,7 +87,7 @@ def simulate_votes(
 
 
 def votes_on(pairs: pd.DataFrame, strengths: pd.Series, tie_rate: float = 0.25, seed: int = 0) -> pd.DataFrame:
-    """The rows of ``pairs``, with columns model_a and model_b, and a column ``winner`` as `simulate_votes` draws it."""
+    """Return the rows of ``pairs`` (columns model_a, model_b) with a column ``winner`` as `simulate_votes` draws it."""
     sides = []
     for side in ("model_a", "model_b"):
         if side not in pairs:

@@ -127,7 +127,7 @@ def _exact(values: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def _text(values: Sequence[str | None], is_text: Callable[[str], Any]) -> NDArray[Any] | None:
-    """Text; None where all of it may be dates or other things than text."""
+    """Return text; None where all of it may be dates or other things than text."""
     if not any(x is not None and is_text(x) for x in values):
         return None
     return objects(values)

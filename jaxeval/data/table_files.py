@@ -93,7 +93,7 @@ def _whole_table(path: Path, text: Sequence[str]) -> pa.Table:
 def read_as(
     make: Callable[..., T], name: FileName, text: Sequence[str], columns: Mapping[str, Any], plain: bool = False
 ) -> T:
-    """``make(table, **columns)`` of the whole table in a file; errors begin with its name. See `read_whole_table`.
+    """Return ``make(table, **columns)`` of a file's whole table (`read_whole_table`); errors begin with its name.
 
     With ``plain`` the table is that of `read_plain_table` where there is one.
     """
@@ -120,7 +120,7 @@ def column_names(name: FileName) -> list[str]:
 
 @contextmanager
 def naming(name: FileName) -> Iterator[None]:
-    """Errors about the content of a file begin with its name, once."""
+    """Let errors about the content of a file begin with its name, once."""
     try:
         yield
     except DataError as error:
@@ -131,7 +131,7 @@ def naming(name: FileName) -> Iterator[None]:
 
 
 def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
-    """``read(widened)``, where ``widened`` has the types of the CSV columns that the file's beginning suggests wrongly.
+    """Return ``read(widened)``: ``widened`` has the types of CSV columns that the file's beginning suggests wrongly.
 
     Each time a column turns out to have another type, the file is read again from the beginning.
     """
@@ -147,7 +147,7 @@ def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
 def pieces(
     path: Path, needed: Columns, text: Sequence[str], widened: dict[str, Any], advance: Advance | None = None
 ) -> Iterator[pa.Table]:
-    """The needed columns of a file, in one or more pieces of bounded memory; pieces of JSON lines may lack columns.
+    """Yield needed columns of a file, in one or more pieces of bounded memory; those of JSON lines may lack columns.
 
     Columns of ``text`` are read as strings; for ``widened`` see `with_types`. ``advance`` is called with the number of
     bytes read since its last call.
@@ -165,12 +165,12 @@ def pieces(
 
 
 def head_names(name: FileName) -> list[str]:
-    """Names of the columns at the beginning of a file; an empty list where `pieces` cannot read the file either."""
+    """Return names of the columns at a file's beginning; an empty list where `pieces` cannot read the file either."""
     return head_columns(name)[0]
 
 
 def head_columns(name: FileName) -> tuple[list[str], list[str]]:
-    """`head_names`, and the paths of the fields within those columns."""
+    """Return `head_names`, and the paths of the fields within those columns."""
     path = local_file(name)
     try:
         return _head(path)
@@ -268,7 +268,7 @@ def _arrow(path: Path, form: FileFormat, needed: Columns, *_: Any) -> Iterator[t
 
 
 def _checked(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Some columns of a table, without the notes of pandas on its index: a column of it is a column like the others."""
+    """Return some columns of a table, without pandas' notes on its index: a column of it is one like the others."""
     piece = taken(table, columns).replace_schema_metadata(None)
     piece.validate(full=True)
     return piece
@@ -318,7 +318,7 @@ def _excel(
 
 
 def _preflib(path: Path, form: FileFormat, needed: Columns, *_: Any) -> Iterator[tuple[pa.Table, int]]:
-    """Rankings of PrefLib, "count" times each; alternatives that a ranking does not name are not in it.
+    """Read rankings of PrefLib, "count" times each; alternatives that a ranking does not name are not in it.
 
     Alternatives have names in lines as "# ALTERNATIVE NAME 1: a"; a line such as "3: 1,{2,4}" is of three rankings. In
     files of before, the lines are their number, "1,a" for each, the numbers of rankings, and "3,1,{2,4}".
@@ -509,7 +509,7 @@ def _inexact(table: pa.Table) -> list[str]:
 def _json(
     path: Path, form: FileFormat, needed: Columns, text: Sequence[str], widened: dict[str, Any]
 ) -> Iterator[tuple[pa.Table, int]]:
-    """Lines of JSON, or one array of objects, which is held as a whole."""
+    """Read lines of JSON, or one array of objects, which is held as a whole."""
     stream, raw = opened(path, form.compression)
     with stream:
         begun = io.BytesIO(lines_of_json(lambda n: stream.read() if n < 0 else stream.read(n)))

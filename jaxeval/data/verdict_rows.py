@@ -231,7 +231,7 @@ def _same_battles(human: Battles, judged: Battles) -> Bool:
 def join_verdicts(
     human: Battles, judged: Battles, item: str, *, without_verdict: WithoutVerdict = "error"
 ) -> tuple[Battles, Battles, Battles]:
-    """People's and a judge's battles, joined by item and pair of models, as `prediction_powered` takes them.
+    """Join people's and a judge's battles by item and pair of models, as `prediction_powered` takes them.
 
     Each battle of people is joined with the judge's verdict on the same item and the same two models, in either order
     of the sides. Several people may have judged one battle: each of their votes is a row.
@@ -302,7 +302,7 @@ def join_verdicts(
 
 
 def _found_by_item(battles: Battles) -> Battles:
-    """The same battles, with what was left out as words in their report: rows are joined by item, not by position."""
+    """Return the same battles, with what was left out as words in the report: rows are joined by item, not position."""
     report, n = battles.report, _left_out(battles.report)
     message = f"{counted(n, 'row')} left out when they were read"
     n_both_bad = 0 if report.both_bad == "drop" else report.n_both_bad
