@@ -155,7 +155,7 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
                 "start": dict(self.model.start)}  # fmt: skip
 
     def fit(self, s: int) -> ChoiceBoard:
-        """By Newton's method."""
+        """Fit by Newton's method."""
         models, cells = self.slices.boards[s]
         assert isinstance(cells, OccasionCells)
         model = self.model
@@ -164,7 +164,7 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
         )
 
     def refits(self, s: int, fit: ChoiceBoard) -> BoardRefits:
-        """By chord steps, and by Newton's method what those leave."""
+        """Refit by chord steps, and by Newton's method what those leave."""
         cells, options = fit.cells, self.options
         draw, entries, _ = vote_draws(
             cells, self.slices.drawn[s], options.drawn, self.slices.labels[s], len(fit.data[0])

@@ -296,7 +296,7 @@ def _plain(function: Any) -> Any:
 
 
 def _refers_to(value: Any, seen: set[int]) -> Iterator[bytes]:
-    """What a value is made of: of a function its code and all that it refers to, of other objects their own bytes."""
+    """Yield what a value is made of: of a function its code and all it refers to, of other objects their own bytes."""
     if isinstance(value, functools.partial):
         yield b"partial"
         yield from _refers_to([value.func, list(value.args), dict(value.keywords)], seen)

@@ -66,7 +66,7 @@ class Weighing(NamedTuple):
         return jax.tree.map(lambda x: x[None], self.rows)
 
     def filled(self, values: NDArray[Any]) -> NDArray[Any]:
-        """``values`` (n, ...) for all N rows: empty ones repeat the first, so that they hold what a row may hold."""
+        """Return ``values`` (n, ...) for all N rows. Empty ones repeat the first, and so hold what a row may hold."""
         return np.concatenate([values, np.broadcast_to(values[:1], (len(self.full) - self.n, *values.shape[1:]))])
 
 
@@ -304,7 +304,7 @@ class DataRows(NamedTuple):
 
 
 def rows_of_data(data: Any, grouping: Sequence[str]) -> DataRows:
-    """``data`` as rows; columns named in ``grouping`` make groups, and are no part of what a statistic gets."""
+    """Return ``data`` as rows; columns named in ``grouping`` make groups, and are no part of what a statistic gets."""
     if isinstance(data, ItemScores):
         return _of_scores(data)
     if isinstance(data, pd.DataFrame) or hasattr(data, "__arrow_c_stream__"):

@@ -33,7 +33,7 @@ else:
 
 @contextmanager
 def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of ``path`` at the end; whatever happens before leaves ``path`` as it was.
+    """Let a file be written that takes the place of ``path`` at the end; what happens before leaves ``path`` as it was.
 
     If the process is killed, the next process that writes in the folder removes what it had written. A device or a
     pipe, such as ``/dev/null``, is written directly: a file in its place would take it from everybody. ``check`` is

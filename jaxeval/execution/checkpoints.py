@@ -92,7 +92,7 @@ class Checkpoint:
             )
 
     def of_part(self, digest: str) -> Checkpoint:
-        """The same folder for a run inside of this one, with this ``digest``: its sections have names of their own."""
+        """Return the same folder for a run inside of this one, with this ``digest``: its sections have own names."""
         part = copy(self)
         part._prefix = f"{self._prefix}{digest}-"
         return part

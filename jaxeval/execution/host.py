@@ -96,7 +96,7 @@ def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def evaluate_of_choice(kernel: Callable[..., Any], choice: Hashable, *arguments: Any) -> Any:
-    """`evaluate` of ``kernel(choice, *arguments)``."""
+    """Evaluate ``kernel(choice, *arguments)``, as `evaluate` does."""
     return evaluate(_of_choice(kernel, choice), *arguments)
 
 

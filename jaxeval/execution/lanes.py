@@ -149,7 +149,7 @@ class LaneRun:
         return results, solver
 
     def _shapes(self, task: Task | HostTask, lanes: Lanes, which: Int) -> Any:
-        """What a call of ``task`` for the lanes ``which`` gives: shapes with leading axes (devices, chunks, lanes)."""
+        """Return what a call of ``task`` for lanes ``which`` gives: shapes with first axes (devices, chunks, lanes)."""
         if isinstance(task, HostTask):
             return map_tree(lambda x: x[None, None], task.computed(lanes.slices[which[0]], lanes.numbers[which[:1]]))
         with double_precision():

@@ -88,7 +88,7 @@ def _loaded_blas(with_scipy: bool) -> list[Any]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context in which BLAS libraries use one thread; their number is restored afterwards.
+    """Let BLAS libraries use one thread in this context; their number is restored afterwards.
 
     OpenBLAS, which JAX calls for Cholesky factors on the CPU, keeps its other threads spinning for tens of
     milliseconds after each call, on cores that the next computation wants. At the sizes of leaderboards they do not
@@ -114,7 +114,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def double_precision() -> Iterator[None]:
-    """A context in which JAX arrays may have 64 bits, types and ranks mix as usual, and small numbers may become 0.
+    """Let JAX arrays have 64 bits in this context, types and ranks mix as usual, and small numbers become 0.
 
     The caller's own settings, of JAX and of NumPy's errors, are back afterwards.
     """

@@ -82,7 +82,7 @@ def share_resamples() -> Iterator[None]:
 
 
 def gather(make: Callable[[], bytes]) -> list[bytes]:
-    """What ``make()`` returns in every process, in the order of the processes; all of them must call this together.
+    """Gather what ``make()`` returns in every process, in the processes' order; all must call this together.
 
     A failure in one process is raised there, and in all others as a `ProcessError` that reports it, so that nobody
     waits for results that never come. An interrupt ends this process at once, and the others when they next look.
@@ -127,7 +127,7 @@ def gather(make: Callable[[], bytes]) -> list[bytes]:
 
 @contextmanager
 def together(n_processes: int = 1) -> Iterator[None]:
-    """``n_processes``, or those of a block around this one, share the lanes of calls in the block.
+    """Let ``n_processes``, or those of a block around this one, share the lanes of calls in the block.
 
     Either all processes come to the end of the block, or an error in one of them, anywhere in the block, ends it in
     all. An interrupt acts as in `gather`.

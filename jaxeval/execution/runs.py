@@ -113,7 +113,7 @@ def digest_of(data: Any) -> str:
 
 
 def _parts(data: Any) -> Iterator[tuple[str, bytes | memoryview]]:
-    """The parts that ``data`` is made of: kind and length of each, so that 1, 23 differs from 12, 3; and its bytes."""
+    """Yield the parts of ``data``: kind and length of each, so that 1, 23 differs from 12, 3; and its bytes."""
     if is_dataclass(data):
         yield from _parts([getattr(data, f.name) for f in fields(data)])
     elif isinstance(data, Mapping):

@@ -123,7 +123,7 @@ def one_by_one(made: int) -> bool:
 
 
 def held_numbers(shape: Sequence[int]) -> int:
-    """For how many numbers an array of ``shape`` takes memory: on a TPU, for those of whole tiles."""
+    """Return for how many numbers an array of ``shape`` takes memory: on a TPU, for those of whole tiles."""
     if not _on_tpu():
         return math.prod(shape)
     least = (1,) * (len(shape) - 2) + _TILE[2 - min(len(shape), 2) :]
@@ -241,7 +241,7 @@ def padded_size(n_models: int) -> int:
 
 
 def padded_pairs(n_pairs: int, size: int) -> int:
-    """Pairs of a board of ``size`` models, with padding and one empty pair: all possible pairs, where most of them met.
+    """Pad the pairs of a board of ``size`` models, and add an empty one: all possible pairs, where most of them met.
 
     A pair takes little of a run, compared with the tables of models.
     """
@@ -334,7 +334,7 @@ def padded_models(n: int) -> int:
 
 
 def padded_few(n: int) -> int:
-    """Slices, strata, sets or models side by side: up to 64 a power of two, then at most an eighth more than ``n``."""
+    """Pad slices, strata, sets or models side by side: up to 64 to a power of two, then by at most an eighth."""
     return power_of_two(n) if n <= 64 else _in_steps(n, power_of_two(n) // 16)
 
 

@@ -289,7 +289,7 @@ def sums_by(group: NDArray[np.intp], values: Float) -> Float:
 
 
 def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:
-    """(H, N // 2) sorted row numbers of random halves of ``columns`` (N, K), the same in whatever order rows come."""
+    """Draw (H, N // 2) sorted row numbers of random halves of ``columns`` (N, K), the same in any order of rows."""
     n = len(columns)
     order = np.argsort(pattern_of(_distinct_columns(columns)[0]), kind="stable")
     rng = np.random.default_rng([seed, n, 2])
@@ -309,7 +309,7 @@ def _by_precision(table: Float, n: int) -> tuple[tuple[NDArray[np.floating[Any]]
 
 
 def _distinct_columns(columns: Float) -> tuple[Float, NDArray[np.intp]]:
-    """(N, D) distinct columns and, for each of the K, which of them it is: binary judgments are their own squares."""
+    """Return (N, D) distinct columns and which of them each of K is: binary judgments are their own squares."""
     seen: dict[bytes, int] = {}
     inverse = np.array([seen.setdefault(column.tobytes(), len(seen)) for column in np.ascontiguousarray(columns.T)])
     return columns[:, np.unique(inverse, return_index=True)[1]], inverse

@@ -92,7 +92,7 @@ _FEW_VALUES = 1000
 
 
 def shortfall_of(total: Int) -> Int:
-    """By how much the Poisson draws of ``total`` (S,) battles aim under the total.
+    """Return by how much the Poisson draws of ``total`` (S,) battles aim under the total.
 
     They aim k standard deviations (sqrt(total)) under it. If they miss the aim by more than that, either way, the draws
     of a chunk are repeated; this costs the same on every board, because chunks have one size in memory. Otherwise each
@@ -195,7 +195,7 @@ def _rate_tables(count: Int, share: Float) -> RateTables:
 
 
 def make_singles(n: int, width: int, stratum: Int | None = None) -> Singles:
-    """N battles (or clusters, or items) in ``width`` slots; the arrays have the same shapes for all N up to ``width``.
+    """Put N battles (or clusters, or items) in ``width`` slots; arrays have the same shapes for all N up to ``width``.
 
     ``stratum`` (N,) is the stratum of each, ascending from 0; None for one stratum.
     """
@@ -222,7 +222,7 @@ def _strata(
     total: Int, limit: Int, n_numbers: Int, least_places: int, stratum: Int | None, n_columns: int,
     kind: type = np.int32,
 ) -> Strata:  # fmt: skip
-    """Strata (S,) of units that are numbered one stratum after the other, in ``n_columns``, of which some are empty."""
+    """Make strata (S,) of units numbered one stratum after the other, in ``n_columns``, of which some are empty."""
     limit = np.minimum(limit, total)
     place = np.repeat(np.arange(len(total)), limit)
     size = (padded_few(len(total)),)
@@ -352,7 +352,7 @@ def poisson_tables(rates: Float) -> PoissonTables:
 
 
 def category_tables(count: Int, n_columns: Int) -> NDArray[np.uint64]:
-    """(G,) words threshold << 32 | alias of alias tables laid end to end, each proportional to its part of ``count``.
+    """Make (G,) words threshold << 32 | alias of alias tables laid end to end, each proportional to its ``count``.
 
     ``n_columns`` (T,) are the numbers of columns of the tables and sum to G; aliases are columns of their own table.
     """
@@ -396,7 +396,7 @@ def unit_draw(
     stratum: Int | None = None,
     least_places: int = BATTLE_PLACES,
 ) -> UnitDraw:
-    """The draw from entries of ``sizes`` (K, Q) units for the slice named ``label``; the rest as in `make_units`."""
+    """Make the draw from entries of ``sizes`` (K, Q) units for the slice ``label``; the rest is as in `make_units`."""
     shortfall = None if scheme == DrawScheme.MULTINOMIAL else 0
     units = make_units(sizes, stratum, shortfall=shortfall, least_places=least_places)
     return UnitDraw(scheme, units, np.uint64(stream_number(label)), packing)

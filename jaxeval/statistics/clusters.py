@@ -69,7 +69,7 @@ def widening(freedom: float | None, level: float) -> float:
 
 
 def widening_of_draws(freedom: float | None, level: float) -> float:
-    """As `widening`, of intervals of resamples, which vary by K - 1 over K too little where K clusters are drawn."""
+    """Return `widening` of intervals of resamples, which vary by K - 1 over K too little where K clusters are drawn."""
     return 1.0 if freedom is None else widening(freedom, level) * float(np.sqrt(1 + 1 / freedom))
 
 

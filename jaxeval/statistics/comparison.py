@@ -120,7 +120,7 @@ def bias_corrected_bounds(
 
 
 def _quantiles(ordered: Float, n: Int, share: Float) -> Float:
-    """(M,) quantiles of the first ``n`` (M,) rows of ``ordered`` (B, M), each at its own ``share``; NaN for none."""
+    """Return (M,) quantiles of the first ``n`` (M,) rows of ``ordered`` (B, M), each at its ``share``; NaN for none."""
     place = share * np.maximum(n - 1, 0)
     low = place.astype(np.intp)
     first, second = (

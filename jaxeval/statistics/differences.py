@@ -45,7 +45,7 @@ ClosedForm: TypeAlias = Callable[[NDArray[np.intp], float], tuple[Float, Float]]
 def tabled(
     of: NDArray[np.intp], difference: Float, error: Float, rows: NDArray[np.intp], _: float
 ) -> tuple[Float, Float]:
-    """Be a `ClosedForm` that knows (R, N) differences of the models ``of`` (R,) alone, in order, at one level."""
+    """Answer as a `ClosedForm` that knows (R, N) differences of models ``of`` (R,) alone, in order, at one level."""
     place = np.searchsorted(of, rows)
     return difference[place], error[place]
 
@@ -173,7 +173,7 @@ class Differences:
         return {name: counts_from_one(x) for name, x in columns.items()}
 
     def _in_closed_form(self, each: float) -> tuple[Int, Int]:
-        """(N,) ranked models that are above and below each one, by differences with intervals of the level ``each``."""
+        """Count (N,) ranked models above and below each one, by differences with intervals of the level ``each``."""
         assert self.closed_form is not None
         ranked = np.flatnonzero(self.ranked)
         known = np.zeros(len(self.ranked), bool)
@@ -216,7 +216,7 @@ class Differences:
             yield i, error, largest
 
     def errors(self, rows: slice) -> Float:
-        """(R, F) standard errors of the differences of the models ``rows`` to every model; NaN where they are noise."""
+        """Return (R, F) standard errors of differences of models ``rows`` to every model; NaN where they are noise."""
         x, square, finite = (moment[rows] for moment in self._moments)
         all_x, all_square, all_finite = self._moments
         with one_blas_thread():  # the products are small: more threads would mostly wait, and keep cores from others
@@ -286,7 +286,7 @@ class Differences:
         return np.asarray(np.abs(self.estimate - self.estimate[i]) - critical * error > self.noise)
 
     def _critical_of_one(self, i: int, error: Float, level: Fraction, largest: Float) -> float:
-        """The critical value of the differences of model ``i``, by steps down from their ``largest`` statistics (B,).
+        """Return the critical value of model ``i``'s differences, by steps down from their ``largest`` statistics (B,).
 
         Differences beyond the critical value leave the family, and the rest have a critical value of their own, until
         none leaves (Mogstad, Romano, Shaikh and Wilhelm 2023, DOI 10.1093/restud/rdad006).
@@ -336,7 +336,7 @@ def _exact(level: float) -> Fraction:
 
 
 def _critical(largest: Float, level: Fraction, freedom: float | None) -> float:
-    """The smallest draw that reaches the level, so that never less than the level is covered; NaN without draws.
+    """Return the smallest draw that reaches the level, so that never less than the level is covered; NaN without draws.
 
     Of K clusters, or so few of whatever is drawn, it becomes Student's quantile of the same tail: that of the largest
     of many differences lies further out, in units of the normal one, than that of a single difference. Resamples vary

@@ -318,7 +318,7 @@ class Draws(Result):
         return (lower, upper) if limits is None else (np.clip(lower, *limits), np.clip(upper, *limits))
 
     def not_below(self, one: int, others: NDArray[np.intp], level: float = 0.95) -> NDArray[np.intp]:
-        """Which of ``others`` (positions) are not below quantity ``one``: the `difference_interval` holds 0 or less.
+        """Return which of ``others`` (positions) are not below quantity ``one``: `difference_interval` holds 0 or less.
 
         An end that is 0 up to the precision of the draws is 0.
         """
@@ -352,7 +352,7 @@ class Draws(Result):
         return pd.Series(share, self._index)
 
     def rank_distribution(self, among: Bool | None = None) -> pd.DataFrame:
-        """(M, M) share of draws in which each quantity takes each rank among those `ranked`; NaN for the others."""
+        """Return the (M, M) share of draws in which each quantity takes each rank among `ranked` ones; else NaN."""
         self._check_square("the table of ranks")
         ranked = self.ranked(among)
         share = np.full((len(ranked), len(ranked)), np.nan)
@@ -390,7 +390,7 @@ class Draws(Result):
         return self._positive({"tier": self.differences(among).tiers(level)})["tier"].rename(None)
 
     def rank_sets(self, level: float = 0.95, simultaneous: bool = False, among: Bool | None = None) -> pd.DataFrame:
-        """The ranks that the draws leave open: columns ``rank_best`` and ``rank_worst``; see `Differences.rank_sets`.
+        """Return ranks that the draws leave open: columns ``rank_best``, ``rank_worst``; see `Differences.rank_sets`.
 
         Raises:
             ValueError: too many differences to look at, see `differences`; or ``level`` is not between 0 and 1.
@@ -428,7 +428,7 @@ class Draws(Result):
         return pd.DataFrame({"lower": lower, "upper": upper}, self._index)
 
     def _beside(self, value: float) -> Differences:
-        """Differences of these quantities and of a number."""
+        """Return differences of these quantities and of a number."""
         draws = np.column_stack([self.draws, np.full(len(self.draws), value)])
         estimate = np.append(self.estimate, value)
         how = self.precision, self.converged, self.freedom
@@ -439,7 +439,7 @@ class Draws(Result):
         return in_pandas(PlainTable({"rank": self.rank_numbers(among)}))["rank"].set_axis(self._index).rename(None)
 
     def rank_numbers(self, among: Bool | None = None) -> Whole:
-        """(M,) numbers of `rank`."""
+        """Return (M,) numbers of `rank`."""
         ranked, strength = self.ranked(among), self._told_apart()
         above = len(strength) - np.searchsorted(np.sort(strength[ranked]), strength, "right") - (~ranked).sum()
         return counts_from_one(np.where(ranked, above + 1, 0))

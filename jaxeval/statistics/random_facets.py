@@ -44,7 +44,7 @@ class RandomFacets:
         cls, facets: Mapping[str, NDArray[np.intp]], unit: str, cluster: NDArray[np.intp] | None = None,
         beside: Mapping[str, pd.Series] = {},
     ) -> RandomFacets:  # fmt: skip
-        """Facets from the level (N,) of each row, by name, and the cluster (N,) of each row that is drawn whole.
+        """Make facets from the level (N,) of each row, by name, and the cluster (N,) of each row that is drawn whole.
 
         Usual facets of few levels in a table ``beside`` the rows that are neither are fixed.
 
@@ -78,7 +78,7 @@ class RandomFacets:
         return tuple(variance_components.warnings_of(self.design, self.levels))
 
     def errors(self, influence: Float, *, alike: bool = True) -> tuple[Float, Float]:
-        """Standard errors (K,) of numbers of ``influence`` (N, K), and their degrees of freedom; see `effects`."""
+        """Return standard errors (K,) of numbers of ``influence`` (N, K), and degrees of freedom; see `effects`."""
         components, design = self._components(influence, alike)
         variance, dof = design.error(np.diagonal(components, axis1=1, axis2=2).copy())
         return np.sqrt(variance), dof
@@ -98,7 +98,7 @@ class RandomFacets:
         return effects, dof
 
     def _components(self, influence: Float, alike: bool) -> tuple[Float, variance_components.FacetDesign]:
-        """(R, K, K) components, and the design, in which strata of numbers that are alike have more freedom.
+        """Return (R, K, K) components, and the design, in which strata of numbers that are alike have more freedom.
 
         Three judges say little about how much judges move one rating, and more about how much they move twenty. So
         strata of facets, over the residual, are drawn together as far as they differ by chance (Smyth 2004, DOI

@@ -85,7 +85,7 @@ def _bounds(error: float, noise: Float, least: float, level: float) -> tuple[flo
     root = max(float(np.sqrt(noise @ noise)), least)
 
     def above(t: float) -> float:
-        """By how much the lower quantile of the plug-in exceeds ``error``, if all differences are t standard errors."""
+        """Return by how much the plug-in's lower quantile exceeds ``error`` if differences are t standard errors."""
         mean, variance = _absolute_normal(np.array(t), np.array(1.0))
         return float(total * mean - z * root * np.sqrt(variance)) - error
 
@@ -106,7 +106,7 @@ def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:
 def reliability_bins(
     predicted: Float, agree: Float, unit: NDArray[np.intp], n_bins: int, level: float = 0.95
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Predicted and observed agreement in bins of about as many battles each; and `calibration_error`.
+    """Compare predicted and observed agreement in bins of about as many battles each; return `calibration_error`, too.
 
     Probabilities (N,) meet what happened, 1 or 0; ``unit`` (N,) numbers what each battle is sampled with, a cluster or
     the battle itself. Equal predictions fall into one bin: in several, their errors would not be independent.
@@ -131,14 +131,14 @@ def bin_rates(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequ
 
 
 def label_table(x: NDArray[Any], y: NDArray[Any], labels: NDArray[Any]) -> Float:
-    """(L, L) counts of pairs by label: rows are the sorted ``labels`` in ``x`` (N,), columns those in ``y`` (N,)."""
+    """Count pairs by label (L, L): rows are the sorted ``labels`` in ``x`` (N,), columns those in ``y`` (N,)."""
     size = len(labels)
     pair = np.searchsorted(labels, x) * size + np.searchsorted(labels, y)
     return np.bincount(pair, minlength=size * size).reshape(size, size).astype(float)
 
 
 def cohen_kappa(table: Float, distance: Float | None = None) -> tuple[Float, Float, Float]:
-    """Observed agreement, agreement expected by chance, and kappa, from (..., L, L) counts of the two raters' labels.
+    """Return observed agreement, that expected by chance, and kappa, from (..., L, L) counts of two raters' labels.
 
     With (L, L) ``distance`` of labels, kappa is the weighted one (Cohen 1968, DOI 10.1037/h0026256): 1 - observed /
     expected distance. All are NaN without a pair, and kappa also where both raters give one and the same label only.

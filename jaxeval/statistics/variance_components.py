@@ -66,11 +66,11 @@ class FacetDesign:
         return [effect.name for effect in self.effects]
 
     def swept(self, values: Float) -> Float:
-        """(N, K) values less the means of the fixed groups."""
+        """Return (N, K) values less the means of the fixed groups."""
         return values - (_sums(values, self.group) / np.bincount(self.group)[:, None])[self.group]
 
     def squares(self, values: Float) -> Float:
-        """(R, K, K) sums of squares and products of (N, K) values between the levels of each effect."""
+        """Return (R, K, K) sums of squares and products of (N, K) values between the levels of each effect."""
         away = self.swept(values)
         squares = [
             (sums / np.bincount(effect.code)[:, None]).T @ sums
@@ -80,11 +80,11 @@ class FacetDesign:
         return np.stack([*squares, away.T @ away])
 
     def components(self, squares: Float) -> Float:
-        """(R, ...) components, negative ones as they come out, from sums of squares (R, ...)."""
+        """Return (R, ...) components, negative ones as they come out, from sums of squares (R, ...)."""
         return np.tensordot(np.linalg.inv(self.expected), squares, 1)
 
     def strata(self, components: Float) -> Float:
-        """(R, ...) variances of the mean over the levels of each effect.
+        """Return (R, ...) variances of the mean over the levels of each effect.
 
         None is truly smaller than those nested in it. Where levels of unlike size, or equal means, give one of 0 or
         less, the largest of these stands for it.
@@ -102,7 +102,7 @@ class FacetDesign:
         return np.linalg.solve(self.finer.T.astype(float), np.ones(len(self.effects)))
 
     def error(self, components: Float, least: float = 0.0) -> tuple[Float, Float]:
-        """Variance (...) of the weighted mean, and its degrees of freedom, from components (R, ...).
+        """Return the variance (...) of the weighted mean, and its degrees of freedom, from components (R, ...).
 
         The variance is at least that of each single stratum, and ``least`` (...). See `joint_freedom` for the degrees.
         """
@@ -114,7 +114,7 @@ class FacetDesign:
         return variance, joint_freedom(parts, self.freedom[counted], variance)
 
     def component_intervals(self, components: Float, level: float) -> tuple[Float, Float]:
-        """Ends (R, ...) of intervals of the components, at least 0, by modified large samples.
+        """Return ends (R, ...) of intervals of the components, at least 0, by modified large samples.
 
         Each stratum is a chi-square; its exact bounds are joined in quadrature (Ting, Burdick, Graybill et al. 1990,
         DOI 10.1080/00949659008811240, without the small terms of pairs).
@@ -133,7 +133,7 @@ class FacetDesign:
 
 
 def joint_freedom(parts: Float, freedom: Float, variance: Float) -> Float:
-    """Degrees of freedom (...) of a ``variance`` (...) of ``parts`` (..., R) with ``freedom`` (R,); NaN where it is 0.
+    """Return degrees of freedom (...) of a ``variance`` (...) of ``parts`` (..., R) with ``freedom`` (R,); NaN for 0.
 
     Satterthwaite's (1946, DOI 10.2307/3002019) rest on each part as it is estimated. Where that of few levels is small
     by chance they are too many, and where a facet has no effect its part is often too large. So the square of the
@@ -234,7 +234,7 @@ def normal_effects(covariance: Float, n: int, rng: np.random.Generator) -> Float
 
 
 def facet_names(random: str | Sequence[str]) -> list[str]:
-    """Names of random facets as they were given: one name, or several."""
+    """List the names of random facets as they were given: one name, or several."""
     names = list(random) if np.iterable(random) and not isinstance(random, str) else [random]
     if not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"random must be names of columns, got {random!r}")
@@ -280,7 +280,7 @@ def warnings_of(design: FacetDesign, levels: Mapping[str, int]) -> list[str]:
 
 
 def _freedom(effects: Sequence[Effect], spread: Float, finer: Bool, group: NDArray[np.intp], weight: Float) -> Float:
-    """(R,) degrees of freedom of strata: the effective number of levels less what coarser effects take."""
+    """Return (R,) degrees of freedom of strata: the effective number of levels less what coarser effects take."""
     fixed = 1 / (np.bincount(group, weight) ** 2).sum()
     freedom = np.zeros(len(effects))
     for k in sorted(range(len(effects)), key=lambda k: int(finer[:, k].sum())):
@@ -292,7 +292,7 @@ def _freedom(effects: Sequence[Effect], spread: Float, finer: Bool, group: NDArr
 
 
 def _expected(effects: Sequence[Effect], group: NDArray[np.intp]) -> Float:
-    """(R, R) traces tr(P_s Q Z_r Z_r' Q): Q sweeps out the fixed groups, P_s averages over the levels of effect s."""
+    """Return (R, R) traces tr(P_s Q Z_r Z_r' Q): Q sweeps out the fixed groups, P_s averages over effect s's levels."""
     n, sizes = len(group), np.bincount(group).astype(float)
     counts = [np.bincount(effect.code).astype(float) for effect in effects]
     by_group = [_counts(effect.code, group, len(sizes)) for effect in effects[:-1]]  # (levels, G)
@@ -318,7 +318,7 @@ def _expected(effects: Sequence[Effect], group: NDArray[np.intp]) -> Float:
 
 
 def _coded(code: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Levels numbered from 0 without gaps."""
+    """Number levels from 0 without gaps."""
     if code.max(initial=0) <= 4 * len(code) + 1024:
         there = np.bincount(code) > 0
         return (np.cumsum(there) - 1)[code]
@@ -336,7 +336,7 @@ def _counts(code: NDArray[np.intp], group: NDArray[np.intp], n_groups: int) -> F
 
 
 def _sums(values: Float, code: NDArray[np.intp] | Int) -> Float:
-    """(L, K) sums of the rows of (N, K) values by level."""
+    """Sum the rows of (N, K) values by level: (L, K)."""
     n = len(code)
     member = scipy.sparse.csr_array((np.ones(n), (code, np.arange(n))), shape=(int(code.max()) + 1, n))
     return np.asarray(member @ values)
