@@ -27,7 +27,7 @@ _ANSWER = ("task", "anchor", "item")
 
 
 def direct_score_statistics(frame: pd.DataFrame, score: str = "score", *, top: float = 10.0) -> pd.DataFrame:
-    """Mean, standard deviation, excess kurtosis and share at the ceiling of a judge's scores of a model (Table 8)."""
+    """Return mean, standard deviation, excess kurtosis and ceiling share of a judge's scores of a model (Table 8)."""
     _require(frame, ("model", "judge"), (score,))
     values = frame.assign(_score=numbers(frame[score], score))
     grouped = values.groupby(["judge", "model"], sort=True, observed=True)["_score"]
@@ -38,7 +38,7 @@ def direct_score_statistics(frame: pd.DataFrame, score: str = "score", *, top: f
 
 
 def direct_score_agreement(frame: pd.DataFrame, score: str = "score") -> pd.DataFrame:
-    """Mean over pairs of judges of Pearson's r, Kendall's tau-b and Cohen's kappa of their scores, by model (Table 1).
+    """Return mean Pearson's r, Kendall's tau-b and Cohen's kappa of pairs of judges' scores, by model (Table 1).
 
     r and tau compare the judges' means over runs of the same answer; kappa their whole scores, rounded. Answers are
     told apart by item and, where there are such columns, by task and anchor.
@@ -205,7 +205,7 @@ def _separation(x: Float, count: Float) -> str:
 
 
 def _level_counts(x: Float, level: Int) -> tuple[Float, NDArray[np.intp], Float]:
-    """(D,) sorted values of x (N,), the number of every row's value (N,), and (D, 3) counts of the levels there."""
+    """Return (D,) sorted values of x (N,), the number of every row's value (N,), and (D, 3) counts of levels there."""
     values, which = np.unique(x, return_inverse=True)
     count = np.zeros((len(values), 3))
     np.add.at(count, (which, level), 1.0)
@@ -244,7 +244,7 @@ def _derivatives(x: Float, theta: Float) -> tuple[Float, Float]:
 
 
 def _loss_derivatives(x: Float, count: Float, theta: Float, free: Float) -> tuple[Float, Float]:
-    """Gradient and observed information of the penalised negative log-likelihood, by what ``free`` (3, P) moves."""
+    """Return gradient and observed information of the penalised negative log-likelihood, by ``free`` (3, P)."""
     first, second = _derivatives(x, theta)
     gradient = -np.einsum("dk,dki->i", count, first) @ free
     information = -free.T @ np.einsum("dk,dkij->ij", count, second) @ free + 1e-9 * np.eye(free.shape[1])

@@ -131,7 +131,7 @@ def _pooled_judges(
 
 
 def _prompt_variances(verdicts: AnchoredVerdicts, ratings: AnchoredElo, pool: Int) -> tuple[Float, Float]:
-    """Variances of ratings, Elo^2, from the prompts' own outcomes: (C,) of every judge's, (P,) of the judges' means.
+    """Return variances of ratings, Elo^2, from the prompts' own outcomes: (C,) of every judge's, (P,) of judges' means.
 
     The prior enters as in `anchored_elo`, as outcomes of 1 and 0 from prompts that all judges share. The ``ratings``
     (C,) are of models, anchors and judges; ``pool`` (N,) numbers every verdict's model and anchor.
@@ -225,13 +225,13 @@ def _mean_reliability(screen: JudgeScreen, judges: Sequence[Hashable]) -> float:
 
 
 def _mean_correlation(screen: JudgeScreen, judges: Sequence[Hashable]) -> float:
-    """Over the pairs that share answers; NaN if none does."""
+    """Return the mean correlation over the pairs that share answers; NaN if none does."""
     pairs = screen.correlation.loc[list(judges), list(judges)].to_numpy()[np.triu_indices(len(judges), 1)]
     return float(np.nanmean(pairs)) if np.isfinite(pairs).any() else float("nan")
 
 
 def task_heterogeneity(estimates: ArrayLike, standard_errors: ArrayLike) -> Float:
-    """Between-task variance tau^2 of (..., T) estimates by DerSimonian and Laird (DOI 10.1016/0197-2456(86)90046-2)."""
+    """Return tau^2 between tasks of (..., T) estimates by DerSimonian and Laird (DOI 10.1016/0197-2456(86)90046-2)."""
     y, s = np.broadcast_arrays(np.asarray(estimates, float), np.asarray(standard_errors, float))
     if y.shape[-1] < 2 or not (s > 0).all():
         raise ValueError("at least two tasks are needed, with positive standard errors")
@@ -263,7 +263,7 @@ _FURTHER = {
 def anchored_answer(
     tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], notes: Sequence[str], warnings: Sequence[str]
 ) -> Answer:
-    """What anchored ratings say: the mean over the strong judges first, where there is one.
+    """Answer with what anchored ratings say: the mean over the strong judges first, where there is one.
 
     The ``tables`` are "scores", and perhaps "judges", "pooled", "anchor_coverage", "anchor_swap" and those of
     `_FURTHER`; ``titles`` are those of the judges and of the mean over them.

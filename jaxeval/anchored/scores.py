@@ -201,7 +201,7 @@ def _facets(verdicts: AnchoredVerdicts, by: Sequence[str], random: str | Sequenc
 
 
 def _influences(verdicts: AnchoredVerdicts, by: Sequence[str], prior: float) -> Float:
-    """(N, G) what single verdicts add to the logits of the groups' probabilities, N times."""
+    """Return (N, G) what single verdicts add to the logits of the groups' probabilities, N times."""
     group, table = verdicts.groups(by)
     cell, _ = pd.factorize(group * len(verdicts.levels["item"]) + verdicts.number["item"])
     weight, n_rows = 1 / np.bincount(cell)[cell], len(group)
@@ -423,7 +423,7 @@ def joint_scores(
 
 
 def _prompt_means(verdicts: AnchoredVerdicts, rows: Int, group: Int, part: Int) -> tuple[Int, Float]:
-    """(I, G) verdicts on every prompt of ``rows`` in each group of a ``part``, and their mean outcomes; 0 without any.
+    """Return (I, G) verdicts on every prompt of ``rows`` in each group of a ``part``, and mean outcomes; 0 without any.
 
     ``group`` (N,) is that of every verdict, and ``part`` (G,) is sorted.
     """
@@ -437,7 +437,7 @@ def _prompt_means(verdicts: AnchoredVerdicts, rows: Int, group: Int, part: Int) 
 
 
 def prompt_strata(verdicts: AnchoredVerdicts, strata: str | None) -> Int | None:
-    """(I,) the stratum of each of the items that have verdicts, in the order of their numbers; None without strata.
+    """Return (I,) the stratum of each item that has verdicts, in the order of their numbers; None without strata.
 
     The strata are the values of a role, as a rule "task". An unknown role is a ValueError; it is a DataError if the
     verdicts have no column of that role, or a prompt lies in several strata.

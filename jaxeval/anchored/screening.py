@@ -111,7 +111,7 @@ def screen_judges(
     strata: str | None = None,
     **running: Unpack[RunOptions],
 ) -> JudgeScreen:
-    """Reliability of every judge's repeated runs over all answers; judges with ICC(3,k) of ``threshold`` are strong.
+    """Measure the reliability of judges' repeated runs over all answers; an ICC(3,k) of ``threshold`` is strong.
 
     Items are resampled whole, with all judges, models and references.
 
@@ -291,7 +291,7 @@ def _resampled(
     panel: PanelRuns, means: Float, pairs: NDArray[np.intp], n_resamples: int, seed: int, run: LaneRun,
     strata: Int | None = None,
 ) -> tuple[Float, Float]:  # fmt: skip
-    """(2, B, J) ICC(3,1) and ICC(3,k) and (B, P) correlations of ``pairs``' run means, all of the same resamples."""
+    """Return (2, B, J) ICC(3,1) and ICC(3,k) and (B, P) correlations of ``pairs``' run means, of the same resamples."""
     n_judges, numbers = len(panel.n_runs), np.unique(panel.n_runs[panel.n_runs > 1])
     of_icc = [np.flatnonzero(panel.n_runs == k) for k in numbers]
     blocks = [_icc_columns(panel.outcome[j, :, : panel.n_runs[j]]) for judges in of_icc for j in judges]

@@ -86,7 +86,7 @@ def supported_level_text(n: int) -> str:
 def conformal_quantile(
     scores: ArrayLike, level: Level, weights: ArrayLike | None = None, new_weight: float | None = None
 ) -> float:
-    """The conformal quantile of (n,) ``scores``: the ceil(level * (n + 1))-th smallest; infinite when that exceeds n.
+    """Return the conformal quantile of (n,) ``scores``: the ceil(level * (n + 1))-th smallest; infinite beyond n.
 
     Args:
         scores: finite or +inf; for ratings |residual| / standard error.
@@ -152,7 +152,7 @@ def _weighted_quantile(values: Float, level: Fraction, weights: Float, new_weigh
 
 
 def conformity_scores(residual: ArrayLike, standard_error: ArrayLike) -> Float:
-    """|residual| / standard error (Eq. 3). Without spread a miss is infinite and a hit 0; NaN if either is missing."""
+    """Return |residual| / standard error (Eq. 3): without spread 0 for a hit, else infinite; NaN if one is missing."""
     size, error = np.abs(np.asarray(residual, float)), np.asarray(standard_error, float)
     without = np.where(size > 0, np.inf, size)
     return np.where(error > 0, size / np.where(error > 0, error, 1.0), np.where(np.isnan(error), np.nan, without))

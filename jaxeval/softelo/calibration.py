@@ -378,7 +378,7 @@ def _pooled_beta(battles: JudgedBattles) -> float:
 
 
 def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: float) -> pd.Series:
-    """(M,) log-strengths that the judge gives all models of the calibration, mean zero over those with human votes."""
+    """Return (M,) log-strengths that the judge gives all models of the calibration, mean zero over those with votes."""
     table = pd.DataFrame(
         {
             "model_a": battles.models[battles.model_a].astype(str),
@@ -393,7 +393,7 @@ def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: flo
 
 
 def prediction_answer(table: pd.DataFrame) -> Answer:
-    """What a table of `SoftEloCalibration.predict` says: ratings of new models, under the leaderboard's headings."""
+    """Say what a table of `SoftEloCalibration.predict` holds: ratings of new models, under a leaderboard's headings."""
     settings = table.attrs["settings"]
     shown = table.sort_values("rating", ascending=False, kind="stable")
     board = shown[["model", "rating", "lower", "upper", "n_battles"]].assign(notes=shown["flags"].astype(str))

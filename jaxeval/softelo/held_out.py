@@ -151,7 +151,7 @@ class _Stack:
         return beta, status
 
     def _fits(self, ridge: float, pooled: Float, beta: Float) -> tuple[Float, Float, Float, Bool]:
-        """(S, K, M, M) battles and anchors, (S, K, M) strengths and whether they converged, of the K target maps."""
+        """Return (S, K, M, M) battles and anchors, (S, K, M) strengths and whether they converged, of K target maps."""
         shape = len(self.sets), len(self.maps), self.size
         n, wins = np.zeros((2, *shape, self.size))
         for of_set, (cells, pool) in enumerate(zip(self.sets, pooled, strict=True)):
@@ -198,7 +198,7 @@ class _Stack:
 
 
 def _tables(cells: JudgedCells, target: Float, size: int) -> tuple[Float, Float]:
-    """(K, size, size) battles, and wins of the row against the column, of (K, U) targets by label, NaN without one."""
+    """Return (K, size, size) battles, and wins of row against column, of (K, U) targets by label, NaN without one."""
     known = ~np.isnan(target)
     of_battles = np.stack([known.astype(float), np.where(known, target, 0.0)])  # and what the first model takes
     at = cells.first * size + cells.second

@@ -151,7 +151,7 @@ def merge_boards(
     min_anchors: int = FEW_ANCHORS,
     **running: Unpack[RunOptions],
 ) -> MergedBoard:
-    """The board of people's votes, with new models placed on it from a judge's scores (arXiv:2606.13221, section 5.3).
+    """Place new models, by a judge's scores, on the board of people's votes (arXiv:2606.13221, section 5.3).
 
     The models that people voted on have exactly the ratings of `leaderboard`: new models move nobody. The rating of a
     new model is the anchors' mean rating plus what the judge sees between it and them. Its interval is the forward

@@ -96,7 +96,7 @@ def battles_by_model(
 
 
 def _own_groups(cells: JudgedCells, *groups: Int | None) -> list[list[Int] | None]:
-    """By model, each of the ``groups`` (N,) of its battles, which are in the order of their cells.
+    """Return, by model, each of the ``groups`` (N,) of its battles, which are in the order of their cells.
 
     Battles of a cell are in the order of their groups, whatever rows they were in.
     """

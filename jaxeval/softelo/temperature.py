@@ -65,7 +65,7 @@ def compress(battles: JudgedBattles, rows: NDArray[np.intp] | slice = slice(None
 
 
 def by_model(first: Int, second: Int, n_models: int) -> tuple[list[Int], list[Bool]]:
-    """Per model, the places in order where it is (N,) ``first`` or ``second``, and whether it is the first there."""
+    """Return, per model, the places in order where it is (N,) ``first`` or ``second``, and whether it is ``first``."""
     model, place = np.concatenate([first, second]), np.tile(np.arange(len(first)), 2)
     order = np.lexsort((place, model))
     ends = np.cumsum(np.bincount(model, minlength=n_models))[:-1]
@@ -91,7 +91,7 @@ def smoothing(method: str) -> float:
 
 
 def targets(method: str, score_difference: Float, hard: Float, beta: float | Float | None) -> Float:
-    """Targets that A wins by a target map: "soft" is s(beta d), the others move the hard label and need no ``beta``."""
+    """Return targets that A wins by a map: "soft" is s(beta d), the others move the hard label and need no ``beta``."""
     if method == "soft":
         return np.asarray(expit(np.nan if beta is None else beta * score_difference))
     return 0.5 + (2 * smoothing(method) - 1) * (hard - 0.5)
