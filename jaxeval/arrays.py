@@ -18,7 +18,7 @@ Words = str | NDArray[np.str_]
 
 
 def as_leaf(x: Any, dtype: type) -> Any:
-    """``x`` as a NumPy array of type Any: the kernels' tuples declare JAX arrays and hold NumPy ones until the call."""
+    """Return ``x`` as a NumPy array of type Any: kernels' tuples declare JAX arrays and hold NumPy's until the call."""
     return np.asarray(x, dtype)
 
 

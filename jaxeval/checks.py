@@ -19,7 +19,7 @@ _MOST_RATING = 1e9
 
 
 def checked_integer(name: str, value: Any, least: int = 0) -> int:
-    """``value`` as an integer of Python.
+    """Return ``value`` as an integer of Python.
 
     Raises:
         TypeError: it is no integer; 2.5, 2.0 and True are none.
@@ -35,21 +35,21 @@ def checked_integer(name: str, value: Any, least: int = 0) -> int:
 
 
 def checked_resamples(value: Any) -> int:
-    """``value`` as a number of resamples: 0, or at least 2, since a single resample has no spread."""
+    """Return ``value`` as a number of resamples: 0, or at least 2, since a single resample has no spread."""
     if checked_integer("n_resamples", value) == 1:
         raise ValueError("n_resamples must be 0 or at least 2, got 1")
     return int(value)
 
 
 def checked_number(name: str, value: Any) -> float:
-    """``value`` as a float of Python, or a TypeError where it is no number."""
+    """Return ``value`` as a float of Python, or raise a TypeError where it is no number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name} must be a number, got {_shown(value)}")
     return float(value)
 
 
 def checked_finite(name: str, value: Any, least: float = -np.inf, why: str = "") -> float:
-    """``value`` as a float of Python, finite and at least ``least``; ``why`` ends the message.
+    """Return ``value`` as a float of Python, finite and at least ``least``; ``why`` ends the message.
 
     Raises:
         TypeError: it is no number; "1000" and True are none.
@@ -63,7 +63,7 @@ def checked_finite(name: str, value: Any, least: float = -np.inf, why: str = "")
 
 
 def checked_rating(name: str, value: Any) -> float:
-    """``value`` as a rating that others are measured from: small enough that their differences survive rounding.
+    """Return ``value`` as a rating that others are measured from: so small that differences survive rounding.
 
     Raises:
         TypeError: it is no number.
@@ -79,7 +79,7 @@ def checked_rating(name: str, value: Any) -> float:
 
 
 def checked_positive(name: str, value: Any, why: str = "") -> float:
-    """``value`` as a float of Python, finite and above 0; ``why`` ends the message.
+    """Return ``value`` as a float of Python, finite and above 0; ``why`` ends the message.
 
     Raises:
         TypeError: it is no number.
@@ -118,12 +118,12 @@ def check_room(n_resamples: int, bytes_each: int) -> None:
 
 
 def _shown(value: Any) -> str:
-    """``value`` as Python writes it, NumPy's scalars without their type."""
+    """Show ``value`` as Python writes it, NumPy's scalars without their type."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _memory() -> int:
-    """Bytes of memory of this machine; the bytes that a process can address where the system does not say."""
+    """Return bytes of memory of this machine; the bytes that a process can address where the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -131,7 +131,7 @@ def _memory() -> int:
 
 
 def checked_numbers(name: str, values: Any) -> Float:
-    """``values``, one number or several, as an array of at least one axis; a TypeError where they are no numbers."""
+    """Return ``values``, one number or several, as an array of at least one axis; raise a TypeError for others."""
     try:
         return np.atleast_1d(np.asarray(values, np.float64))
     except (TypeError, ValueError):
@@ -158,7 +158,7 @@ def broadcast(**arguments: ArrayLike) -> dict[str, Float]:
 
 
 def require(arrays: Mapping[str, Float], name: str, good: NDArray[np.bool_], rule: str) -> None:
-    """A ValueError that shows the first value of ``arrays[name]`` that is not ``good``."""
+    """Raise a ValueError that shows the first value of ``arrays[name]`` that is not ``good``."""
     if not np.all(good):
         bad = arrays[name][~good]
         do = "does" if bad.size == 1 else "do"
@@ -166,7 +166,7 @@ def require(arrays: Mapping[str, Float], name: str, good: NDArray[np.bool_], rul
 
 
 def require_share(arrays: Mapping[str, Float], *names: str) -> None:
-    """A ValueError that shows the first value of the arrays ``names`` outside of [0, 1]."""
+    """Raise a ValueError that shows the first value of the arrays ``names`` outside of [0, 1]."""
     for name in names:
         require(arrays, name, (arrays[name] >= 0) & (arrays[name] <= 1), "lie in [0, 1]")
 

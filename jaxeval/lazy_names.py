@@ -21,7 +21,7 @@ __all__ = [
 def lazy_names(
     package: str, homes: Mapping[str, Iterable[str]], packages: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, from the names that each of its modules holds.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, from the names that each of its modules holds.
 
     ``packages`` are subpackages that need no import of their own; ``__all__`` leaves them out.
     """
@@ -87,7 +87,7 @@ _once = False
 
 @contextmanager
 def called_once() -> Iterator[None]:
-    """A context for a process that answers one question and ends, as a command's."""
+    """Let this process be one that answers one question and ends, as a command's, within this context."""
     global _once
     before, _once = _once, True
     try:
@@ -110,7 +110,7 @@ def spares_jax() -> bool:
 
 
 def _may_have_accelerator() -> bool:
-    """Whether what JAX needs for a GPU or a TPU is installed; a board asks for each of its factors."""
+    """Return whether what JAX needs for a GPU or a TPU is installed; a board asks for each of its factors."""
     return os.environ.get("JAX_PLATFORMS") != "cpu" and any(map(_is_installed, ("jax_plugins", "libtpu")))
 
 
@@ -120,5 +120,5 @@ def _is_installed(module: str) -> bool:
 
 
 def is_frame(value: Any) -> TypeGuard[pd.DataFrame]:
-    """Whether ``value`` is a DataFrame; of what is none, pandas is not imported."""
+    """Return whether ``value`` is a DataFrame; of what is none, pandas is not imported."""
     return "pandas" in sys.modules and isinstance(value, pd.DataFrame)

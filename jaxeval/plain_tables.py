@@ -66,34 +66,34 @@ class Names:
         return len(self._places) == len(self.values)
 
     def rename(self, name: str) -> Names:
-        """The same labels under another name."""
+        """Return the same labels under another name."""
         return type(self)(self.values, name)
 
     def map(self, function: Callable[[Any], Any]) -> Names:
-        """A function of each label."""
+        """Apply a function to each label."""
         return Names(map(function, self.values))
 
     def isin(self, others: Any) -> NDArray[np.bool_]:
-        """Which labels are among others."""
+        """Return which labels are among others."""
         known = set(others)
         return np.array([value in known for value in self.values], bool)
 
     def get_indexer(self, labels: Any) -> NDArray[np.intp]:
-        """The position of each of some labels here; -1 of one that is not there."""
+        """Return the position of each of some labels here; -1 of one that is not there."""
         return np.array([self._places.get(label, -1) for label in labels], np.intp)
 
     get_indexer_for = get_indexer
 
     def tolist(self) -> list[Any]:
-        """The labels."""
+        """Return the labels."""
         return list(self.values.tolist())
 
     def to_numpy(self) -> NDArray[Any]:
-        """The labels as an array, of numbers where all are."""
+        """Return the labels as an array, of numbers where all are."""
         return _array(self.tolist())
 
     def get_loc(self, value: Any) -> int:
-        """The position of a label."""
+        """Return the position of a label."""
         return self._places[value]
 
 
@@ -111,7 +111,7 @@ class RowNumbers(Names):
         return {*np.diff(self.values.astype(int)).tolist()}
 
     def __getitem__(self, places: Any) -> Any:
-        """Some of the numbers, which stay numbers of rows where each is as far from the next one, as in pandas."""
+        """Take some of the numbers, which stay numbers of rows where each is as far from the next one, as in pandas."""
         found = super().__getitem__(places)
         if not isinstance(found, Names):
             return found
@@ -120,7 +120,7 @@ class RowNumbers(Names):
 
 
 def counts_rows(names: Any) -> bool:
-    """Whether names, in pandas or not, are numbers of rows."""
+    """Return whether names, in pandas or not, are numbers of rows."""
     return isinstance(names, RowNumbers) or (not isinstance(names, Names) and isinstance(names, pd.RangeIndex))
 
 
@@ -138,7 +138,7 @@ class Coded(np.ndarray):
 
     @classmethod
     def of(cls, codes: NDArray[Any], values: Sequence[str]) -> Coded:
-        """The rows of all ``values`` that occur, from their numbers (N,)."""
+        """Return the rows of all ``values`` that occur, from their numbers (N,)."""
         first = np.full(len(values), len(codes))
         first[codes[::-1]] = np.arange(len(codes))[::-1]
         order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
@@ -164,12 +164,12 @@ class PlainTable:
 
     @classmethod
     def of_rows(cls, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> PlainTable:
-        """The table of rows with a value for each name."""
+        """Make the table of rows with a value for each name."""
         return cls({name: [row[k] for row in rows] for k, name in enumerate(names)})
 
     @classmethod
     def of_arrow(cls, table: pa.Table) -> PlainTable | None:
-        """The same of Arrow, if it holds texts by their codes and numbers alone, and nothing is missing."""
+        """Make the table of one of Arrow if it holds texts by their codes and numbers alone, and nothing is missing."""
         columns: dict[str, Any] = {}
         for name, column in zip(table.column_names, table.columns, strict=True):
             values = column.combine_chunks()
@@ -218,7 +218,7 @@ class PlainTable:
         return iter(self._columns)
 
     def __getitem__(self, name: Any) -> Any:
-        """A column by its name, some columns by theirs, or the rows of a mask or of places."""
+        """Return a column by its name, some columns by theirs, or the rows of a mask or of places."""
         if isinstance(name, list):
             return PlainTable({column: self._columns[column] for column in name}, self.attrs, len(self))
         if not isinstance(name, np.ndarray):
@@ -230,11 +230,11 @@ class PlainTable:
         self.__dict__.pop("frame", None)
 
     def head(self, n: int) -> PlainTable:
-        """The first rows."""
+        """Return the first rows."""
         return PlainTable({name: values[:n] for name, values in self._columns.items()}, self.attrs)
 
     def assign(self, **columns: Any) -> PlainTable:
-        """The table with further columns, or other ones; a single value stands in all rows."""
+        """Return the table with further columns, or other ones; a single value stands in all rows."""
         full = {
             name: [x] * len(self) if isinstance(x, str) or not hasattr(x, "__len__") else x
             for name, x in columns.items()
@@ -242,16 +242,16 @@ class PlainTable:
         return PlainTable({**self._columns, **full}, self.attrs)
 
     def rename(self, columns: Mapping[str, str]) -> PlainTable:
-        """The table with other names of columns."""
+        """Return the table with other names of columns."""
         return PlainTable({columns.get(name, name): values for name, values in self._columns.items()}, self.attrs)
 
     def drop(self, columns: str | Sequence[str]) -> PlainTable:
-        """The table without some columns, where it has them."""
+        """Return the table without some columns, where it has them."""
         dropped = [columns] if isinstance(columns, str) else columns
         return PlainTable({name: x for name, x in self._columns.items() if name not in dropped}, self.attrs)
 
     def records(self) -> list[dict[str, Any]]:
-        """The rows, each by the names of columns; missing whole numbers are None."""
+        """Return the rows, each by the names of columns; missing whole numbers are None."""
         columns = [
             [None if np.isnan(x) else int(x) for x in values] if isinstance(values, Whole) else values.tolist()
             for values in self._columns.values()
@@ -260,7 +260,7 @@ class PlainTable:
 
 
 def _array(values: Any) -> NDArray[Any]:
-    """Values as numbers where all are, and else as they are."""
+    """Return values as numbers where all are, and else as they are."""
     if isinstance(values, np.ndarray):
         return values
     kinds = {type(value) for value in values}
@@ -293,14 +293,14 @@ def in_arrow(values: NDArray[Any]) -> pa.Array:
 
 
 def objects(values: Sequence[Any]) -> NDArray[Any]:
-    """An array of values as they are, also of tuples."""
+    """Return an array of values as they are, also of tuples."""
     made = np.empty(len(values), object)
     made[:] = values
     return made
 
 
 def stacked(tables: Sequence[Any]) -> Any:
-    """The rows of several tables below each other; those of pandas where one is."""
+    """Put the rows of several tables below each other; those of pandas where one is."""
     if all(isinstance(table, PlainTable) and {*table} == {*tables[0]} for table in tables):
         parts = {name: [table[name] for table in tables] for name in tables[0]}
         return PlainTable({name: np.concatenate(x).view(type(x[0])) for name, x in parts.items()})
@@ -308,13 +308,13 @@ def stacked(tables: Sequence[Any]) -> Any:
 
 
 def records_of(table: Any) -> list[dict[Any, Any]]:
-    """The rows of a table, in pandas or not, by the names of columns."""
+    """Return the rows of a table, in pandas or not, by the names of columns."""
     rows: list[dict[Any, Any]] = table.records() if isinstance(table, PlainTable) else table.to_dict("records")
     return rows
 
 
 def in_pandas(table: Any) -> Any:
-    """A table, or labels, as pandas has them; anything else as it is."""
+    """Return a table, or labels, as pandas has them; anything else as it is."""
     return table.frame if isinstance(table, PlainTable) else table.index if isinstance(table, Names) else table
 
 
@@ -324,5 +324,5 @@ def held_table(name: str, doc: str) -> Any:
 
 
 def counts_from_one(numbers: NDArray[Any]) -> Whole:
-    """Whole numbers from 1, missing where there is 0."""
+    """Return whole numbers from 1, missing where there is 0."""
     return np.where(numbers > 0, numbers, np.nan).view(Whole)

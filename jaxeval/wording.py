@@ -104,7 +104,7 @@ def in_points(score: float, sign: str = "") -> str:
 
 
 def capitalised(text: str) -> str:
-    """``text`` with a capital letter at its beginning, and nothing else changed."""
+    """Return ``text`` with a capital letter at its beginning, and nothing else changed."""
     return text[:1].upper() + text[1:]
 
 
@@ -141,7 +141,7 @@ def named(names: pd.Index | Sequence[Any], limit: int = 8) -> str:
 
 
 def look_of(name: str) -> str:
-    """What a reader sees of a name: its letters, without case, kinds of dashes, wide forms and invisible characters."""
+    """Return what a reader sees of a name: no case, kinds of dashes, wide forms or invisible characters."""
     kinds = {"Pd": "-", "Cf": ""}  # dashes; characters that only steer how others are shown
     seen = "".join(kinds.get(unicodedata.category(char), char) for char in unicodedata.normalize("NFKC", name))
     return " ".join(seen.split()).casefold()
@@ -164,7 +164,7 @@ def listed(columns: Any) -> str:
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    """The end of an error about an unknown ``name``: "; did you mean 'winner'?"; empty if no ``known`` name is similar.
+    """Return the end of an error about an unknown ``name``: "; did you mean 'winner'?"; empty if no ``known`` is near.
 
     Names that contain ``name`` come first, and then names that differ in few letters. Case does not matter.
     """
@@ -179,7 +179,7 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
 
 
 def visible(text: str) -> str:
-    r"""``text`` with every invisible character written as Python writes it: \x1b, \r, \u202e.
+    r"""Return ``text`` with every invisible character written as Python writes it: \x1b, \r, \u202e.
 
     Invisible are control characters, which a terminal obeys; format characters, such as overrides of the direction of
     writing and spaces without width, which make one name look like another; and lone surrogates. Line feeds stay.
@@ -190,12 +190,12 @@ def visible(text: str) -> str:
 
 
 def visible_line(value: Any) -> str:
-    r"""``value`` as `visible` text on one line, with line feeds written as ``\n``."""
+    r"""Return ``value`` as `visible` text on one line, with line feeds written as ``\n``."""
     return visible(str(value)).replace("\n", "\\n")
 
 
 def shortened(text: str, most: int) -> str:
-    """``text`` without its middle where it is longer than ``most`` characters."""
+    """Return ``text`` without its middle where it is longer than ``most`` characters."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]}…{text[half + 1 - most :]}"
 
