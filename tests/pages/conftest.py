@@ -17,6 +17,8 @@ _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]  # no sand
 
 #: Closes the browser, where there is one.
 _open = ExitStack()
+#: Windows stay open for the next test, as each takes a third of a second; what they say, and what they ask for.
+_windows, _said, _asked = [], [], []
 
 
 @pytest.hookimpl(wrapper=True)
@@ -31,6 +33,7 @@ def pytest_runtest_teardown(item, nextitem):
         if nextitem is None or nextitem.path.parent != item.path.parent:
             _open.close()
             _browser.cache_clear()
+            _windows.clear()
 
 
 @cache
@@ -51,36 +54,48 @@ def _playwright():
     return playwright.sync_api
 
 
+def _window(**options):
+    context = _browser().new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+    context.set_default_timeout(5_000)
+    page = context.new_page()
+    page.on("console", lambda line: _said.append(line.text) if line.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: _said.append(str(error)))
+    page.on("request", lambda request: _asked.append(request.url))
+    return page
+
+
 @pytest.fixture
 def visit():
     """Opens a file at a state, in a window of its own: ``visit(path, "#state", color_scheme="dark", ...)``.
 
     When the test ends, the console must hold no error or warning, violations of the content-security policy included,
-    and nothing but the file must have been asked for.
+    and nothing but the files must have been asked for.
     """
-    contexts, said, asked = [], [], []
+    usual, others, own = [], [], ["data:", "blob:"]
+    _said.clear()
+    _asked.clear()
 
-    def opened(path, state="", **window):
-        window = {"viewport": {"width": 1280, "height": 900}, **window}
-        context = _browser().new_context(**window)
-        contexts.append(context)
-        context.set_default_timeout(5_000)
-        address = path.resolve().as_uri() if path else "about:blank"
-        page = context.new_page()
-        page.on("console", lambda line: said.append(line.text) if line.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: said.append(str(error)))
-        own = (address, "data:", "blob:")
-        page.on("request", lambda request: None if request.url.startswith(own) else asked.append(request.url))
+    def opened(path, state="", **options):
+        if options:
+            others.append(page := _window(**options))
+        else:
+            if len(usual) == len(_windows):
+                _windows.append(_window())
+            usual.append(page := _windows[len(usual)])
+        own.append(address := path.resolve().as_uri() if path else "about:blank")
         page.goto(address + state)
-        if path and window.get("java_script_enabled", True):
+        if path and options.get("java_script_enabled", True):
             page.wait_for_selector("html[data-drawn]")
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
-    assert not said
-    assert not asked
+    for page in usual:
+        page.context.clear_permissions()
+        page.goto("about:blank")
+    for page in others:
+        page.context.close()
+    assert not _said
+    assert not [address for address in _asked if not address.startswith(tuple(own))]
 
 
 @pytest.fixture
