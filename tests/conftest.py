@@ -79,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if config.getoption("--durations-by-directory"):
         config.pluginmanager.register(_Durations())
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of the processes of a run, which would wait for each other
     quick_programs.set_flags()  # JAX reads them when it compiles for the first time; so do processes that tests start
     gc.set_threshold(100_000)  # as the command: tracing makes many objects, and few of them are in cycles
     # A program that another process is just writing is compiled, and is no reason to fail.

@@ -189,7 +189,8 @@ def verdicts():
 
 @cache
 def study():
-    return jaxeval.reference_study(battles(), budgets=[5, 10], n_repeats=2, n_tiers=2, n_resamples=0)
+    """Without sets of references, which are a larger program; `lab/test_reference_study.py` draws such figures."""
+    return jaxeval.reference_study(battles(), sets=(), budgets=[5, 10], n_repeats=2, n_tiers=2, n_resamples=0)
 
 
 def evaluators():

@@ -13,7 +13,7 @@ from jaxeval.arrays import Float, Int, as_leaf, distinct
 from jaxeval.checks import check_room
 from jaxeval.execution.host import is_for_host
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
-from jaxeval.execution.precision import double_precision
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import ITEMS, Budget, Step, padded, padded_columns, padded_few
 from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.weighted import Factor, RowForm, Stages, WeighedRows, drawn_rows, row_sums
@@ -260,6 +260,7 @@ def resampled_sums(
     return sums if subsets is None else sums.reshape(2, n_resamples, -1)
 
 
+@one_blas_thread()
 def _sums_on_host(
     slots: Sequence[Slots], streams: Sequence[int], table: Float, rows_of_sets: NDArray[np.int32] | None, seed: int,
     lanes: Lanes,

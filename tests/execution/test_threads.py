@@ -48,6 +48,13 @@ def test_an_error_leaves_what_has_not_begun(error):
     assert len(begun) < 1000
 
 
+@pytest.fixture(autouse=True)
+def two_threads():
+    """Whatever the processes of a run have."""
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        yield
+
+
 def threads():
     return {lib["filepath"]: lib["num_threads"] for lib in ThreadpoolController().select(user_api="blas").info()}
 
@@ -55,6 +62,7 @@ def threads():
 def test_one_thread_inside_and_the_callers_number_after():
     np.linalg.inv(np.eye(3))
     before = threads()
+    assert set(before.values()) == {2}
     with one_blas_thread():
         assert set(threads().values()) == {1}
     assert threads() == before
