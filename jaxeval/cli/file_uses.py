@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from jaxeval.cli.format_uses import known_formats
 from jaxeval.cli.score_uses import (
+    AS_RUNS,
     CONDITIONS,
     HOLD_RESULTS,
     REPEATED,
@@ -18,8 +20,10 @@ from jaxeval.cli.score_uses import (
     item_scores,
     models_in_rows,
     rows_of_scores,
+    runs_in_columns,
 )
 from jaxeval.cli.uses import (
+    MOST_GROUPS,
     SAVED,
     STAND_IN,
     Use,
@@ -80,6 +84,9 @@ from jaxeval.errors import DataError
 from jaxeval.wording import counted, visible_line
 
 _LABELS_ONLY = "Is a judge good enough?"  # of labels without pairs of models
+_COUNTS = "model_a,model_b,wins_a,ties,wins_b"
+_RATES = "A rate says nothing of how many battles there were: multiply it by their number, for counts"
+_A_RATE = re.compile(r"win[ _.-]*(?:rate|pct|percent|share|%)|(?:rate|pct|percent|share|%)[ _.-]*(?:of[ _.-])?wins?")
 _WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
 
 
@@ -105,6 +112,12 @@ def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> li
     )  # fmt: skip
     for kind in kinds:
         uses += [use for use in kind if use.words not in [other.words for other in uses]]
+    by = [use for use in uses if "--by" in use.words]
+    if by and (every := head.all_rows()) is not None:
+        many = {name for name in every if n_values(every, name) > MOST_GROUPS}
+        uses = [use for use in uses if use not in by or use.words[use.words.index("--by") + 1] not in many]
+    if not sides and runs_in_columns(rows):
+        uses = [use for use in uses if use.words[0] not in ("index", "meta") and "--wide" not in use.words]
     return uses
 
 
@@ -130,18 +143,23 @@ def nothing_in(head: Head) -> str | None:
             "with other scores, call the first column model, and add theirs: jaxeval meta FILE --gold COLUMN"
         )
     if is_square(head.rows):
-        return "It is a table of models by models: write a row for each pair, as model_a,model_b,wins_a,ties,wins_b."
+        return f"It is a table of models by models: write a row for each pair, as {_COUNTS}. {_RATES}."
     if lacks_header(head.rows):
         line = quoted(head.names)
         return f"The first line seems to be no header, but a row: {line}. Add a header, as model_a,model_b,winner."
+    rates = [name for name in head.names if _A_RATE.search(name.casefold()) and is_numeric_dtype(head.rows[name])]
+    if rates and sides_of(head.rows):
+        return f"There are rates of wins between two sides, in {quoted(rates)}. {_RATES}, as {_COUNTS}."
     if blind := blind_questions(head.rows):
         return f"Its columns {about_questions(blind)}."
+    if runs := runs_in_columns(head.rows):
+        return f"Its columns {AS_RUNS.format(quoted(runs))}."
     model = guessed_column(head.rows, "model")
     totals = [name for name in head.names if folded(name) in RESULT_COUNTS]
     if model is not None and head.rows[model].is_unique and len(totals) > 1:
         return (
             f"It has how often each model won and lost in all, in {quoted(totals)}, and not against whom: write a "
-            "row for each pair, as model_a,model_b,wins_a,ties,wins_b."
+            f"row for each pair, as {_COUNTS}."
         )
     if model is not None and head.rows[model].is_unique and len(scores := evaluations(head.rows)) == 1:
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -41,11 +41,31 @@ _MOST_WORDS = 6  # of a column of scores in words
 REPEATED = "correct it first: rows repeat a model and an item: number its runs in a column run, or drop the copies"
 #: Names of columns that are items of a benchmark: q1, item_2, 17.
 _AN_ITEM = re.compile(r"(q|i|p|t|ex|item|question|prompt|problem|task|sample|example)?[ _.-]?\d+", re.IGNORECASE)
+#: What ends in the number of a run: run1, gpt-4_seed_0.
+_A_RUN = re.compile(
+    r"(?:(.*)[ _./@:(-])?(?:run|seed|trial|rep|repeat|repetition|epoch|attempt|replicate)[ _.-]?\d+\)?", re.IGNORECASE
+)
+#: What is to be done about names that `runs_of_one` finds.
+AS_RUNS = "{} seem to be runs of one model: write a row for each of its runs, as model,item,run,score"
 #: Columns of what verdicts of one judge may differ in besides items.
 CONDITIONS = ("prompt", "prompt_variant", "template", "sample", "temperature", "version")
 #: Names of columns of results.
 HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
+
+
+def runs_of_one(names: Iterable[Any]) -> list[str]:
+    """Return names that only the number of a run at their end tells apart: runs of one model."""
+    of_model: dict[str, list[str]] = {}
+    for name in map(str, names):
+        if (run := _A_RUN.fullmatch(name)) is not None:
+            of_model.setdefault(run[1] or "", []).append(name)
+    return next((runs for runs in of_model.values() if len(runs) > 1), [])
+
+
+def runs_in_columns(frame: pd.DataFrame) -> list[str]:
+    """Return the columns of numbers that are `runs_of_one`."""
+    return runs_of_one(name for name in frame if is_numeric_dtype(frame[name]))
 
 
 def _most_alike(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, str]:
@@ -87,8 +107,9 @@ def item_scores(head: Head, sides: SidePairs) -> Iterator[Use]:
     model, item, score = (guessed_column(frame, role) for role in ("model", "item", "score"))
     task = usual_column(frame, None, "task")
     runs = guessed_columns(frame, "run")[:1]
-    if item is None and model and task and score and is_binary(frame[score]):
-        item = None if frame.duplicated([model, task, *runs]).any() else task  # solved or not
+    if item is None and model and task and score and not frame.duplicated([model, task, *runs]).any():
+        repeated = frame.duplicated([model, task]).any()
+        item = task if repeated or is_binary(frame[score]) else None  # solved or not; one share each is of a benchmark
     # Of LangSmith's runs; their status says whether they ended.
     feedback = [name for name in map(str, frame) if name.startswith("feedback.") and is_numeric_dtype(frame[name])]
     score = next(iter(feedback), score)
@@ -193,6 +214,8 @@ def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence
     note = "" if scored else "rows without a score are left out"
     if goes_on or not whole:
         note = "a model that lacks items is scored on those it has; --missing complete takes those that all have"
+    if model is not None and (runs := runs_of_one(frame[model].dropna().unique())):
+        note = f"correct it first: {AS_RUNS.format(quoted(runs))}"
     lacking = [name for name in (model, item) if name is not None and frame[name].isna().any()]
     if lacking:
         note = f"correct it first: a row has no value in {lacking[0]!r}: fill it in, or drop the row"

@@ -140,7 +140,8 @@ _OF_ERROR = re.compile(
 )
 _FEWEST_MODELS = 3  # that two evaluators have both scored
 _MOST_SLICES = 100  # values of a column, of which a line takes one
-_MOST_GROUPS = 20  # that a board may be cut into
+#: Groups that a board may be cut into.
+MOST_GROUPS = 20
 _SURELY_PER_CENT = 10  # scores may have other scales up to this
 
 
@@ -181,7 +182,7 @@ def _of_votes(frame: pd.DataFrame, sides: tuple[str, str], read: FoundJudgments,
     by_units = (*options, *each("--cluster", [name for name in voters if 1 < n_values(frame, name) < len(frame)]))
     notes = [read.hint, *_notes_on_votes(frame, sides, read)]
     yield use_of("leaderboard", by_units, why, "; ".join(filter(None, notes)), question)
-    groups = [x for x in guessed_columns(frame, "group") if x not in sides and 1 < n_values(frame, x) <= _MOST_GROUPS]
+    groups = [x for x in guessed_columns(frame, "group") if x not in sides and 1 < n_values(frame, x) <= MOST_GROUPS]
     for name in groups[:1]:
         yield use_of("leaderboard", (*by_units, "--by", name), found(groups=name), "", f"A leaderboard for each {name}")
     known = [why, *map("who voted in {!r}".format, voters), *map("when in {!r}".format, times)]

@@ -153,6 +153,9 @@ def _start(start: BradleyTerryFit | pd.Series, models: pd.Index, options: FitOpt
 
 #: Entries of the (M, M) tables of all slices in one call; each costs about 170 bytes.
 _TABLE_ENTRIES = 2**23
+#: Multiplications by which narrow slices in tables as wide as those of a wide one take longer than a program of their
+#: own and its compilation; and how much wider that is at least.
+_WORTH_A_PROGRAM, _WIDER = 2**37, 4
 
 
 @overload
@@ -305,7 +308,8 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         """Put all slices into one block as a rule, and a wide one alone.
 
         Arrays hold a few (M, M) tables for every dense slice of a block, where M is that of the widest. If this would
-        exceed a gigabyte or two, the slices go into several blocks, wide ones together.
+        exceed a gigabyte or two, the slices go into several blocks, wide ones together. Hundreds of narrow slices
+        beside a wide one have a block of their own, too.
         """
         n_models = [len(models) for models, _ in self.slices.boards]
         if self.options.contextual:
@@ -313,10 +317,12 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         is_sparse = [resolved(self.options.method, m) == "sparse" for m in n_models]
         alone = [[s] for s, sparse in enumerate(is_sparse) if sparse]
         blocks: list[list[int]] = []
-        for s in np.argsort(-np.asarray(n_models), kind="stable").tolist():
-            if is_sparse[s]:
-                continue
-            if blocks and (len(blocks[-1]) + 1) * n_models[blocks[-1][0]] ** 2 <= _TABLE_ENTRIES:
+        dense = [s for s in np.argsort(-np.asarray(n_models), kind="stable").tolist() if not is_sparse[s]]
+        for place, s in enumerate(dense):
+            widest = n_models[blocks[-1][0]] if blocks else 0
+            too_wide = (len(dense) - place) * self.options.n_resamples * widest**3 > _WORTH_A_PROGRAM
+            apart = too_wide and _WIDER * n_models[s] <= widest
+            if blocks and not apart and (len(blocks[-1]) + 1) * widest**2 <= _TABLE_ENTRIES:
                 blocks[-1].append(s)
             else:
                 blocks.append([s])

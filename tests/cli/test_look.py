@@ -96,6 +96,14 @@ def test_rows_below_the_first_ones_count(tmp_path):
     assert lines(looked_at(path))[0] == ["scores", str(path), "--where", "judge = 'j1' AND version = 1"]
 
 
+def test_no_leaderboard_for_each_of_very_many_groups(tmp_path):
+    votes = jaxeval.simulate_votes(1_500, 4, seed=0)[["model_a", "model_b", "winner"]]
+    for last, options in (("en", [["--by", "language"]]), (None, [])):
+        language = [("de", "en")[k % 2] if k < 1_000 else last or f"l{k}" for k in range(1_500)]
+        found = lines(looked_at(file_of(tmp_path, votes.assign(language=language))))
+        assert [words[2:] for words in found if "--by" in words] == options
+
+
 def test_runs_of_langsmith_are_scored_by_feedback(tmp_path):
     """Their status says whether they ended."""
     rows = [f"r{k},why?,success,{k % 2},{k % 3}" for k in range(9)]
@@ -288,6 +296,17 @@ RATINGS = np.random.default_rng(0).integers(0, 2, (30, 4))
      "found: judgments in 'lexical', human labels in 'human'"),
     ({"first": [*"xyxz"], "second": [*"yxzx"], "third": [*"zzyy"]}, [], ""),  # places are no results
     ({"model_a": ["x", "y"], "model_b": ["y", "x"], "score": [1.5, -0.5]}, [], NOTHING),  # scores without items
+    # Runs of one model are no models, and no benchmarks or evaluators of them.
+    ({"item": range(30), **{f"run{k}": RATINGS[:, k] for k in range(3)}}, [],
+     "'run0', 'run1', 'run2' seem to be runs of one model: write a row for each"),
+    ({"model": [*"wxyz"], **{f"seed_{k}": [0.2, 0.5, 0.4, 0.1 * k] for k in range(3)}}, [], "seem to be runs of one"),
+    ({"model": np.repeat(["x run 1", "x run 2", "y"], 10), "item": [*range(10)] * 3, "score": RATINGS[:, 0]},
+     ["scores"], "correct it first: 'x run 1' and 'x run 2' seem to be runs of one model"),
+    ({"model": np.repeat([*"xyz"], 10), "seed": [0, 1] * 15, "task": np.tile(np.repeat(range(5), 2), 3),
+      "accuracy": np.arange(30) / 30}, ["scores"], "--item task --score accuracy --trial seed"),
+    # Rates do not say of how many.
+    ({"model_a": [*"xxy"], "model_b": [*"yzz"], "win_rate": ["40%", "55%", "60%"]}, [],
+     "multiply it by their number, for counts, as model_a,model_b,wins_a,ties,wins_b"),
     # Ratings of two models are no raters.
     ({"item": range(30), **{f"{name}_rater{k}": RATINGS[:, k + j] for j, name in ((0, "gpt"), (2, "claude"))
                             for k in (0, 1)}}, [], NOTHING),

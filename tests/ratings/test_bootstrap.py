@@ -21,6 +21,7 @@ from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings import pair_refits as dense_module
 from jaxeval.ratings import vote_groups as votes_module
 from jaxeval.ratings.boards import battles_per_model, fit_boards, main_battles
+from jaxeval.ratings.bootstrap import VoteBoards
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import vote_groups
@@ -707,6 +708,20 @@ class TestSlices:
         assert list(apart) == [0, 1]
         for half in (0, 1):
             np.testing.assert_allclose(apart[half].draws, together[half].draws, rtol=0, atol=1e-7)
+
+    def test_narrow_slices_do_not_go_in_tables_of_a_wide_one(self, votes, monkeypatch):
+        """Where that would take longer than a program of their own."""
+        narrow = np.where(votes.model_a.isin(["model-01", "model-02"]) & votes.model_b.isin(["model-01", "model-02"]),
+                          "narrow", "wide")  # fmt: skip
+        frame = votes.assign(narrow=narrow)
+        together = bootstrap(frame, 20, by="narrow")
+        monkeypatch.setattr("jaxeval.ratings.bootstrap._WORTH_A_PROGRAM", 0)
+        blocks, taken = VoteBoards.blocks, []
+        monkeypatch.setattr(VoteBoards, "blocks", lambda boards: taken.append(blocks(boards)) or taken[-1])
+        apart = bootstrap(frame, 20, by="narrow")
+        assert taken == [[[1], [0]]]
+        for name, board in together.items():
+            np.testing.assert_allclose(apart[name].draws, board.draws, rtol=0, atol=1e-7)
 
     def test_slices_of_one_width_are_parts_of_one_array(self, battles):
         one, other = (board.draws_logit for board in bootstrap(battles, 20, by="half").values())
