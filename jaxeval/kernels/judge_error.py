@@ -288,7 +288,7 @@ def _over(spread: Values, n: Values) -> Values:
 
 
 def by_verdict(labelled: LabelledSums, share: Values) -> Values:
-    """Sum over verdicts v of mean(Y | F = v) times the share of v; ``share`` is that of the verdict 1."""
+    """Add up mean(Y | F = v) times the share of v over verdicts v; ``share`` is that of the verdict 1."""
     xp = share.__array_namespace__()
     right, wrong = labelled.judgment, labelled.n - labelled.judgment
     given_right = xp.where(share == 0, 0.0, share * labelled.product / right)
