@@ -297,9 +297,11 @@ def _csv_bytes(table: pd.DataFrame | PlainTable, raw_names: bool) -> bytes:
 
     safe, file = table.rename(columns=harmless), io.BytesIO()
     texts = [k for k, kind in enumerate(table.dtypes) if not is_numeric_dtype(kind) and kind.kind not in "mM"]
-    for k in () if raw_names else texts:
-        safe.isetitem(k, table.iloc[:, k].astype(object).map(harmless))
-    quoting = _quoting(chain(safe.columns, *(safe.iloc[:, k].unique() for k in texts)))
+    distinct = {k: table.iloc[:, k].unique().tolist() for k in texts}
+    for k, values in distinct.items():  # most columns have no such text in any cell
+        if any(harmless(value) is not value for value in values):
+            safe.isetitem(k, table.iloc[:, k].astype(object).map(harmless))
+    quoting = _quoting(chain(safe.columns, *distinct.values()))
     safe.to_csv(file, index=False, mode="wb", quoting=quoting)
     return file.getvalue()
 
