@@ -206,17 +206,21 @@ def guarded_scores(frame: pd.DataFrame, *, confidence: float | None = None, prio
     if not kept.any():
         vary, unsure = f"vary by more than {_DIRECT_DEVIATION:g} between runs", f"have a confidence below {confidence}"
         raise DataError(f"no direct score is left: all answers {vary if confidence is None else unsure}")
-    n_all = frame.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
+    n_all = _n_answers(frame, answer)
     for name, part in (("none", frame), ("trusted", frame[kept])):
         direct = direct_win_probability(part)
-        n = part.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
-        share = (n / n_all).fillna(0.0).groupby(level="model").mean()
+        share = (_n_answers(part, answer) / n_all).fillna(0.0).groupby(level="model").mean()
         for model, block in direct.groupby("model", sort=False):
             rows.append(
                 (model, "direct", name, block["standard_error"].mean(), _cv(block["probability"]), share[model])
             )
     columns = ["model", "method", "filter", "standard_error", "cv", "coverage"]
     return pd.DataFrame(rows, columns=columns).sort_values(["model", "method", "filter"], ignore_index=True)
+
+
+def _n_answers(frame: pd.DataFrame, answer: list[str]) -> pd.Series:
+    """Return how many answers of each model a judge has judged, by both."""
+    return frame.drop_duplicates(answer).groupby(["model", "judge"], observed=True).size()
 
 
 #: Columns of direct scores.

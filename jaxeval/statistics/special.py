@@ -25,6 +25,7 @@ _MANY = 1e8  # degrees of freedom, from which on the next term of an expansion i
 
 def _of_few(own: Callable[..., float], of_many: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Apply a function of numbers to few of them, broadcast; SciPy's of its name, or another, to more."""
+    once = lru_cache(own)  # intervals of many rows often ask for the same few values
 
     @wraps(own)
     def function(*values: Any) -> Any:
@@ -32,7 +33,7 @@ def _of_few(own: Callable[..., float], of_many: Callable[..., Any] | None = None
         if math.prod(shape) > FEW:
             return (of_many or getattr(scipy.special, own.__name__))(*map(np.asarray, values))
         rows = zip(*(np.broadcast_to(x, shape).ravel().tolist() for x in values), strict=True)
-        found = [math.nan if any(x != x for x in row) else own(*row) for row in rows]
+        found = [math.nan if any(x != x for x in row) else once(*row) for row in rows]
         return np.array(found, float).reshape(shape)[()]
 
     return function
