@@ -95,9 +95,11 @@ def test_other_files_are_read_by_arrow(tmp_path, name):
 
 
 def test_large_files_are_read_by_arrow(tmp_path):
-    (path := tmp_path / "large.csv").write_text("a\n" + "1\n" * (MOST_BYTES // 2 - 1))
-    assert small_table(path, ALL_COLUMNS).shape == (MOST_BYTES // 2 - 1, 1)
-    path.write_text(path.read_text() + "1\n")
+    row = "x" * 1023 + "\n"
+    (path := tmp_path / "large.csv").write_text("a\n" + row * (MOST_BYTES // 1024 - 1) + row[2:])
+    assert path.stat().st_size == MOST_BYTES
+    assert small_table(path, ALL_COLUMNS).shape == (MOST_BYTES // 1024, 1)
+    path.write_text(path.read_text() + "\n")
     assert small_table(path, ALL_COLUMNS) is None
 
 
