@@ -15,6 +15,8 @@ import scipy.optimize
 import twins
 from command_line import run
 
+pytestmark = pytest.mark.usefixtures("all_on_the_host")  # as in a process of the command
+
 RNG = np.random.default_rng(0)
 A = RNG.integers(4, size=80)
 B = (A + RNG.integers(1, 4, size=80)) % 4
@@ -144,7 +146,10 @@ VOTES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", VOTES)
+# Counts of a quadrillion are kept and refitted as those of a billion are, by a program that takes a second to compile.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "counts of a billion" else name for name in VOTES]
+)
 def test_votes(name, tmp_path):
     cell = VOTES[name]
     board = accepted(cell, tmp_path, "leaderboard", "--resamples", 20)
