@@ -24,6 +24,9 @@ from jaxeval.ratings.panel_ratings import CONFOUNDED, NO_ITEMS, SHARED_TASTE
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 
+#: NumPy fits, and programs refit: `test_the_host_fits_as_programs_do` compares the fits of both.
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 ELO = 400 / np.log(10)
 M, B = 5, 64
 G, SIDES = [0.6, 1.0, 1.7], [0.5, 0.0, -0.3]
@@ -140,6 +143,7 @@ class TestFit:
 
 @pytest.mark.parametrize("ridge", [0.0, 3.0])
 def test_the_host_fits_as_programs_do(verdicts, monkeypatch, ridge):
+    monkeypatch.setattr(host_module, "spares_jax", lambda: False)
     compiled = fitted(verdicts, ridge=ridge).fitted
     monkeypatch.setattr(host_module, "spares_jax", lambda: True)
     monkeypatch.setattr(Program, "__call__", None)
@@ -168,7 +172,9 @@ class TestInvariance:
         np.testing.assert_allclose(other.tiers(), panel.tiers())
         np.testing.assert_allclose(other.ratings - panel.ratings, (other.ratings - panel.ratings).iloc[0])
 
-    def test_similar_data_share_programs(self, verdicts):
+    def test_similar_data_share_programs(self, verdicts, panel, monkeypatch):
+        monkeypatch.setattr(host_module, "spares_jax", lambda: False)
+        fit_judge_panel(verdicts, B)
         with compilations() as count:
             fit_judge_panel(verdicts.iloc[30:], B)
         assert count.programs == []

@@ -20,6 +20,9 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.plackett_luce import fit_ranking_board, ranking_refits
 from jaxeval.ratings.slices import whole_board
 
+#: NumPy fits, and programs refit: `test_the_host_fits_as_programs_do` compares the fits of both.
+pytestmark = pytest.mark.usefixtures("all_on_the_host")
+
 ELO = 400 / np.log(10)
 M = 6
 LISTS = simulated(60, M, seed=3)
@@ -67,7 +70,6 @@ class TestFit:
         fit = fit_plackett_luce(Rankings.from_pandas(frame, weight="w"), ridge=0.4)
         np.testing.assert_allclose(fit.strengths, naive(LISTS, frame["w"], 0.4), atol=1e-6)
 
-    @pytest.mark.usefixtures("on_the_host")
     def test_choix(self):
         choix = pytest.importorskip("choix")
         lists = simulated(300, M, tied=0, seed=11)
@@ -76,6 +78,7 @@ class TestFit:
 
     @pytest.mark.parametrize("ridge", [0.0, 0.4])
     def test_the_host_fits_as_programs_do(self, rankings, monkeypatch, ridge):
+        monkeypatch.setattr(host_module, "spares_jax", lambda: False)
         compiled = fit_plackett_luce(rankings, ridge=ridge)
         monkeypatch.setattr(host_module, "spares_jax", lambda: True)
         monkeypatch.setattr(Program, "__call__", None)
@@ -232,7 +235,8 @@ class TestBootstrap:
         alone = bootstrap(Rankings.from_pandas(frame[frame["language"] == "de"]), 30, by="language")
         np.testing.assert_array_equal(boards["de"].draws, alone["de"].draws)
 
-    def test_rankings_of_a_similar_size_compile_nothing_more(self, rankings):
+    def test_rankings_of_a_similar_size_compile_nothing_more(self, rankings, monkeypatch):
+        monkeypatch.setattr(host_module, "spares_jax", lambda: False)
         bootstrap(rankings, 40)
         with compilations() as count:
             bootstrap(Rankings.from_pandas(table(simulated(70, M - 1, lengths=(2, 5), tied=0.2, seed=21))), 40)
@@ -317,7 +321,6 @@ class TestWhatRankingsCannotSay:
         assert board["rating"].isin([np.inf, -np.inf]).sum() + board["rating"].isna().sum() == 5
         assert board["rank"].isna().all()
 
-    @pytest.mark.usefixtures("on_the_host")
     @pytest.mark.parametrize(("n", "more", "leads"), [
         (50, [], True),
         (6, [], True),
@@ -333,7 +336,6 @@ class TestWhatRankingsCannotSay:
         assert said.startswith(f"a leads: undefeated in {n + (6 if len(more) == 7 else 0)} rankings") == leads, said
         assert said.endswith("ahead of all others at the 95% level") == leads
 
-    @pytest.mark.usefixtures("on_the_host")
     def test_rankings_of_one_judge_are_one_meeting(self):
         """Ten rankings of each of five judges are five meetings, and of six judges six."""
         for judges, leads in ((5, False), (6, True)):

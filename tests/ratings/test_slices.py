@@ -258,6 +258,7 @@ class TestOverlappingCategories:
         boards = bootstrap(votes, 8, by="category_tag", missing="label")
         assert [int(boards[name].fit.n_battles.sum()) for name in ("overall", "(missing)")] == [280, 28]
 
+    @pytest.mark.usefixtures("on_the_host")
     def test_merged_battles_count_as_often(self):
         votes = pd.DataFrame(self.VOTES)[["model_a", "model_b", "winner", "category_tag"]]
         battles = Battles.from_pandas(pd.concat([votes, votes]))

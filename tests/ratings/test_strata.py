@@ -177,6 +177,7 @@ def test_errors_of_the_fit_are_those_within_strata(table, battles, cluster):
 # --- what is said --------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("on_the_host")
 def test_lone_strata_are_counted(battles):
     sentence = "1 stratum of one battle does not vary in the resamples, so the intervals leave out what it contributes"
     assert sentence in bootstrap(battles, 5, strata="language").warnings
