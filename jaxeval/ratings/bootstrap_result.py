@@ -274,7 +274,8 @@ class Bootstrap(Result):
         battles, percentiles of another one may lie off its rating, as the exaggerated differences of few battles move
         all ratings, in resamples twice as far: if the median of its draws is off by more than a quarter of its standard
         error, it takes the "basic" interval, made longer where it does not hold the rating. With a ridge or a tie model
-        there is no penalised fit: models with fewer than 200 battles have the outer ends of the draws and of the fit.
+        there is no penalised fit: models with fewer than 200 battles have the outer ends of the draws and of the fit,
+        and those that the ridge draws to the mean (see `BradleyTerryFit.interval`) the outer ones of the votes, too.
         The default is what was asked of `bootstrap`.
 
         Infinite draws count as such, so that a bound is infinite when more resamples than the tail holds are
@@ -304,7 +305,7 @@ class Bootstrap(Result):
             (lower, upper), ratings = self._in_gauge.ends(level, "basic"), self.fit._ratings
             ends = _chosen(self._moved, (np.minimum(lower, ratings), np.maximum(upper, ratings)), ends)
         if (few := self._thin_without_penalty).any():  # of 8 battles with a ridge of .1 draws missed .12, these .04
-            of_fit = self.fit.ends(level, "wald")
+            of_fit = self.fit.ends(level, "auto")
             ends = _chosen(few, (np.fmin(ends[0], of_fit[0]), np.fmax(ends[1], of_fit[1])), ends)
         closed_form = self.contrasts.closed_form
         if isinstance(closed_form, Independent):
@@ -317,7 +318,7 @@ class Bootstrap(Result):
         fit = self.fit
         chosen = self.settings.ridge > 0 or getattr(fit.settings, "ties", "half") != "half"
         able = chosen and not fit.has_penalised and fit._board.graph is None and len(fit.theta) <= MOST_INVERTED
-        return able & np.isfinite(fit._ratings) & (fit._n_battles < ENOUGH_BATTLES)
+        return able & np.isfinite(fit._ratings) & ((fit._n_battles < ENOUGH_BATTLES) | fit.held)
 
     @cached_property
     def _moved(self) -> NDArray[np.bool_]:

@@ -96,12 +96,32 @@ def test_intervals_of_few_games_hold_with_a_ridge(on_the_host):
 
 def test_a_ridge_that_says_more_than_the_games_is_told(on_the_host, tmp_path):
     votes = pd.DataFrame({"model_a": "x", "model_b": "y", "winner": ["model_a", "model_b"] * 7})
-    told = "2 models have fewer than 16 battles: the ridge of 1 draws their ratings together by more than intervals"
+    told = (
+        "2 models have fewer than 256 battles: the ridge of 1 draws their ratings together, and their intervals reach"
+    )
     assert any(told in text for text in jaxeval.bootstrap(votes, 20, ridge=1.0).warnings)
-    assert not any("the ridge of" in text for text in jaxeval.bootstrap(votes, 20, ridge=0.5).warnings)
+    assert not any("the ridge of" in text for text in jaxeval.bootstrap(votes, 20, ridge=0.2).warnings)
+    short = "by more than intervals allow for"
+    assert any(short in text for text in jaxeval.fit_bradley_terry(votes, ridge=1.0, link="probit").warnings)
     votes.to_csv(tmp_path / "votes.csv")
     line = "leaderboard", tmp_path / "votes.csv", "--resamples", 20, "--ridge", 1
     assert told in " ".join(run(*line).output.split())
+
+
+def test_intervals_of_few_games_hold_with_a_large_ridge(on_the_host):
+    """Of one model in 40 boards, with 8 games and an advantage of 260 Elo: the ridge's own intervals miss .8."""
+    rng, held, own = np.random.default_rng(0), [], []
+    strength = np.array([0.0, 0.0, 0.0, 1.5])
+    for _ in range(40):
+        a, b = np.append(rng.integers(0, 3, 150), np.full(8, 3)), np.tile([0, 1, 2], 53)[:158]
+        a, b = a[a != b], b[a != b]
+        won = rng.random(len(a)) < 1 / (1 + np.exp(strength[b] - strength[a]))
+        votes = pd.DataFrame({"model_a": a, "model_b": b, "winner": np.where(won, "model_a", "model_b")})
+        fit, truth = jaxeval.fit_bradley_terry(votes, ridge=1.0), 1000 + 400 / np.log(10) * (1.5 - 1.5 / 4)
+        for kept, kind in ((held, "auto"), (own, "wald")):
+            lower, upper = (end[3] for end in fit.ends(0.95, kind))
+            kept.append(lower <= truth <= upper)
+    assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 40) > np.mean(own)
 
 
 @pytest.mark.slow
