@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import betaincinv, expit, logit
 
 from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, checked_prior, checked_scale
 from jaxeval.arrays import Float, Int
@@ -410,7 +410,9 @@ def joint_scores(
     alike = np.flatnonzero(several & ((won == 0) | (won == n)))  # resamples would feign certainty
     good, size = n_items[alike] * (won > 0).to_numpy()[alike] + prior, n_items[alike] + 2 * prior
     draws[:, ~several] = np.nan  # the one prompt drawn again would, too
-    draws[:, alike] = np.random.default_rng(seed).beta(good, size - good, (n_resamples, len(alike)))
+    share = np.tile((np.arange(n_resamples)[:, None] + 0.5) / n_resamples, len(alike))
+    share = np.random.default_rng(seed).permuted(share, axis=0)  # equal groups have equal intervals, in any order
+    draws[:, alike] = betaincinv(good, size - good, share)
     settings: dict[str, Any] = {"n_resamples": n_resamples, "prior": prior, "seed": seed, "strata": strata}
     if facets is not None:
         draws = expit(facets.moved(logit(estimate), logit(draws), _influences(verdicts, by, prior), seed))

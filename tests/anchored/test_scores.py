@@ -402,6 +402,18 @@ def test_equal_models_have_no_highest_and_only_an_interval_says_above(wins, loss
     assert said.endswith(ends), said
 
 
+def test_groups_that_won_all_have_equal_intervals_in_any_order():
+    """And no equal draws: what two groups that won 8 of 8 differ by is not known."""
+    for names in ("abc", "cba"):
+        rows = [(m, f"q{i}", "win" if m != "b" else "loss") for m in names for i in range(8)]
+        table = pd.DataFrame(rows, columns=["model", "item", "verdict"]).assign(judge="j", anchor="r")
+        joint = joint_scores(AnchoredVerdicts.from_pandas(table), "model", n_resamples=400)
+        lower, upper = joint.ends(0.95)
+        assert (lower[0], upper[0]) == (lower[2], upper[2]) != (lower[1], upper[1])
+        assert 0.4 < joint.beat_share.loc["a", "c"] < 0.6
+        assert joint.difference_interval()[0].loc["a", "c"] < -0.2
+
+
 def test_few_prompts_make_no_tiers_of_equal_models():
     """A model that won all of its few prompts has draws that vary; .17 of such boards of 20 prompts had two tiers."""
     rng, n, told = np.random.default_rng(0), 150, 0
