@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,7 @@ def _is_bare(name: str) -> bool:
         return False
 
 
+@lru_cache  # a command asks which columns to read, and then which rows meet it, of each piece of a long file
 def _parsed(condition: str) -> list[dict[str, Any]]:
     with _connection() as connection:
         query = f"SELECT ({condition}\n) FROM battles"  # the line's end ends a comment
@@ -102,9 +104,7 @@ def rows_where(frame: Any, condition: str, counted: bool = False) -> Bool:
 
     If rows are ``counted``, one may stand for several equal ones: a condition that looks at other rows is refused.
     """
-    parts = _parsed(condition)  # which says what to install where DuckDB is not there
-    import duckdb
-
+    parts = _parsed(condition)
     columns: dict[str, Any] = {_ROW: np.arange(len(frame))}
     if counted and any(part["class"] == "WINDOW" for part in parts):
         raise DataError(
@@ -114,7 +114,9 @@ def rows_where(frame: Any, condition: str, counted: bool = False) -> Bool:
     for names in sorted(_references(parts), key=len):  # a whole column comes before its fields
         _place(columns, names, _values(".".join(names), frame, condition))
     table = pa.table({name: _arrow(name, values) for name, values in columns.items()})
-    with _connection() as connection:
+    with _connection() as connection:  # which says what to install where DuckDB is not there
+        import duckdb
+
         try:
             chosen = duckdb.SQLExpression(condition).alias("meets"), duckdb.ColumnExpression(_ROW)
             arrays = connection.from_arrow(table).project(*chosen).fetchnumpy()

@@ -36,7 +36,8 @@ class CalledPairs(NamedTuple):
     @property
     def battle(self) -> NDArray[np.intp]:
         """(K,) number of each call's battle, in the order of their first calls."""
-        return self.rows.groupby(["judge", "unit", "run"], sort=False).ngroup().to_numpy()
+        judge, run = (pd.factorize(self.rows[name])[0] for name in ("judge", "run"))
+        return columns.group_numbers(judge, self.rows["unit"].to_numpy(), run)
 
 
 def called_pairs(
