@@ -416,7 +416,7 @@ def test_groups_that_won_all_have_equal_intervals_in_any_order():
 
 def test_few_prompts_make_no_tiers_of_equal_models():
     """A model that won all of its few prompts has draws that vary; .17 of such boards of 20 prompts had two tiers."""
-    rng, n, told = np.random.default_rng(0), 150, 0
+    rng, n, told = np.random.default_rng(0), 100, 0
     model, item = (x.ravel() for x in np.indices((6, 20)))
     for k in range(n):
         won = rng.random(len(item)) < 0.5

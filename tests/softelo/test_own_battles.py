@@ -34,11 +34,13 @@ def slope(own, count, theta, ridge):
     return np.array(result)
 
 
+singles = jax.jit(resample.singles, static_argnums=1)
+
+
 def counts(own, n_resamples, seed=3):
     with jax.enable_x64(True):
-        draw = jax.jit(resample.singles, static_argnums=1)
         problem = _problem(own, 512, 16)
-        drawn = draw(problem.units, 512, np.uint64(seed), problem.stream, np.arange(n_resamples))
+        drawn = singles(problem.units, 512, np.uint64(seed), problem.stream, np.arange(n_resamples))
     return np.asarray(drawn)[:, : own.target.shape[1]]  # of battles, or of clusters and no others
 
 
@@ -128,10 +130,10 @@ def clustered(own, sizes, seed=0):
 
 def test_resamples_of_clusters_solve_the_score_equation_of_their_draws():
     models = [clustered(MODELS[0], [1] * 20 + [2] * 15 + [100]), clustered(MODELS[1], [1] * 30)]
-    found = resampled_strengths(models, 50, 3, 0.05)
+    found = resampled_strengths(models, 200, 3, 0.05)
     for own, theta in zip(models, found, strict=True):
         n = own.cluster.max() + 1
-        of_clusters = counts(own, 50)[:, :n]
+        of_clusters = counts(own, 200)[:, :n]
         np.testing.assert_array_equal(of_clusters.sum(1), n)
         assert own.cluster.max() < n
         np.testing.assert_allclose(slope(own, of_clusters[:, own.cluster], theta, 0.05), 0, atol=1e-7)
