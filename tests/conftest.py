@@ -82,6 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of the processes of a run, which would wait for each other
     quick_programs.set_flags()  # JAX reads them when it compiles for the first time; so do processes that tests start
     gc.set_threshold(100_000)  # as the command: tracing makes many objects, and few of them are in cycles
+    config.add_cleanup(gc.unfreeze)  # what is frozen when the process ends, DuckDB tells of as leaks
     # A program that another process is just writing is compiled, and is no reason to fail.
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
     config.addinivalue_line("filterwarnings", "ignore:this process held over half")  # as a process of many tests may
@@ -121,7 +122,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays to the end: nothing of it is garbage, now or later."""
+    """What is imported and collected stays to the end: none of it is garbage before (see `pytest_configure`)."""
     gc.disable()
     try:
         return (yield)
