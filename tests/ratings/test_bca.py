@@ -78,8 +78,9 @@ def test_by_the_command_as_in_python(votes, tmp_path):
 
 @pytest.mark.parametrize("options", [{"ties": "davidson"}, {"strata": "language"}])
 def test_what_it_is_not_for(votes, options):
-    with pytest.raises(ValueError, match='interval="bca"'):
-        jaxeval.leaderboard(votes, n_resamples=20, interval="bca", **options)
+    """It is told before any resample is drawn: there is no room for so many."""
+    with pytest.raises(ValueError, match=r'interval="bca" is for boards .* without covariates, tie models and strata'):
+        jaxeval.leaderboard(votes, n_resamples=10**10, interval="bca", **options)
 
 
 def test_draws_are_those_of_other_intervals(votes):
