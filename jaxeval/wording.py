@@ -205,8 +205,11 @@ def _escaped(sign: str) -> str:
 
 
 #: Names of the columns of two sides differ by these words, at one place.
-MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
-          ("white", "black"), ("red", "blue"))  # fmt: skip
+_HOSTS = (("home", "away"), ("heim", "gast"), ("heim", "auswärts"), ("heimmannschaft", "gastmannschaft"),
+          ("local", "visitante"), ("mandante", "visitante"), ("domicile", "extérieur"), ("casa", "ospite"),
+          ("thuis", "uit"))  # fmt: skip
+MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), *_HOSTS, ("first", "second"), ("white", "black"),
+         ("red", "blue"), ("heimtore", "gasttore"), ("fthg", "ftag"), ("hg", "ag"))  # fmt: skip
 #: Words of side A and of side B. They say where the competitors stand, and not what these are.
 _SIDES = (*MARKS, ("one", "two"), ("winner", "loser"), ("winning", "losing"))
 #: Where the words of a column's name part: home_team, player1, HomeTeam.
@@ -217,7 +220,7 @@ _FORMS = {"name", "id"}
 _UNCLEAR = {"side", "label", "key", "code", "number", "column", "lm", "llm", "models", "entry", "object", "value"}
 
 #: What competes where the columns' names are those of sides and nothing else, as usual in data of chess and of sports.
-_OF_SIDES: dict[tuple[str, ...], str] = {("white", "black"): "player", ("home", "away"): "team"}
+_OF_SIDES: dict[tuple[str, ...], str] = {("white", "black"): "player", **dict.fromkeys(_HOSTS, "team")}
 #: The words of the columns that are read unless others are named.
 _DEFAULTS = [["model", "a"], ["model", "b"]]
 

@@ -86,6 +86,7 @@ from jaxeval.wording import counted, visible_line
 _LABELS_ONLY = "Is a judge good enough?"  # of labels without pairs of models
 _COUNTS = "model_a,model_b,wins_a,ties,wins_b"
 _RATES = "A rate says nothing of how many battles there were: multiply it by their number, for counts"
+_OF_BOTH = re.compile(r"\d+\s*[:\u2013-]\s*\d+(?:\s*\(.*\))?")
 _A_RATE = re.compile(r"win[ _.-]*(?:rate|pct|percent|share|%)|(?:rate|pct|percent|share|%)[ _.-]*(?:of[ _.-])?wins?")
 _WIN_RATES = {"win_rate", "n_wins", "n_wins_base"}  # of AlpacaEval's leaderboard
 
@@ -116,6 +117,10 @@ def uses_of(head: Head, others: Callable[[], Sequence[Head]] = lambda: ()) -> li
     if by and (every := head.all_rows()) is not None:
         many = {name for name in every if n_values(every, name) > MOST_GROUPS}
         uses = [use for use in uses if use not in by or use.words[use.words.index("--by") + 1] not in many]
+    both = _points_of_both(rows)
+    uses = [use for use in uses if both not in use.words or "--labels" not in use.words]
+    if any(use.words[0] == "rankings" for use in uses):  # ranks are no scores
+        uses = [use for use in uses if use.words[0] != "scores" or "--wide" not in use.words]
     if not sides and runs_in_columns(rows):
         uses = [use for use in uses if use.words[0] not in ("index", "meta") and "--wide" not in use.words]
     return uses
@@ -147,6 +152,9 @@ def nothing_in(head: Head) -> str | None:
     if lacks_header(head.rows):
         line = quoted(head.names)
         return f"The first line seems to be no header, but a row: {line}. Add a header, as model_a,model_b,winner."
+    if (both := _points_of_both(head.rows)) is not None and sides_of(head.rows):
+        first = head.rows[both].dropna().iloc[0]
+        return f"{both!r} holds points of both sides, as {first!r}: write two columns, as home_score,away_score."
     rates = [name for name in head.names if _A_RATE.search(name.casefold()) and is_numeric_dtype(head.rows[name])]
     if rates and sides_of(head.rows):
         return f"There are rates of wins between two sides, in {quoted(rates)}. {_RATES}, as {_COUNTS}."
@@ -182,6 +190,13 @@ def nothing_in(head: Head) -> str | None:
         return None
     rows = f"the first {HEAD_ROWS:,} rows" if len(head.rows) == HEAD_ROWS else counted(len(head.rows), "row")
     return f"There are no results: {quoted(empty)} {'is' if len(empty) == 1 else 'are'} empty in {rows}."
+
+
+def _points_of_both(frame: pd.DataFrame) -> str | None:
+    """Return the column that holds the points of both sides of a game, as 2:1."""
+    texts = {str(name): frame[name].dropna().unique() for name in frame if is_plain(frame[name])}
+    return next((name for name, values in texts.items() if len(values)
+                 and all(isinstance(x, str) and _OF_BOTH.fullmatch(x.strip()) for x in values)), None)  # fmt: skip
 
 
 def is_square(frame: pd.DataFrame) -> bool:

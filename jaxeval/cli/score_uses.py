@@ -23,6 +23,7 @@ from jaxeval.data.roles import (
     ONE_PERSON,
     RESULTS,
     ROLES,
+    SUMS,
     TOGETHER,
     columns_of,
     guessed_column,
@@ -37,6 +38,8 @@ from jaxeval.wording import named, words_of
 
 _BY_JUDGE = {"judge", "grader", "evaluator"}
 _MOST_WORDS = 6  # of a column of scores in words
+_GRADES, _WORST = ("note", "schulnote", "endnote"), 6  # of schools in German, 1 for the best
+_LAST = 100  # rows, among which sums stand
 #: What is to be done about rows that repeat others.
 REPEATED = "correct it first: rows repeat a model and an item: number its runs in a column run, or drop the copies"
 #: Names of columns that are items of a benchmark: q1, item_2, 17.
@@ -115,7 +118,8 @@ def item_scores(head: Head, sides: SidePairs) -> Iterator[Use]:
     score = next(iter(feedback), score)
     roles = {"model": model, "item": item, "score": score}
     keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
-    if score is not None and keys and frame.duplicated(keys).any():  # of several judges, metrics, or references
+    repeats = bool(keys) and frame.dropna(subset=keys).duplicated(keys).any()
+    if score is not None and repeats:  # of several judges, metrics, or references
         uses = [*_sampled_scores(frame, sides, roles)]
         for name in columns_of(frame, METRICS)[:1]:
             if not frame.duplicated([*keys, name]).any():
@@ -146,6 +150,8 @@ def item_scores(head: Head, sides: SidePairs) -> Iterator[Use]:
         if item is None:  # each person scored all models
             item = next((name for name in guessed_columns(frame, "rater") if frame[name].is_unique), None)
         frame, _ = with_right_and_wrong(frame, () if item is None else (item,))
+        sums = [name for name in map(str, frame) if SUMS.fullmatch(folded(name)) and name != item]
+        frame = frame.drop(columns=sums)
         numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
         others = [name for name in map(str, frame) if name not in (*numbers, item)]
         scores = columns_of(frame, (*ROLES["score"].names, *ROLES["score"].also)) if score is None and item else []
@@ -157,15 +163,27 @@ def item_scores(head: Head, sides: SidePairs) -> Iterator[Use]:
                 yield use_of("scores", naming(model=model, item=item, score=written),
                            found(models=model, items=item, scores=written), f"correct it first: {error}")  # fmt: skip
         elif item is not None and model is not None and not sides and (found_scores := _scores_of(frame, item, model)):
-            more = f"{found_scores[0]!r} is taken as the score, of {quoted(found_scores)}: name another by --score"
-            for use in _long_scores(frame, {**roles, "score": found_scores[0]}, [], goes_on):
+            first, *rest = found_scores
+            more = (
+                f"{first!r} is taken as the score, of {quoted(found_scores)}: name another by --score" if rest else ""
+            )
+            for use in _long_scores(frame, {**roles, "score": first}, [], goes_on):
                 yield use._replace(open="; ".join(filter(None, (use.open, more))))
         elif item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:
             if any({*words_of(name)} & (ONE_PERSON | TOGETHER | _BY_JUDGE) for name in numbers):  # labels of each
                 return
             gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
+            more = f"; not taken as models: {quoted(sums)}" if sums else ""
             yield use_of("scores", ("--wide", *naming(item=item), *gaps),
-                       f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip
+                       f"items in {item!r}, a column of scores for each of {quoted(numbers)}{more}",
+                       _summed(frame, item))  # fmt: skip
+
+
+def _summed(frame: pd.DataFrame, item: str) -> str:
+    """Return what to correct where an item is called as if it summed up the others; empty where none is."""
+    names = frame[item].tail(_LAST).dropna().unique() if len(frame) else ()
+    sums = [name for name in names if isinstance(name, str) and SUMS.fullmatch(folded(name))]
+    return f"correct it first: {quoted(sums)} in {item!r} seems to sum up other rows: drop it" if sums else ""
 
 
 def _scores_of(frame: pd.DataFrame, *roles: str) -> list[str]:
@@ -216,6 +234,9 @@ def _long_scores(frame: pd.DataFrame, roles: Mapping[str, Any], trials: Sequence
         note = "a model that lacks items is scored on those it has; --missing complete takes those that all have"
     if model is not None and (runs := runs_of_one(frame[model].dropna().unique())):
         note = f"correct it first: {AS_RUNS.format(quoted(runs))}"
+    if folded(score) in _GRADES and frame[score].max() <= _WORST:
+        note = f"more is taken as better: of grades of which 1 is the best, write 7 - {score} first"
+    note = (_summed(frame, item) if item else "") or note
     lacking = [name for name in (model, item) if name is not None and frame[name].isna().any()]
     if lacking:
         note = f"correct it first: a row has no value in {lacking[0]!r}: fill it in, or drop the row"

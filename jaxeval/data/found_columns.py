@@ -23,12 +23,12 @@ from jaxeval.data.roles import (
     COUNTED,
     ONE_HOT_COLUMNS,
     ONE_PERSON,
-    POINTS,
     RESULTS,
     ROLES,
     TOGETHER,
     USUAL_SIDES,
     WIN_COLUMNS,
+    are_points,
     columns_of,
     guessed_column,
     guessed_columns,
@@ -128,7 +128,7 @@ def differ(x: str, y: str, one: str, other: str) -> bool:
 def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
     """Return whether two columns hold names of the same things, and no measurements."""
     first, second = frame[x], frame[y]
-    if any(word in folded(x) for word in (*POINTS, "length", "token", "elo")):
+    if are_points(x) or any(word in folded(x) for word in ("length", "token", "elo")):
         return False
     texts = any(word in folded(x) for word in ("response", "answer", "conversation", "prompt", "output", "completion",
                                                 "chosen", "rejected"))  # fmt: skip
@@ -204,7 +204,7 @@ def _result_columns(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[dict[
     if all(triple):
         yield {"counts": triple}, f"counts of results in {quoted(triple)}"
     scores = [(x, y) for x in rest for y in rest if differs(x, y)
-              and is_numeric_dtype(frame[x]) and any(word in folded(x) for word in POINTS)]  # fmt: skip
+              and is_numeric_dtype(frame[x]) and are_points(x)]  # fmt: skip
     for pair in sorted(scores, key=lambda pair: len(pair[0])):
         yield {"scores": pair}, f"scores in {quoted(pair)}: the larger wins"
     usual_first = sorted(rest, key=lambda name: RESULTS.index(folded(name)) if folded(name) in RESULTS else 99)

@@ -48,7 +48,7 @@ SIGNED_LABELS = {"1": "model_a", "-1": "model_b", "0": "tie"}
 #: Words for ties.
 TIES = {
     **{label: result for label, result in STANDARD.items() if result.target == 0.5},
-    **dict.fromkeys(["tied", "draw", "drawn", "equal", "both", "gleich", "unentschieden", "empate"], _TIE),
+    **dict.fromkeys(["tied", "draw", "drawn", "equal", "both", "gleich", "unentschieden", "empate", "égalité"], _TIE),
     **dict.fromkeys(["no preference", "both equal", "both are equal", "equally good", "same", "both good"], _TIE),
     **dict.fromkeys(["the same", "about the same", "about equal"], _TIE),
     **dict.fromkeys(["both bad", "bothbad", "neither", "both are bad"], _BOTH_BAD),
@@ -96,7 +96,9 @@ FAMILIES: dict[str, dict[str, Graded]] = {
 #: What people, judges and harnesses call right and wrong answers.
 RIGHT_OR_WRONG = {
     **dict.fromkeys(["yes", "true", "correct", "right", "pass", "passed", "success", "y", "t"], 1.0),
+    **dict.fromkeys(["ja", "richtig", "oui", "sí", "✓", "✔", "✅"], 1.0),
     **dict.fromkeys(["no", "false", "incorrect", "wrong", "fail", "failed", "failure", "n", "f"], 0.0),
+    **dict.fromkeys(["nein", "falsch", "non", "✗", "✘", "❌"], 0.0),
 }
 #: Scores in words, also in Inspect's letters: correct, incorrect, partly correct, no answer.
 SCORES_IN_WORDS = {**RIGHT_OR_WRONG, "c": 1.0, "i": 0.0, "p": 0.5}

@@ -11,6 +11,7 @@ import numpy as np
 from jaxeval.data.columns import factorized, folded, require_column
 from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.lazy_names import pd
+from jaxeval.wording import words_of
 
 
 class Role(NamedTuple):
@@ -34,11 +35,14 @@ _RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "ch
 ROLES = {
     "model_a": Role("the model on side A", "name", ("model_a",)),
     "model_b": Role("the model on side B", "name", ("model_b",)),
-    "model": Role("the model that answered", "name", ("model", "model_name"), ("model_id", "system", "Modell")),
+    "model": Role(
+        "the model that answered", "name", ("model", "model_name"),
+        ("model_id", "system", "Modell", "Modèle", "Modelo", "Modello"),
+    ),
     "anchor": Role("the reference that answers are compared with", "name", ("anchor",), ("reference", "baseline")),
     "item": Role(
         "the item that was judged: a prompt, a question, a task", "name",
-        _ITEMS, (*_IDS, "Frage", "Aufgabe"),
+        _ITEMS, (*_IDS, "Frage", "Aufgabe", "Pregunta", "Domanda"),
     ),
     "task": Role("the task or category of an item", "name", ("task",), ("category", "dataset")),
     "benchmark": Role("the benchmark of an item", "name", ("benchmark",), ("benchmark_name",)),
@@ -67,7 +71,7 @@ ROLES = {
         "the score of an answer", "number", ("score",),
         ("accuracy", "correct", "is_correct", "acc", "reward", "passed", "exact_match", "preference", "rating", "grade",
          "points", "pass", "success", "resolved", "follow_all_instructions", "status", "result", "outcome",
-         "Punkte", "Punktzahl", "Bewertung"),
+         "Punkte", "Punktzahl", "Bewertung", "Richtig", "Correcto"),
     ),
     "scores_a": Role("the judge's score of side A, or scores by criterion", "outcome", ("scores_a",)),
     "scores_b": Role("the judge's score of side B, or scores by criterion", "outcome", ("scores_b",)),
@@ -108,6 +112,8 @@ PAIR_LABELS = (*ROLES["human"].names, "winner", "verdict", "label")
 #: Words in the names of columns of the scores of both sides, and in those of judges; words for one person, and for
 #: what several people say together, or a key.
 POINTS = ("score", "goals", "points", "sets", "runs")
+_GOALS = {"tore", "heimtore", "gasttore", "punkte", "goles", "buts", "gol", "gols", "doelpunten", "fthg", "ftag", "hg",
+          "ag"}  # fmt: skip
 JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
 ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}
 TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "key", "people"}
@@ -134,6 +140,18 @@ KNOWN_OF_MODELS = re.compile(
     "seconds|minutes|hours|tokens|context|votes|likes|downloads|co2|id"
 )
 NO_SCORES = re.compile(f"average|avg|mean|median|overall|total|aggregate|index|elo|rating|{KNOWN_OF_MODELS.pattern}")
+
+
+def are_points(name: Any) -> bool:
+    """Return whether a column is called after goals or other points of a side."""
+    return any(word in folded(name) for word in POINTS) or not _GOALS.isdisjoint([folded(name), *words_of(name)])
+
+
+#: Names of what sums up others: of a row, a column, or an item.
+SUMS = re.compile(
+    "(grand)?totals?|sum|summe|gesamt|insgesamt|average|avg|mean|median|overall|mittel(wert)?|durchschnitt|moyenne|"
+    "promedio|media|macroaverage|microaverage"
+)
 
 
 def usual_column(columns: Iterable[Any], named: str | None, usual: str | Sequence[str]) -> str | None:

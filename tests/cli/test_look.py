@@ -305,6 +305,22 @@ RATINGS = np.random.default_rng(0).integers(0, 2, (30, 4))
      ["scores"], "correct it first: 'x run 1' and 'x run 2' seem to be runs of one model"),
     ({"model": np.repeat([*"xyz"], 10), "seed": [0, 1] * 15, "task": np.tile(np.repeat(range(5), 2), 3),
       "accuracy": np.arange(30) / 30}, ["scores"], "--item task --score accuracy --trial seed"),
+    # What sums up others is no item, and no model.
+    ({"item": [*"abcdefgh", "Total"], "x": [*RATINGS[:8, 0], 5], "y": [*RATINGS[:8, 1], 4]}, ["scores"],
+     "correct it first: 'Total' in 'item' seems to sum up other rows: drop it"),
+    ({"item": range(30), "x": RATINGS[:, 0], "y": RATINGS[:, 1], "Average": RATINGS[:, :2].mean(1)}, ["scores"],
+     "a column of scores for each of 'x' and 'y'; not taken as models: 'Average'"),
+    ({"model": [*"xxyy", None], "item": [1, 2, 1, 2, None], "score": [1, 0, 0, 1, None]}, ["scores"],
+     "correct it first: a row has no value in 'model'"),
+    ({"Modell": np.repeat([*"xyz"], 10), "Frage": [*range(10)] * 3, "Richtig": ["ja", "nein", "nein"] * 10}, ["scores"],
+     "--model Modell --item Frage --score Richtig"),
+    ({"Modell": np.repeat([*"xyz"], 10), "Frage": [*range(10)] * 3, "Note": np.arange(30) % 11 / 2 + 1}, ["scores"],
+     "note: more is taken as better: of grades of which 1 is the best, write 7 - Note first"),
+    ({"Datum": range(6), "Heim": [*"xyzxyz"], "Gast": [*"yzxzxy"], "Tore Heim": [*range(6)], "Tore Gast": [1] * 6},
+     ["leaderboard"], "scores in 'Tore Heim' and 'Tore Gast': the larger wins"),
+    ({"Heim": [*"xyzxyz"], "Gast": [*"yzxzxy"], "Ergebnis": ["2:1", "0:0", "1:3"] * 2}, [],
+     "'Ergebnis' holds points of both sides, as '2:1': write two columns"),
+    ({"rater": range(6), **{m: np.roll([1, 2, 3] * 2, k) for k, m in enumerate("xyz")}}, ["rankings"], "ranks of"),
     # Rates do not say of how many.
     ({"model_a": [*"xxy"], "model_b": [*"yzz"], "win_rate": ["40%", "55%", "60%"]}, [],
      "multiply it by their number, for counts, as model_a,model_b,wins_a,ties,wins_b"),
@@ -722,7 +738,7 @@ def test_several_columns_of_scores(tmp_path):
     table = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2] * 2, "rouge": [0.5, 0.25] * 2, "bleu": [0.75, 0.5] * 2})
     found = looked_at(file_of(tmp_path, table))
     assert lines(found)[0][2:] == ["--score", "rouge"]
-    assert "'rouge' is taken as the score, of 'rouge' and 'bleu': name another by --score" in found
+    assert "'rouge' is taken as the score; name another by --score: 'bleu'" in found
     counts = pd.DataFrame({"judge": [0, 0, 1, 1], "human": [0, 1, 0, 1], "count": [30, 5, 8, 57]})
     assert "correct it first: 'count' does not count here: write a row for each" in looked_at(file_of(tmp_path, counts))
 

@@ -8,7 +8,7 @@ import pytest
 from command_line import run, said
 
 import jaxeval
-from jaxeval import DataError, read_scores
+from jaxeval import DataError, read_battles, read_scores
 
 LONG = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2, 1, 2], "score": [1.0, 0.0, 1.0, 1.0]})
 
@@ -53,6 +53,15 @@ def test_wide_tables(tmp_path):
     pd.DataFrame({"id": ["a", "b"], "x": [1, 0]}).to_csv(tmp_path / "wide.csv", index=False)
     with pytest.raises(DataError, match=r"1 column holds no numbers.*id"):
         read_scores(tmp_path / "wide.csv", wide=True)
+
+
+def test_a_column_that_sums_up_others_is_no_model(tmp_path):
+    (path := tmp_path / "wide.csv").write_text("item,x,y,Average\n1,1,0,0.5\n2,1,1,1\n")
+    scores = read_scores(path, wide=True)
+    assert [*scores.models] == ["x", "y"]
+    assert "not taken as models: 'Average'" in scores.notes
+    path.write_text("item,mean,median\n1,1,0\n2,1,1\n")  # of nothing else
+    assert [*read_scores(path, wide=True).models] == ["mean", "median"]
 
 
 def test_wide_tables_of_models_in_rows(tmp_path):
@@ -290,3 +299,20 @@ def test_a_field_of_objects_in_a_small_file_is_a_score(tmp_path):
     path = lines(tmp_path / "s.jsonl", rows)
     assert means(read_scores(path, score="result.acc")) == {"x": 0.5, "y": 1.0}
     assert "within 'result' there are 'result.acc'" in said("scores", path, "--score", "result.ac", code=1)
+
+
+@pytest.mark.parametrize("name", ["NULL", "None", "NA", "nan"])
+def test_words_for_gaps_are_names_of_models(name, tmp_path):
+    rows = [{"model": model, "item": item, "score": item % 2} for model in (name, "x") for item in range(4)]
+    pd.DataFrame(rows).to_csv(csv := tmp_path / "scores.csv", index=False)
+    pd.DataFrame(rows).to_parquet(parquet := tmp_path / "scores.parquet")
+    (lines := tmp_path / "scores.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for path in (csv, parquet, lines):
+        assert {*read_scores(path).models} == {name, "x"}
+    pd.DataFrame([(name, "x", "A"), ("x", name, "B")], columns=["model_a", "model_b", "winner"]).to_csv(
+        csv, index=False
+    )
+    assert {*read_battles(csv).models} == {name, "x"}
+    csv.write_text("model,item,score\n,1,1\nx,1,0\n")
+    with pytest.raises(DataError, match="column 'model' has 1 missing value"):
+        read_scores(csv)
