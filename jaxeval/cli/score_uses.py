@@ -164,9 +164,7 @@ def item_scores(head: Head, sides: SidePairs) -> Iterator[Use]:
                            found(models=model, items=item, scores=written), f"correct it first: {error}")  # fmt: skip
         elif item is not None and model is not None and not sides and (found_scores := _scores_of(frame, item, model)):
             first, *rest = found_scores
-            more = (
-                f"{first!r} is taken as the score, of {quoted(found_scores)}: name another by --score" if rest else ""
-            )
+            more = f"{first!r} is taken as the score: name another by --score, {quoted(rest)}" if rest else ""
             for use in _long_scores(frame, {**roles, "score": first}, [], goes_on):
                 yield use._replace(open="; ".join(filter(None, (use.open, more))))
         elif item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:

@@ -738,7 +738,7 @@ def test_several_columns_of_scores(tmp_path):
     table = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2] * 2, "rouge": [0.5, 0.25] * 2, "bleu": [0.75, 0.5] * 2})
     found = looked_at(file_of(tmp_path, table))
     assert lines(found)[0][2:] == ["--score", "rouge"]
-    assert "'rouge' is taken as the score; name another by --score: 'bleu'" in found
+    assert "'rouge' is taken as the score: name another by --score, 'bleu'" in found
     counts = pd.DataFrame({"judge": [0, 0, 1, 1], "human": [0, 1, 0, 1], "count": [30, 5, 8, 57]})
     assert "correct it first: 'count' does not count here: write a row for each" in looked_at(file_of(tmp_path, counts))
 
