@@ -95,7 +95,7 @@ class TestScreening:
 
     def test_two_items_tell_no_judges_apart(self):
         """Run means over two items correlate with 1 or -1, in every resample."""
-        for seed in range(20):
+        for seed in range(8):
             options = {"n_judges": 5, "run_sd": (0.6,) * 5, "n_items": 2, "strengths": (0.0,), "judge_sd": 0.0}
             found = screen_judges(AnchoredVerdicts.from_pandas(simulated(seed=seed, **options)), n_resamples=50)
             assert not any("promise, by more than chance" in w for w in found.warnings)
