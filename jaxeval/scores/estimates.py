@@ -18,6 +18,7 @@ from jaxeval.errors import ColumnError, DataError
 from jaxeval.lazy_names import pd
 from jaxeval.plain_tables import in_pandas
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, effective_clusters
+from jaxeval.statistics.item_weights import means_over_weights
 from jaxeval.statistics.quantiles import exact_share, skewed_interval, skewness_of, student_quantile
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -127,7 +128,8 @@ class ScoreEstimates:
         Right and wrong answers have the exact interval of a share, with clusters of as many independent answers as have
         the share's variance (Korn and Graubard 1998). Other scores have Student's, which is as long on the side of a
         long tail as Hall's transformation of t asks for. Between 0 and 1 it never exceeds the exact one of right and
-        wrong answers with that mean, which vary most.
+        wrong answers with that mean, which vary most. Of fewer than 30 units it reaches as far as
+        `interval_over_weights`: without, it missed .45 of 7 items, a tenth of which have up to .3, the others over .9.
         """
         if self.binary and self.unit != "benchmark" and self.influence is not None:
             lower, upper = exact_share(self.score, self._independent(level), level)
@@ -138,8 +140,33 @@ class ScoreEstimates:
                 rare = 1 - ((1 - level) / 2) ** (1 / self.worth)  # of scores that equal ones leave unseen
                 equal = ~(self.variance > 0)
                 lowest, highest = exact_share(share, self.worth, level)
+                few = self.worth < FEW_ITEMS
+                if few.any() and (wide := self.interval_over_weights(level)) is not None:
+                    lower = np.where(few, np.minimum(lower, wide[0]), lower)
+                    upper = np.where(few, np.maximum(upper, wide[1]), upper)
                 lower = np.where(equal, share * (1 - rare), np.maximum(lower, lowest))
                 upper = np.where(equal, share + (1 - share) * rare, np.minimum(upper, highest))
+        return lower, upper
+
+    def interval_over_weights(self, level: float) -> tuple[Float, Float] | None:
+        """(M,) ends over weights of units, the lower with half a unit more at 0, the upper with half a one at 1.
+
+        Scores without observed variance keep what the exact interval says. None for several benchmarks, lone units and
+        scores that are not known to lie between 0 and 1.
+        """
+        if self.stratum.any() or self.n_units < 2 or self.parts is None or self.size is None or not self.bounded:
+            return None
+        share = np.clip(self.score, 0.0, 1.0)
+        rare = 1 - ((1 - level) / 2) ** (1 / self.worth)
+        lower, upper = share * (1 - rare), share + (1 - share) * rare
+        for m in np.flatnonzero(self.variance > 0):
+            terms = np.column_stack([self.parts[:, m], self.size[:, m]])[self.size[:, m] > 0]
+            seen, count = np.unique(terms, axis=0, return_counts=True)
+            one, ends = 1 / self.worth[m], []
+            for far, tail in ((0.0, (1 - level) / 2), (one, (1 + level) / 2)):
+                part, size = means_over_weights(np.append(count, 0.5), np.vstack([seen, [far, one]])).T
+                ends.append(np.quantile(part / size, tail))
+            lower[m], upper[m] = min(ends[0], share[m]), max(ends[1], share[m])
         return lower, upper
 
     def _independent(self, level: float) -> Float:

@@ -119,6 +119,17 @@ def test_graded_scores_have_students_interval_or_halls():
     assert row["upper"] > upper + 0.1 * (upper - lower)
 
 
+@pytest.mark.parametrize("n_items", [3, 7, 12])
+def test_rare_low_scores_that_few_items_do_not_show(n_items):
+    """Nine items in ten have .9 to 1, the tenth up to .3: Student's and Hall's intervals missed .18, .45 and .34."""
+    rng, shape = np.random.default_rng(0), (200, n_items)
+    score = np.where(rng.random(shape) < 0.9, rng.uniform(0.9, 1, shape), rng.uniform(0, 0.3, shape))
+    model, item = (x.ravel() for x in np.indices(shape))
+    scores = ItemScores.from_pandas(pd.DataFrame({"model": model, "item": item, "score": score.ravel()}))
+    lower, upper = estimate_scores(scores, np.ones(n_items, bool)).interval(0.95)
+    assert np.mean((lower > 0.87) | (upper < 0.87)) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
 def test_skewed_rubric_scores_of_few_items_hold():
     """Student's interval held .88 and .91 of them; those of equal scores are counted."""
     rng = np.random.default_rng(0)
