@@ -389,6 +389,7 @@ class TestErrors:
             np.testing.assert_allclose(draws_of(function, X, n_resamples=2).estimate, 2 * X.mean(0))
 
 
+@pytest.mark.slow  # a process of its own
 def test_a_process_that_checks_no_kinds_of_arrays():
     """Tests check them, users do not: a name that only the checks have must not be needed."""
     line = (
