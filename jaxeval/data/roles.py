@@ -149,7 +149,7 @@ def are_points(name: Any) -> bool:
 
 #: Names of what sums up others: of a row, a column, or an item.
 SUMS = re.compile(
-    "(grand)?totals?|sum|summe|gesamt|insgesamt|average|avg|mean|median|overall|mittel(wert)?|durchschnitt|moyenne|"
+    "(grand)?totals?|sum|summe|gesamt|insgesamt|average|avg|mean|overall|mittel(wert)?|durchschnitt|moyenne|"
     "promedio|media|macroaverage|microaverage"
 )
 

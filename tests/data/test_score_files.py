@@ -60,8 +60,10 @@ def test_a_column_that_sums_up_others_is_no_model(tmp_path):
     scores = read_scores(path, wide=True)
     assert [*scores.models] == ["x", "y"]
     assert "not taken as models: 'Average'" in scores.notes
-    path.write_text("item,mean,median\n1,1,0\n2,1,1\n")  # of nothing else
-    assert [*read_scores(path, wide=True).models] == ["mean", "median"]
+    path.write_text("item,mean,total\n1,1,0\n2,1,1\n")  # of nothing else
+    assert [*read_scores(path, wide=True).models] == ["mean", "total"]
+    path.write_text("item,x,median\n1,1,0\n2,1,1\n")  # which forecasters compete with
+    assert [*read_scores(path, wide=True).models] == ["median", "x"]
 
 
 def test_wide_tables_of_models_in_rows(tmp_path):
