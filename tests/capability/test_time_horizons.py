@@ -16,6 +16,7 @@ from jaxeval.capability.time_horizons import Curve, spelled_minutes
 from jaxeval.capability.trends import line_by_date
 from jaxeval.engine import draws_of, statistic
 from jaxeval.errors import DataError
+from jaxeval.execution.precision import double_precision
 from jaxeval.statistics.draws import Draws
 
 RUN = {"n_resamples": 40, "progress": False}
@@ -380,18 +381,22 @@ def test_coverage(design, noise, n_sets):
     assert 0.93 - 3 * error < share.mean() < 0.97 + 3 * error
 
 
-@pytest.mark.parametrize("curve", [*get_args(Curve), "of tasks", "noise"])
+@pytest.mark.parametrize("curve", get_args(Curve))
 def test_the_host_finds_what_programs_find(runs, curve):
-    how = {
-        "curve": curve if curve in get_args(Curve) else "logistic", "task_spread": 1.5 if curve == "of tasks" else None,
-        "minutes_sd": 0.5 if curve == "noise" else 0.0,
-    }  # fmt: skip
-    run = {"n_resamples": 2} if curve in ("of tasks", "noise") else RUN  # others have the programs of tests above
-    found = jaxeval.time_horizons(runs, **how, **run)
-    given = np.ones(len(found._tasks.x)), rows_of(found._tasks, (), how["minutes_sd"], 0)
-    parts = [found.joint.estimate] if found.typical is None else [found.joint.estimate, found.typical.estimate]
-    horizons = statistic_of(found.settings, [0.5, 0.8])(*given)[len(found._tasks.agents) :]
-    np.testing.assert_allclose(np.where(np.isfinite(horizons), horizons, np.nan), np.concatenate(parts), rtol=1e-9)
+    found = jaxeval.time_horizons(runs, curve=curve, **RUN)  # by programs of tests above
+    tasks = found._tasks
+    horizons = statistic_of(found.settings, [0.5, 0.8])(np.ones(len(tasks.x)), rows_of(tasks, (), 0.0, 0))
+    horizons = np.where(np.isfinite(horizons), horizons, np.nan)[len(tasks.agents) :]
+    np.testing.assert_allclose(horizons, found.joint.estimate, rtol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{"task_spread": 1.5}, {"minutes_sd": 0.5}])
+def test_the_host_finds_what_programs_find_of_spread_and_noise(found, options):
+    horizons = statistic_of({**found.settings, **options}, [0.5, 0.8])
+    given = np.ones(len(found._tasks.x)), rows_of(found._tasks, (), options.get("minutes_sd", 0.0), 0)
+    with double_precision():
+        compiled = jax.jit(horizons)(*given)
+    np.testing.assert_allclose(horizons(*given), compiled, rtol=1e-9)
 
 
 def test_the_frontier_of_equals_does_not_rise():
