@@ -145,7 +145,9 @@ class CapabilityIndex(Result):
         table = self.table
         best = table.iloc[0]
         ends = "" if np.isnan(best["lower"]) else f" ({best['lower']:.1f} to {best['upper']:.1f})"
-        who = f"{visible_line(best['model'])} has the highest index, {best['index']:.1f}{ends}"
+        equal = list(table.loc[(table["index"] - best["index"]).abs() < 1e-6, "model"])  # none of them is first
+        have = "has" if len(equal) == 1 else "have"
+        who = f"{named(list(map(visible_line, equal)))} {have} the highest index, {best['index']:.1f}{ends}"
         if not self._ranked.any():
             return ["no model has two scores, which a rank needs"]
         if self._may_be_equal:
@@ -156,7 +158,7 @@ class CapabilityIndex(Result):
         apart = self._of_claims.differences(self._ranked).apart_from(
             self.joint.names.get_loc(best["model"]), self.level
         )
-        others = [visible_line(name) for name in self.joint.names[self._ranked & ~apart] if name != best["model"]]
+        others = [visible_line(name) for name in self.joint.names[self._ranked & ~apart] if name not in equal]
         sure = f"at the {self.level:.0%} level"
         whom = "all others" if self._ranked.all() else "all others with a rank,"
         return [f"{who}; statistically tied with {named(others)} {sure}" if others else f"{who}, above {whom} {sure}"]

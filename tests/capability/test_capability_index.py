@@ -352,3 +352,11 @@ def test_an_index_lies_in_its_interval(found):
     assert (quantiles["upper"] < found.joint.estimate).tolist() == (np.arange(12) == best).tolist()
     assert (below.joint.interval(found.level)["upper"] >= found.joint.estimate).all()
     assert below.table["index"].between(below.table["lower"], below.table["upper"]).all()
+
+
+def test_models_of_equal_scores_lead_together():
+    base = np.random.default_rng(0).uniform(0.2, 0.8, 6)
+    shares = pd.DataFrame(np.vstack([base + d for d in (-0.15, 0.0, 0.15, 0.15)]), list("wxyz")).rename_axis("model")
+    found = jaxeval.capability_index(shares.rename(columns="b{}".format).reset_index(), n_resamples=50, progress=False)
+    assert found._sentences()[0].startswith("y, z have the highest index, ")
+    assert found._sentences()[0].endswith("above all others at the 90% level")
