@@ -346,6 +346,9 @@ def main() -> int:
     lines = [
         line.followed() for line in LINES if any(text in f"{line.what} {line.file}" for text in asked.only or [""])
     ]
+    if not lines:
+        print(f"no broken line has {' or '.join(map(repr, asked.only))} in its name or file; --list shows all")
+        return 2
     if asked.list:
         for line in lines:
             print(f"{line.file}: {line.what}\n  - {line.line}\n  + {line.broken}\n  {line.tests}")

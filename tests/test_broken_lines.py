@@ -36,3 +36,10 @@ def test_lines_are_followed_to_other_modules(tmp_path, monkeypatch):
     source = 'Broken("thrice", "a.py", "c", "d", ""), Broken("twice", "a.py", "2 * y", "y", "test_c.py old/test_b.py")'
     new = source.replace('"twice", "a.py"', '"twice", "new/b.py"').replace("old/test_b.py", "moved/test_b.py")
     assert follow([moved], source) == new
+
+
+def test_a_text_that_no_line_has_is_told(capsys, monkeypatch):
+    """And the tests of all files are not run for it."""
+    monkeypatch.setattr("sys.argv", ["broken_lines.py", "--only", "no such line"])
+    assert broken_lines.main() == 2
+    assert "no broken line has 'no such line'" in capsys.readouterr().out
