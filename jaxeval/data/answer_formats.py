@@ -124,7 +124,10 @@ def _lighteval(source: Source) -> pd.DataFrame:
     frame = source.columns(("doc", "metric") if now else ("example", "metrics"))
     queries, every = frame.iloc[:, 0], [x if isinstance(x, Mapping) else {} for x in frame.iloc[:, 1]]
     metric = metric_of(list(dict.fromkeys(name for one in every for name in one)), source.score)
-    items = [str(x["query"]) for x in queries] if now else list(map(str, queries))
+    try:
+        items = [str(x["query"]) for x in queries] if now else list(map(str, queries))
+    except (LookupError, TypeError) as error:
+        raise DataError(f"a doc is no object with a query ({error}): expected details of lighteval") from error
     frame = pd.DataFrame({"item": items, "score": [as_score(one.get(metric)) for one in every]})
     frame["trial"] = frame.groupby("item").cumcount()
     file = _DETAILS.fullmatch(base_name(source.name))
@@ -201,7 +204,8 @@ APPLICATIONS = (
            asks=lambda rows: ("--missing", "available")),
     Format("details of lighteval", ("doc|example", "metric|metrics", "model_response|predictions"), _lighteval,
            shape="answer", about="a folder is a model, a task a benchmark", one_of=_lighteval_metrics,
-           hint="there are several metrics, and the first is taken"),
+           hint="there are several metrics, and the first is taken",
+           unless=(*_JUDGED, *ROLES["score"].names, *ROLES["model"].names)),
     Format("results of lighteval", ("config_general", "results", "config_tasks", "summary_tasks"), _lighteval_means,
            shape="answer", is_document=True),
     Format("results of EvalPlus", ("date", "hash", "eval"), _evalplus, shape="answer", is_document=True,

@@ -341,6 +341,8 @@ def metrics_of(names: Sequence[str]) -> list[str]:
 def metric_of(names: Sequence[str], metric: str | None) -> str:
     """Return the metric of samples with the columns ``names``; of several with commas between them the first there."""
     metrics = metrics_of(names)
+    if not metrics:
+        raise DataError("the samples have no metric, and no other score")
     if metric is None and len(metrics) == 1:
         return metrics[0]
     first = harness_runs.first_named(metric, metrics)

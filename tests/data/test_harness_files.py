@@ -386,6 +386,13 @@ def test_lighteval(tmp_path):
     keys = ("config_general", "results", "versions", "config_tasks", "summary_tasks")
     (path := tmp_path / "results.json").write_text(json.dumps({key: {} for key in keys}))
     assert "correct it first: results of lighteval have means of tasks and no samples" in said(path)
+    rows = [{"doc": {"id": q}, "model_response": "x", "metric": {"em": 1.0}} for q in "pq"]
+    pd.DataFrame(rows).to_parquet(path := tmp_path / "other.parquet")
+    with pytest.raises(DataError, match="a doc is no object with a query"):
+        read_scores(path)
+    rows = [{"model": m, "doc": q, "model_response": "x", "metric": 1} for m in "xy" for q in "pq"]
+    pd.DataFrame(rows).to_csv(path := tmp_path / "table.csv", index=False)  # of somebody who names columns so
+    assert means(read_scores(path, item="doc", score="metric")) == {"x": 1, "y": 1}
 
 
 def test_evalplus(tmp_path):
