@@ -23,12 +23,12 @@ from jaxeval.data.roles import (
     ONE_PERSON,
     RESULTS,
     ROLES,
-    SUMS,
     TOGETHER,
     columns_of,
     guessed_column,
     guessed_columns,
     n_values,
+    sums_among,
     usual_column,
 )
 from jaxeval.data.score_files import with_right_and_wrong
@@ -39,7 +39,6 @@ from jaxeval.wording import named, words_of
 _BY_JUDGE = {"judge", "grader", "evaluator"}
 _MOST_WORDS = 6  # of a column of scores in words
 _GRADES, _WORST = ("note", "schulnote", "endnote"), 6  # of schools in German, 1 for the best
-_LAST = 100  # rows, among which sums stand
 #: What is to be done about rows that repeat others.
 REPEATED = "correct it first: rows repeat a model and an item: number its runs in a column run, or drop the copies"
 #: Names of columns that are items of a benchmark: q1, item_2, 17.
@@ -81,7 +80,7 @@ def _most_alike(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame
 
 def rows_of_scores(frame: pd.DataFrame, head: Head, sides: SidePairs) -> tuple[pd.DataFrame, bool]:
     """Return all rows of scores of models and False, or the first ones, in ``frame``, and whether more are below."""
-    if sides or head.path is None or guessed_column(frame, "item") is None or guessed_column(frame, "model") is None:
+    if sides or head.path is None or guessed_column(frame, "item") is None:
         return frame, head.path is not None
     every = head.all_rows()
     return (frame, True) if every is None else (every, False)
@@ -150,7 +149,7 @@ def item_scores(head: Head, sides: SidePairs) -> Iterator[Use]:
         if item is None:  # each person scored all models
             item = next((name for name in guessed_columns(frame, "rater") if frame[name].is_unique), None)
         frame, _ = with_right_and_wrong(frame, () if item is None else (item,))
-        sums = [name for name in map(str, frame) if SUMS.fullmatch(folded(name)) and name != item]
+        sums = [name for name in sums_among(map(str, frame)) if name != item]
         frame = frame.drop(columns=sums)
         numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
         others = [name for name in map(str, frame) if name not in (*numbers, item)]
@@ -179,8 +178,7 @@ def item_scores(head: Head, sides: SidePairs) -> Iterator[Use]:
 
 def _summed(frame: pd.DataFrame, item: str) -> str:
     """Return what to correct where an item is called as if it summed up the others; empty where none is."""
-    names = frame[item].tail(_LAST).dropna().unique() if len(frame) else ()
-    sums = [name for name in names if isinstance(name, str) and SUMS.fullmatch(folded(name))]
+    sums = sums_among(frame[item].unique())
     return f"correct it first: {quoted(sums)} in {item!r} seems to sum up other rows: drop it" if sums else ""
 
 

@@ -28,7 +28,8 @@ _NUMBER = r"^\s*[-+]?\d*\.?\d+([eE][-+]?\d+)?\s*$"
 _PIECES = 2  # of a file: the first one may be short
 #: A JSON file is looked at as one object, which may be of a known format, up to this number of bytes.
 _MOST_BYTES = 2**27
-_MOST_ROWS, _MOST_TEXT = 2**20, 2**25  # of a table that is read as a whole: rows of Parquet, bytes of text
+#: Of a table that is read as a whole: rows and bytes of Parquet, bytes of text, and of Excel, which is read slowly.
+_MOST_ROWS, _MOST_VALUES, _MOST_TEXT, _MOST_EXCEL = 2**20, 2**28, 2**25, 2**17
 _MOST_FIELDS = 4  # of an object that may hold the sides of a battle
 #: What one judgment is of: of two sides, of one answer to an item, or of several items in an order.
 Shape = Literal["pair", "answer", "ranking"]
@@ -49,7 +50,8 @@ class Head(NamedTuple):
         """Read all rows of a table that goes on below the first ones; None of a large one, or without rows below."""
         if self.path is None or self.rows is None or not _is_small(self.path):
             return None
-        names = [name for name in self.rows if is_plain(self.rows[name]) and name in head_names(self.path)]
+        own = head_names(self.path)
+        names = [name for name in self.rows if is_plain(self.rows[name]) and name in own]
         frame = whole_table(self.path, Columns(tuple(names), ()), nested=False)
         is_number = pd.api.types.is_numeric_dtype
         words = [name for name in names if is_number(self.rows[name]) and not is_number(frame[name])]
@@ -97,7 +99,11 @@ def _is_small(path: Path) -> bool:
     if form.kind == Kind.PARQUET:
         import pyarrow.parquet as pq
 
-        return pq.read_metadata(path).num_rows <= _MOST_ROWS
+        about = pq.read_metadata(path)
+        n_bytes = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+        return about.num_rows <= _MOST_ROWS and n_bytes <= _MOST_VALUES
+    if form.kind == Kind.EXCEL:
+        return path.stat().st_size <= _MOST_EXCEL
     return path.stat().st_size <= (_MOST_TEXT if form.compression is None else _MOST_TEXT // 8)
 
 

@@ -154,6 +154,13 @@ SUMS = re.compile(
 )
 
 
+def sums_among(names: Iterable[Any]) -> list[str]:
+    """Return names of what sums up others; of an item in a benchmark its own name counts."""
+    own = (name[-1] if isinstance(name, tuple) else name for name in names)
+    texts = (name for name in own if isinstance(name, str) and not name[-1:].isdigit())  # most end in a number
+    return list(dict.fromkeys(name for name in texts if SUMS.fullmatch(folded(name))))
+
+
 def usual_column(columns: Iterable[Any], named: str | None, usual: str | Sequence[str]) -> str | None:
     """Return the column that is ``named``, or else the first with a usual name of a role, or from a list; or None.
 

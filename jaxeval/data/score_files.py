@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from jaxeval.data.columns import ALL_COLUMNS, Columns, factorize_sorted, folded, reject_repeats, require_column
+from jaxeval.data.columns import ALL_COLUMNS, Columns, factorize_sorted, reject_repeats, require_column
 from jaxeval.data.conditions import columns_of, rows_that_meet
 from jaxeval.data.file_lists import named_twice, names_of, whole_local_file
 from jaxeval.data.formats import Source, whole_table
@@ -21,7 +21,7 @@ from jaxeval.data.labels import SCORES_IN_WORDS, in_numbers
 from jaxeval.data.numbers import numeric_but_for_gaps
 from jaxeval.data.published_formats import formats, source_format
 from jaxeval.data.remote_names import FileName, base_name, label_of
-from jaxeval.data.roles import NO_SCORES, SUMS, usual_column
+from jaxeval.data.roles import NO_SCORES, sums_among, usual_column
 from jaxeval.data.table_files import naming, told_of
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out
@@ -201,6 +201,8 @@ def _of_table(
         frame = frame.drop(columns="_document")
     with naming(label):
         scores = ItemScores.from_pandas(frame, keep=keep, random=random, **further)
+        if sums := sums_among(scores.items):
+            notes.append(f"counted as items: {named(list(map(repr, sums)))}; drop what sums up others")
         return replace(scores, notes=(*notes, *scores.notes))
 
 
@@ -343,11 +345,11 @@ def _wide_table(path: Path, score_columns: ScoreColumns) -> pd.DataFrame:
         frame = pd.concat([frame[x] if x in about else numeric_but_for_gaps(frame[x]) for x in frame], axis=1)
         frame, note = with_right_and_wrong(frame, about)
     models = [x for x in frame if x not in about and not _is_text(frame[x])]
-    sums = [x for x in models if SUMS.fullmatch(folded(x))]
+    sums = sums_among(models)
     texts = [x for x in frame if x not in about and x not in models]
     if sums and len(sums) < len(models):
         models = [x for x in models if x not in sums]
-        note = [*note, f"not taken as models: {named(list(map(repr, sums)))}"]
+        note = [*note, f"not taken as models: {named(list(map(repr, sums)))} (rename a column to keep it)"]
     if texts:
         raise DataError(
             f"{counted(len(texts), 'column holds', 'columns hold')} no numbers, so that they are no models: "

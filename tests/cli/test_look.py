@@ -94,6 +94,12 @@ def test_rows_below_the_first_ones_count(tmp_path):
     assert "correct it first" in looked_at(file_of(tmp_path, pd.concat([human, human[-1:]])))
     path = file_of(tmp_path, pd.concat([full.assign(judge=j, version=v) for j in ("j1", "j2") for v in (1, 2)]))
     assert lines(looked_at(path))[0] == ["scores", str(path), "--where", "judge = 'j1' AND version = 1"]
+    wide = pd.DataFrame({"item": [f"i{k}" for k in range(1_200)], "x": 0.5, "y": 0.25})
+    assert lines(looked_at(file_of(tmp_path, wide)))[0] == ["scores", str(path), "--wide"]
+    wide.loc[1_100, "y"], wide.loc[1_199, "item"] = np.nan, "Average"
+    found = looked_at(file_of(tmp_path, wide))
+    assert lines(found)[0][-2:] == ["--missing", "available"]
+    assert "correct it first: 'Average' in 'item' seems to sum up other rows" in found
 
 
 def test_no_leaderboard_for_each_of_very_many_groups(tmp_path):

@@ -59,11 +59,22 @@ def test_a_column_that_sums_up_others_is_no_model(tmp_path):
     (path := tmp_path / "wide.csv").write_text("item,x,y,Average\n1,1,0,0.5\n2,1,1,1\n")
     scores = read_scores(path, wide=True)
     assert [*scores.models] == ["x", "y"]
-    assert "not taken as models: 'Average'" in scores.notes
+    assert "not taken as models: 'Average' (rename a column to keep it)" in scores.notes
     path.write_text("item,mean,total\n1,1,0\n2,1,1\n")  # of nothing else
     assert [*read_scores(path, wide=True).models] == ["mean", "total"]
     path.write_text("item,x,median\n1,1,0\n2,1,1\n")  # which forecasters compete with
     assert [*read_scores(path, wide=True).models] == ["median", "x"]
+
+
+def test_an_item_that_may_sum_up_others_is_told(tmp_path):
+    said = "counted as items: 'Grand total'; drop what sums up others"
+    (path := tmp_path / "long.csv").write_text("model,item,score,task\nx,q1,1,t\nx,q2,0,t\nx,Grand total,0.5,t\n")
+    assert said in read_scores(path).notes
+    assert said in read_scores(path, benchmark="task").notes
+    (path := tmp_path / "wide.csv").write_text("item,x,y\nq1,1,0\nGrand total,1,0\n")
+    assert said in read_scores(path, wide=True).notes
+    path.write_text("item,x,y\nq1,1,0\nq2,1,0\n")
+    assert read_scores(path, wide=True).notes == ()
 
 
 def test_wide_tables_of_models_in_rows(tmp_path):
