@@ -17,7 +17,7 @@ from jaxeval.data.remote_names import base_name
 from jaxeval.data.roles import PAIR_LABELS, ROLES, USUAL_SIDES
 from jaxeval.errors import DataError
 from jaxeval.lazy_names import pd
-from jaxeval.wording import named
+from jaxeval.wording import counted, named
 
 #: Columns of Ragas that are no metrics.
 _RAGAS = ("user_input", "response", "reference", "retrieved_contexts", "reference_contexts", "retrieved_context_ids",
@@ -172,18 +172,28 @@ def _evalplus(source: Source) -> pd.DataFrame:
 def _langfuse(source: Source) -> pd.DataFrame:
     """Read scores of one name; runs of a data set are models."""
     frame = source.columns(["traceId", "name", "dataType", "value", *source.keep], ["datasetRunId"])
-    names = frame.loc[frame["dataType"] != "CATEGORICAL", "name"].dropna().unique().tolist()
-    metric = metric_of(names, source.score)
-    frame = frame[frame["name"] == metric].reset_index(drop=True)
+    metric = metric_of(_langfuse_choices(frame)["--score"], source.score)
+    frame = frame[frame["name"] == metric]
+    no_trace = int(frame["traceId"].isna().sum())
+    frame = frame[frame["traceId"].notna()].reset_index(drop=True)
     frame = frame.rename(columns={"traceId": "item", "value": "score", "datasetRunId": "model"})
     if "model" in frame and frame["model"].isna().all():
         frame = frame.drop(columns="model")
     trial = frame.groupby(["item", *(["model"] if "model" in frame else [])]).cumcount()
-    return with_model(frame.drop(columns=["name", "dataType"]).assign(trial=trial), source.name)
+    frame = with_model(frame.drop(columns=["name", "dataType"]).assign(trial=trial), source.name)
+    if no_trace:
+        frame.attrs["notes"] = [f"left out: {counted(no_trace, 'score')} of sessions or runs, which name no trace"]
+    return frame
 
 
 def _langfuse_choices(rows: pd.DataFrame) -> dict[str, list[str]]:
-    return {"--score": rows.loc[rows["dataType"] != "CATEGORICAL", "name"].dropna().unique().tolist()}
+    numbers = (rows["dataType"] != "CATEGORICAL") & rows["traceId"].notna()
+    return {"--score": rows.loc[numbers, "name"].dropna().unique().tolist()}
+
+
+def _n_runs(rows: pd.DataFrame) -> int:
+    """Return how many runs of data sets the scores of traces name."""
+    return int(rows.loc[rows["traceId"].notna(), "datasetRunId"].nunique()) if "datasetRunId" in rows else 0
 
 
 #: The formats of applications, and of data sets of scored answers.
@@ -213,5 +223,5 @@ APPLICATIONS = (
     Format("scores of Langfuse", ("traceId", "name", "dataType", "value"), _langfuse, shape="answer",
            about="traces are items, and a run of a data set, or else a file, is a model", one_of=_langfuse_choices,
            hint="there are several scores, and the first is taken",
-           asks=lambda rows: ("--missing", "available") if rows.get("datasetRunId", pd.Series()).nunique() > 1 else ()),
+           asks=lambda rows: ("--missing", "available") if _n_runs(rows) > 1 else ()),
 )  # fmt: skip

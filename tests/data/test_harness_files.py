@@ -421,6 +421,12 @@ def test_langfuse(tmp_path):
     pd.DataFrame(rows).drop(columns="datasetRunId").to_csv(path, index=False)
     assert line_of(path)[2:] == []
     assert means(read_scores(path)) == {"scores": 0.5}
+    of_traces = pd.DataFrame(rows).assign(datasetRunId=None)
+    of_runs = of_traces[:2].assign(traceId=None, datasetRunId="r1", name="right", dataType="NUMERIC")
+    pd.concat([of_traces, of_runs]).to_csv(path, index=False)  # a score is of a trace, a session or a run
+    assert line_of(path)[2:] == []
+    assert means(found := read_scores(path)) == {"scores": 0.5}
+    assert "left out: 2 scores of sessions or runs, which name no trace" in found.notes
 
 
 def test_counts_of_right_samples(tmp_path):
