@@ -152,12 +152,13 @@ SUMS = re.compile(
     "(grand)?totals?|sum|summe|gesamt|insgesamt|average|avg|mean|overall|mittel(wert)?|durchschnitt|moyenne|"
     "promedio|media|macroaverage|microaverage"
 )
+_NO_DIGITS = re.compile(r"\D{3,30}")
 
 
 def sums_among(names: Iterable[Any]) -> list[str]:
     """Return names of what sums up others; of an item in a benchmark its own name counts."""
     own = (name[-1] if isinstance(name, tuple) else name for name in names)
-    texts = (name for name in own if isinstance(name, str) and not name[-1:].isdigit())  # most end in a number
+    texts = (name for name in own if isinstance(name, str) and _NO_DIGITS.fullmatch(name))  # most items have some
     return list(dict.fromkeys(name for name in texts if SUMS.fullmatch(folded(name))))
 
 
