@@ -187,7 +187,7 @@ def stdtrit(dof: float, p: float) -> float:
         square = t * t
         return tail - _student(dof, t), _density(dof / 2, 0.5, dof / (dof + square), square / (dof + square)) / t
 
-    while above(2 * near)[0] < 0:
+    while above(2 * near)[0] < 0 and near < 1e150:  # whose square is a number
         near *= 2
     return math.copysign(_root(above, 0.0, 2 * near, near), p - 0.5)
 
