@@ -141,25 +141,26 @@ class ScoreEstimates:
                 equal = ~(self.variance > 0)
                 lowest, highest = exact_share(share, self.worth, level)
                 few = self.worth < FEW_ITEMS
-                if few.any() and (wide := self.interval_over_weights(level)) is not None:
+                if few.any() and (wide := self.interval_over_weights(level, few)) is not None:
                     lower = np.where(few, np.minimum(lower, wide[0]), lower)
                     upper = np.where(few, np.maximum(upper, wide[1]), upper)
                 lower = np.where(equal, share * (1 - rare), np.maximum(lower, lowest))
                 upper = np.where(equal, share + (1 - share) * rare, np.minimum(upper, highest))
         return lower, upper
 
-    def interval_over_weights(self, level: float) -> tuple[Float, Float] | None:
+    def interval_over_weights(self, level: float, which: Bool | None = None) -> tuple[Float, Float] | None:
         """(M,) ends over weights of units, the lower with half a unit more at 0, the upper with half a one at 1.
 
-        Scores without observed variance keep what the exact interval says. None for several benchmarks, lone units and
-        scores that are not known to lie between 0 and 1.
+        Models without observed variance, and those not among ``which`` (M,), have what the exact interval says of equal
+        scores. None for several benchmarks, lone units and scores that are not known to lie between 0 and 1.
         """
         if self.stratum.any() or self.n_units < 2 or self.parts is None or self.size is None or not self.bounded:
             return None
         share = np.clip(self.score, 0.0, 1.0)
         rare = 1 - ((1 - level) / 2) ** (1 / self.worth)
         lower, upper = share * (1 - rare), share + (1 - share) * rare
-        for m in np.flatnonzero(self.variance > 0):
+        varies = self.variance > 0
+        for m in np.flatnonzero(varies if which is None else varies & which):
             terms = np.column_stack([self.parts[:, m], self.size[:, m]])[self.size[:, m] > 0]
             seen, count = np.unique(terms, axis=0, return_counts=True)
             one, ends = 1 / self.worth[m], []
