@@ -20,6 +20,7 @@ FEW = 64
 _SMALLEST_SHAPE = 1e-100
 #: Terms of binomial sums that are added one by one.
 _FEW_TERMS, _FEW_TRIALS = 30, 1000
+_FAR = 1e150  # a quantile whose square may overflow: Student's, of a few hundredths of a degree of freedom
 _MANY = 1e8  # degrees of freedom, from which on the next term of an expansion in 1 / dof is lost in rounding
 
 
@@ -175,10 +176,12 @@ def stdtr(dof: float, t: float) -> float:
 def stdtrit(dof: float, p: float) -> float:
     """Give Student's quantile. Tables ask for few of them many times."""
     tail = min(p, 1 - p)
+    if not dof > 0:
+        return math.nan
     if not 0 < tail < 0.5:
         return 0.0 if tail == 0.5 else math.copysign(math.inf, p - 0.5) if tail == 0 else math.nan
 
-    z = abs(ndtri(tail))
+    z = abs(float(ndtri(tail)))
     near = z + (z**3 + z) / (4 * dof)  # from below
     if dof > _MANY:
         return math.copysign(near, p - 0.5)
@@ -187,8 +190,10 @@ def stdtrit(dof: float, p: float) -> float:
         square = t * t
         return tail - _student(dof, t), _density(dof / 2, 0.5, dof / (dof + square), square / (dof + square)) / t
 
-    while above(2 * near)[0] < 0 and near < 1e150:  # whose square is a number
+    while near < _FAR and above(2 * near)[0] < 0:
         near *= 2
+    if near >= _FAR:
+        return math.copysign(math.inf, p - 0.5)
     return math.copysign(_root(above, 0.0, 2 * near, near), p - 0.5)
 
 
