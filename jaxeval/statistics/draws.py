@@ -277,7 +277,7 @@ class Draws(Result):
         Those of few units are Student's t. Of 8 units with normal scores, shares of the draws themselves were beyond
         .975 or .025 for .10 of the pairs of equal models, and for .48 of 2 units; now for .04 and none.
         """
-        if self.freedom is None or np.isnan(self.freedom):
+        if self.freedom is None or not 0 < self.freedom < np.inf:
             return comparison.levelled(self.draws, self.precision) if self.precision else self.draws
         scale = comparison.student_scales(self.freedom, len(self.draws))[:, None]
         with np.errstate(invalid="ignore"):

@@ -35,7 +35,7 @@ def test_comparisons_are_named(draws):
     assert draws.tiers().to_dict() == {"a": 3, "b": 1, "c": 2, "d": 2}
 
 
-@pytest.mark.parametrize("freedom", [None, 30.0])
+@pytest.mark.parametrize("freedom", [None, 30.0, np.inf])
 def test_draws_that_differ_by_rounding_are_equal(freedom):
     noise = np.random.default_rng(0).normal(size=(200, 1))
     both = np.hstack([noise, noise + 1e-13, noise - 1.0])
